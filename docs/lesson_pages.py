@@ -15,8 +15,9 @@ from nbformat import NotebookNode
 
 from graders.author.build import notebook_files
 from graders.author.lesson import INSTALL
-from graders.core import course
+from graders.core import course, rules
 from graders.core.files import write_atomically
+from graders.core.source import prediction_keys
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -25,7 +26,7 @@ NOTE = """\
 :::{{tip}}
 This page is for reading. To answer its exercises, open it as a notebook: `hookwork start` brings you all lessons
 ([how](../learn.md)). Or take {{download}}`{file} <../../lessons/{file}>` alone and open it in any Jupyter; its first
-cell installs the course. What the cells below show was computed with the exercises solved.
+cell says how to install the course. What the cells below show was computed with the exercises solved.
 :::"""
 QUESTION = re.compile(r"\*\*The question\.\*\* (.*?)(?:\n\n|\Z)", re.S)
 INDEX = """\
@@ -55,7 +56,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def write_pages(folder: Path) -> None:
     """A notebook for each lesson, and an index; what is as it should be is left, so that Sphinx need not read it."""
     files = {f"{lesson}.ipynb": nbformat.writes(page(lesson)) + "\n" for lesson in course.lessons()}
-    files["index.md"] = index()
+    files |= {"index.md": index(), rules.PAGE: rules.page()}
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         if old.name not in files:
@@ -74,6 +75,7 @@ def index() -> str:
         asked = " ".join(question[1].split()) if question else ""
         rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {asked} |")
         pages.append(f"{course.title(lesson)} <{lesson}>")
+    pages.append("rules")
     return INDEX.format(rows="\n".join(rows), pages="\n".join(pages))
 
 
@@ -90,7 +92,8 @@ def page(lesson: str) -> NotebookNode:
                 cells.append(nbformat.v4.new_markdown_cell(NOTE.format(file=f"{lesson}.ipynb")))
         elif cell.source not in (INSTALL, "progress()"):
             key = cell.metadata.get("nbgrader", {}).get("grade_id")
-            cells.append(_code(cell, [] if key else shown[cell["id"]].outputs))
+            answered = key or prediction_keys(cell.source)
+            cells.append(_code(cell, [] if answered else _without_comparisons(shown[cell["id"]].outputs)))
             if key and key.endswith("-check"):
                 cells.append(nbformat.v4.new_markdown_cell(folded(hints[key.removesuffix("-check")])))
     for number, cell in enumerate(cells):  # ids that are drawn at random would make every page new in every build
@@ -100,6 +103,11 @@ def page(lesson: str) -> NotebookNode:
         cells=cells,
         metadata={name: solved.metadata[name] for name in ("kernelspec", "language_info")},
     )
+
+
+def _without_comparisons(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """What a cell shows, but for the panel that compares it with a guess: whoever reads a page made none."""
+    return [output for output in outputs if "text/html" not in output.get("data", {})]
 
 
 def _code(cell: NotebookNode, outputs: list[NotebookNode]) -> NotebookNode:

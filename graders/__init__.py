@@ -1,22 +1,25 @@
 """Hookwork: a course on PyTorch hooks whose exercises are marked by measuring.
 
-In a notebook: `from graders import check, hint, solution, progress`.
+In a notebook: `from graders import check, hint, solution, progress, guess, compare, rules`.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graders.notebook.commands import check, hint, progress, solution
+    from graders.notebook.commands import check, hint, progress, rules, solution
+    from graders.notebook.predictions import compare, guess
 
-__all__ = ["check", "hint", "progress", "solution"]
+__all__ = ["check", "compare", "guess", "hint", "progress", "rules", "solution"]
 
 
 def __getattr__(name: str) -> Any:
     """The functions of the notebook, loaded when first asked for: naming a key should not wait for torch."""
     if name in __all__:
-        from graders.notebook import commands
-
-        return getattr(commands, name)
+        return getattr(import_module(f"graders.notebook.{_MODULES.get(name, 'commands')}"), name)
     raise AttributeError(f"module 'graders' has no attribute {name!r}")
+
+
+_MODULES = {"compare": "predictions", "guess": "predictions"}

@@ -7,16 +7,17 @@
 # **The goal.** You can say which tensors keep their gradient, make any other tensor keep it, and explain what `.grad`
 # holds after more than one pass.
 #
-# How to work: where the text says **Predict**, write your answer down, on paper or in a cell of your own. Then run the
-# next cell, compare, and read on. A wrong prediction is the best thing that can happen here. The exercises come with a
-# check, `check("...")`, that tries your function on new inputs each time.
+# How to work: where the text says **Predict**, a cell with `guess(...)` follows. Put your answer in place of each `...`:
+# a number, `None`, `True` or `False`, or words in quotes. Run the cell, then the next one, which shows your guess beside
+# what PyTorch says. Nobody marks a guess, and a wrong one is the best thing that can happen here; if you leave the `...`,
+# nothing is compared. The exercises come with a check, `check("...")`, that tries your function on new inputs each time.
 
 # %%
 import warnings
 
 import torch
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, rules, solution
 from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
@@ -72,13 +73,17 @@ print("non-leaves:", not a.is_leaf, not b.is_leaf, not y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 
 # %% [markdown]
-# **Predict.** What are the four gradients: of `y` with respect to `w`, `x`, `a` and `b`? Since `y = a * b`, nudging
-# `a` by a little changes `y` by `b` times as much. Do all four by hand, and write them down.
+# **Predict.** What are the gradients of `y` with respect to `w` and `x`? Since `y = a * b`, nudging `a` by a little
+# changes `y` by `b` times as much. Start with `a` and `b`, by hand, and go back to `w` and `x` from there.
+
+# %%
+guess("01-two-leaves", w=5, x=2)
 
 # %%
 y.backward()
 print("w.grad:", w.grad.item())
 print("x.grad:", x.grad.item())
+compare("01-two-leaves", w=w.grad, x=x.grad)
 assert w.grad.item() == 5 and x.grad.item() == 2
 
 # %% [markdown]
@@ -87,7 +92,10 @@ assert w.grad.item() == 5 and x.grad.item() == 2
 #
 # Now `a` and `b`. PyTorch must have computed their gradients, otherwise it could not have known 5.
 #
-# **Predict.** What does `a.grad` show?
+# **Predict.** What does `a.grad` show, a number or `None`?
+
+# %%
+guess("01-non-leaf", a_grad=None)
 
 # %%
 with warnings.catch_warnings(record=True) as caught:
@@ -95,6 +103,7 @@ with warnings.catch_warnings(record=True) as caught:
     found = [a.grad, b.grad]
 print("a.grad and b.grad:", found)
 print("\nPyTorch warns:", str(caught[0].message)[:124], "...")
+compare("01-non-leaf", a_grad=found[0])
 assert found == [None, None] and "not a leaf" in str(caught[0].message)
 
 # %% [markdown]
@@ -146,13 +155,16 @@ show(
 
 # %%
 h = torch.tensor([1.0, 2.0], requires_grad=True) * 3
+print("before:      ", h.retains_grad)
 assert h.retains_grad is False
 h.retain_grad()
 h.retain_grad()
+print("asked twice: ", h.retains_grad)
 assert h.retains_grad is True
 
 leaf = torch.ones(2, requires_grad=True)
 leaf.retain_grad()
+print("a leaf:      ", leaf.retains_grad)
 assert leaf.retains_grad is False
 
 try:
@@ -164,9 +176,13 @@ except RuntimeError as error:
 # %% [markdown]
 # ### Too late, and on the wrong tensor
 #
-# There are two popular ways to get `None` in spite of `retain_grad()`.
+# There are two popular ways to get `None` in spite of `retain_grad()`. The next cell asks for the gradient of `h` in
+# three ways: *in time*, before `backward()`; *too late*, after it; and *on a copy*, `h * 1`.
 #
 # **Predict.** Which of the three prints a gradient?
+
+# %%
+guess("01-which-retains", which="in time")  # "in time", "too late" or "on a copy"
 
 
 # %%
@@ -189,18 +205,21 @@ def on_a_copy(h):
     return copy
 
 
+shown = {}
 h, watched = run(in_time)
-print("in time:  ", watched.grad)
-assert watched.grad.item() == 12
+shown["in time"] = watched.grad
 
 h, _ = run(None)
 h.retain_grad()
-print("too late: ", h.grad)
-assert h.grad is None
+shown["too late"] = h.grad
 
 h, watched = run(on_a_copy)
-print("on a copy:", watched.grad)
-assert watched.grad is None
+shown["on a copy"] = watched.grad
+
+for way, gradient in shown.items():
+    print(f"{way + ':':10}", gradient)
+compare("01-which-retains", which=[way for way, gradient in shown.items() if gradient is not None])
+assert shown["in time"].item() == 12 and shown["too late"] is shown["on a copy"] is None
 
 # %% [markdown]
 # Too late: the gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
@@ -208,19 +227,18 @@ assert watched.grad is None
 # On a copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient
 # ever comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
 #
-# Time for your first exercise, and for the rules that hold in it and in all that follow.
+# Time for your first exercise.
 
 # %% [markdown]
-# ## The rules of all exercises
+# ## Three rules
 #
-# Above each exercise stands its *contract*: the text that says what your function does. The contracts are short,
-# because eight rules hold in every exercise. The check tries them, too. You do not have to remember all of this now.
-# Come back when a check names a rule, or when you know more of the words. Wherever a contract says something else, the
-# contract counts.
+# Above each exercise stands its *contract*: what your function does. Three rules hold in all:
 #
 # {{rules}}
 #
-# Read the contract below, replace the last line of the cell under it, run the cell, then run the check.
+# The exact words are on [one page](rules.md), which `rules()` shows, too. You need not read it now.
+#
+# Read the contract, replace the last line of the cell below it, run the cell, then the check.
 
 
 # %% exercise="01-branch-grads"
@@ -243,6 +261,9 @@ def branch_grads(w, x):
 # is `a.grad` after the second pass?
 
 # %%
+guess("01-two-passes", a=4)
+
+# %%
 w = torch.tensor([1.0], requires_grad=True)
 x = torch.tensor([2.0], requires_grad=True)
 a, b = w + x, w + 1
@@ -253,6 +274,7 @@ print("after one pass:  ", a.grad.item(), w.grad.item())
 assert (a.grad.item(), w.grad.item()) == (2, 5)
 y.backward()
 print("after two passes:", a.grad.item(), w.grad.item())
+compare("01-two-passes", a=a.grad)
 assert (a.grad.item(), w.grad.item()) == (4, 10)
 
 # %% [markdown]
@@ -327,6 +349,9 @@ def per_pass_grads(p, losses):
 # **Predict.** The gradient at the last step is 1. What is it at the first?
 
 # %%
+guess("01-five-steps", first=1 / 16)
+
+# %%
 x = torch.tensor([1.0], requires_grad=True)
 steps, h = [], x
 for _ in range(5):
@@ -336,6 +361,7 @@ for _ in range(5):
 h.sum().backward()
 sizes = [step.grad.item() for step in steps]
 print(sizes, " and at x:", x.grad.item())
+compare("01-five-steps", first=sizes[0])
 assert sizes == [0.0625, 0.125, 0.25, 0.5, 1.0] and x.grad.item() == 0.03125
 
 # %% tags=["figure"]
@@ -362,12 +388,16 @@ show(
 # step before is 5. What is in `first.grad`? And when `first` is copied before it is overwritten?
 
 # %%
+guess("01-in-place", overwritten=1, copied=5)
+
+# %%
 x = torch.tensor([3.0], requires_grad=True)
 first = 2 * x
 first.retain_grad()
 second = first.mul_(5)
 second.sum().backward()
 print("one object:", second is first, "  first.grad:", first.grad.item())
+overwritten = first.grad
 assert second is first and first.grad.item() == 1
 
 x = torch.tensor([3.0], requires_grad=True)
@@ -377,6 +407,7 @@ second = first.clone().mul_(5)
 second.retain_grad()
 second.sum().backward()
 print("two objects:", second is not first, "  first.grad:", first.grad.item(), "  second.grad:", second.grad.item())
+compare("01-in-place", overwritten=overwritten, copied=first.grad)
 assert (first.grad.item(), second.grad.item()) == (5, 1)
 
 # %% [markdown]
@@ -446,8 +477,9 @@ show(
 x = torch.tensor([2.0], requires_grad=True)
 h = 3 * x
 h.sum().backward()
-h.retain_grad()
-assert h.retains_grad and h.grad is None  # it retains from now on; the past is gone
+h.retain_grad()  # it retains from now on; the past is gone
+print("retains:", h.retains_grad, "  h.grad:", h.grad)
+assert h.retains_grad and h.grad is None
 
 # %% [markdown]
 # **"Only hooks can save the gradient of a non-leaf."** `retain_grad` and `torch.autograd.grad` can, too. Each costs one

@@ -859,9 +859,10 @@ def times_3(grad):
     return grad * 3
 
 
-assert both_grads(times_3) == both_grads(lambda grad: grad.clone() * 3) == ([6, 15], [2, 5])
-assert modes == [False]
+grads = both_grads(times_3)
 print("grad mode inside the hook:", modes[0])
+assert grads == both_grads(lambda grad: grad.clone() * 3) == ([6, 15], [2, 5])
+assert modes == [False]
 
 # %% [markdown]
 # **"PyTorch notices when a hook works in place, and raises."** It does so only for an expanded gradient of more than one

@@ -15,9 +15,10 @@ from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from graders.author.lesson import notebook
-from graders.core import course
+from graders.core import course, rules
 from graders.core.files import write_atomically
-from graders.core.source import SourceError
+from graders.core.source import SourceError, prediction_keys
+from graders.notebook import record
 
 CELL_SECONDS = 120
 
@@ -28,6 +29,7 @@ def build(lesson: str) -> list[Path]:
     files = notebook_files(lesson)
     for file, content in zip(files, (notebook(lesson, solved=False), solved)):
         write_atomically(file, nbformat.writes(content) + "\n")
+    write_atomically(course.lessons_folder() / rules.PAGE, rules.page())  # every lesson links to it
     return list(files)
 
 
@@ -37,8 +39,22 @@ def notebook_files(lesson: str) -> tuple[Path, Path]:
 
 
 def execute(lesson: str) -> NotebookNode:
-    """The solved notebook with its outputs, run in an empty folder. Raises `SourceError` when a cell raises."""
+    """The solved notebook with its outputs, once the asserts of the source have held.
+
+    What it shows comes from a run without them, as readers have it. Raises `SourceError` when a cell raises, or a guess
+    of the source is not what came out.
+    """
+    run_through(notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
     content = notebook(lesson, solved=True)
+    run_through(content, f"solutions/{lesson}.py without its asserts")
+    return content
+
+
+def run_through(content: NotebookNode, source: str) -> None:
+    """Run a notebook in an empty folder; its cells get what they show. `source` names the file in messages.
+
+    Raises `SourceError` when a cell raises, or a guess is not what came out.
+    """
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             content,
@@ -53,8 +69,23 @@ def execute(lesson: str) -> NotebookNode:
             client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             what = f"{error.ename}: {error.evalue}".rstrip(": ")
-            raise SourceError(f"solutions/{lesson}.py does not run through: {what} at {_failing_line(error)}") from None
-    return content
+            raise SourceError(f"{source} does not run through: {what} at {_failing_line(error)}") from None
+        right = record.load(Path(folder)).predictions
+    for key in (key for cell in content.cells if cell.cell_type == "code" for key in prediction_keys(cell.source)):
+        if not right.get(key):
+            raise SourceError(f"{source}: the guess {key!r} is not what came out: {_compared(content, key)}")
+
+
+def _compared(content: NotebookNode, key: str) -> str:
+    """What `compare` showed, in one line."""
+    shown = [
+        output.data["text/plain"]
+        for cell in content.cells
+        if cell.cell_type == "code" and "compare(" in cell.source and f'"{key}"' in cell.source
+        for output in cell.outputs
+        if "text/html" in output.get("data", {})
+    ]
+    return "; ".join(" ".join(text.split()) for text in shown) or "its compare did not run"
 
 
 def _failing_line(error: CellExecutionError) -> str:
@@ -66,7 +97,10 @@ def _failing_line(error: CellExecutionError) -> str:
 def stale(lesson: str) -> list[str]:
     """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
     learners, solved = notebook_files(lesson)
-    return [*stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
+    page = learners.with_name(rules.PAGE)
+    old = not page.exists() or page.read_text(encoding="utf-8") != rules.page()
+    problems = [f"lessons/{rules.PAGE} is not what graders/core/rules.py says: run `hookwork build`"] if old else []
+    return [*problems, *stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
 
 
 def stale_in(file: Path, lesson: str, *, solved: bool) -> list[str]:

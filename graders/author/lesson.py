@@ -10,56 +10,73 @@ import jupytext
 import nbformat
 from nbformat import NotebookNode
 
+from graders.author.asserts import without_asserts
+from graders.author.predictions import blanked, check_pairs
 from graders.core import course, rules
 from graders.core.exercise import Exercise
-from graders.core.source import SourceError, stub, without_marks
+from graders.core.source import SourceError, prediction_keys, stub, without_marks
 from graders.core.text import points
 
 INSTALL = """\
-# Installs the course where it is missing, as on Colab; where it is there, this does nothing.
+# Says what to do where the course is not installed; where it is, this does nothing.
 import importlib.util
+import sys
 
 if importlib.util.find_spec("graders") is None:
-    %pip install --quiet hookwork"""
-"""The first code cell of every lesson: a notebook may be opened where nothing was set up."""
+    print("The course is not installed for this Python. Clone its repository, and run this in the clone:")
+    print(f"    {sys.executable} -m pip install '.[lab]'")
+    print("Then restart the kernel, and begin here again.")"""
+"""The first code cell of every lesson: a notebook may be opened where nothing was set up.
+
+It fetches nothing: as long as the course is in no package index, the name there belongs to whoever takes it.
+"""
 
 RULES = "{{rules}}"
-"""Stands in the source of the lesson that states the rules of all exercises."""
-LINK = "*The [rules of all exercises]({place}#The-rules-of-all-exercises) hold, too.*"
+"""Stands in lesson 1 for the three rules."""
+LINK = f"*The [rules of all exercises]({rules.PAGE}) hold, too.*"
 """Below each contract that was written with them in mind."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
-def notebook(lesson: str, *, solved: bool) -> NotebookNode:
+def notebook(lesson: str, *, solved: bool, asserts: bool = False) -> NotebookNode:
     """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
 
-    Raises `SourceError`.
+    `asserts` keeps those of the source, for a notebook that is only run. Raises `SourceError`.
     """
-    return notebook_from(course.source(lesson), lesson, course.exercises(lesson), solved=solved)
+    return notebook_from(course.source(lesson), lesson, course.exercises(lesson), solved=solved, asserts=asserts)
 
 
-def notebook_from(source: str, lesson: str, exercises: Iterable[Exercise], *, solved: bool) -> NotebookNode:
+def notebook_from(
+    source: str, lesson: str, exercises: Iterable[Exercise], *, solved: bool, asserts: bool = False
+) -> NotebookNode:
     """The same from the text of a lesson's source and the lesson's exercises.
 
-    Its first code cell installs the course where it is missing. Each exercise cell of the source is preceded by its
+    Its first code cell says what to do where the course is missing. Each exercise cell of the source is preceded by its
     contract (from the grader) and followed by its check. Raises `SourceError`.
     """
     file = f"solutions/{lesson}.py"
     left = {exercise.key: exercise for exercise in exercises}
     cells: list[NotebookNode] = []
-    for cell in jupytext.reads(source, fmt="py:percent").cells:
-        key = cell.metadata.get("exercise")
-        if key is None:
-            cells.append(_plain(cell))
-        elif key in left:
-            cells += _exercise_cells(left.pop(key), cell.source, solved, file)
-        else:
-            raise SourceError(f"{file}: a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
+    given = source_cells(source)
+    try:
+        check_pairs(given, lesson)
+        for cell in given:
+            key = cell.metadata.get("exercise")
+            if key is None:
+                cells.append(_plain(cell, solved=solved))
+            elif key in left:
+                cells += _exercise_cells(left.pop(key), cell.source, solved)
+            else:
+                raise SourceError(f"a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
+        first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
+        cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
+        if not asserts:
+            cells = _without_asserts(cells)
+        _give_ids(cells)
+    except SourceError as error:
+        raise SourceError(f"{file}: {error}") from None
     if left:
         raise SourceError(f'{file}: no cell for {", ".join(left)}; start one with # %% exercise="KEY"')
-    first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
-    cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
-    _give_ids(cells)
     metadata = {
         "kernelspec": KERNELSPEC,
         "language_info": {"name": "python"},
@@ -71,25 +88,38 @@ def notebook_from(source: str, lesson: str, exercises: Iterable[Exercise], *, so
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
-def _plain(cell: NotebookNode) -> NotebookNode:
-    """A cell of the source as it is. The code of one that only draws ("figure") or gives an answer away is folded."""
+def source_cells(source: str) -> list[NotebookNode]:
+    """The cells of a lesson's source as they are written."""
+    return list(jupytext.reads(source, fmt="py:percent").cells)
+
+
+def _plain(cell: NotebookNode, *, solved: bool) -> NotebookNode:
+    """A cell of the source. The code of one that only draws ("figure") or gives an answer away is folded."""
     if cell.cell_type == "markdown":
-        return nbformat.v4.new_markdown_cell(cell.source.replace(RULES, rules.as_markdown()))
+        return nbformat.v4.new_markdown_cell(cell.source.replace(RULES, rules.brief()))
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
-    return nbformat.v4.new_code_cell(cell.source, metadata=folded if fold else {})
+    source = cell.source if solved else blanked(cell.source)
+    return nbformat.v4.new_code_cell(source, metadata=folded if fold else {})
 
 
-def _exercise_cells(exercise: Exercise, source: str, solved: bool, file: str) -> list[NotebookNode]:
+def _without_asserts(cells: list[NotebookNode]) -> list[NotebookNode]:
+    """The cells as readers get them; one of nothing but asserts is left out. Answers stay as they are."""
+    for cell in cells:
+        if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
+            cell.source = without_asserts(cell.source)
+    return [cell for cell in cells if cell.source]
+
+
+def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[NotebookNode]:
     try:
         unsolved = stub(source)
     except SourceError as error:
-        raise SourceError(f"{file}, exercise {exercise.key}: {error}") from None
+        raise SourceError(f"exercise {exercise.key}: {error}") from None
     worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
     heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})\n\n{exercise.contract}"
     if exercise.circumstances is not None:
-        stated = course.lessons()[0]
-        heading += "\n\n" + LINK.format(place="" if exercise.lesson == stated else f"{stated}.ipynb")
+        heading += f"\n\n{LINK}"
     answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
     answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)
     answer.metadata["hookwork"] = {"exercise": exercise.key}
@@ -110,10 +140,12 @@ def _nbgrader(grade_id: str, *, solution: bool, points: float | None = None) -> 
 
 
 def _give_ids(cells: list[NotebookNode]) -> None:
-    """Ids that stay the same from build to build: of the exercise, or of the cell's own text."""
+    """Ids that stay the same from build to build: of the exercise, of the guess, or of the cell's own text."""
     seen: dict[str, int] = {}
     for cell in cells:
-        grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-        base = grade_id or hashlib.sha256(f"{cell.cell_type} {cell.source}".encode()).hexdigest()[:12]
+        base = cell.metadata.get("nbgrader", {}).get("grade_id")
+        if base is None and cell.cell_type == "code" and (keys := prediction_keys(cell.source)):
+            base = f"{keys[0]}-guess"
+        base = base or hashlib.sha256(f"{cell.cell_type} {cell.source}".encode()).hexdigest()[:12]
         seen[base] = seen.get(base, 0) + 1
         cell["id"] = base if seen[base] == 1 else f"{base}-{seen[base]}"

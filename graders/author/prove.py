@@ -9,12 +9,13 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unanswered, unfounded_quotes, unviolated
 from graders.author.build import execute, stale
-from graders.author.lesson import notebook
+from graders.author.lesson import notebook, source_cells
 from graders.author.places import places, unwritten
+from graders.author.predictions import REASON, unguessed
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
-from graders.core.source import SourceError
+from graders.core.source import SourceError, prediction_keys
 from graders.judge.certain import uncertain
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
@@ -65,9 +66,20 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequen
 def prove_notebooks(lesson: str) -> list[str]:
     """What is wrong with the notebooks of a lesson."""
     try:
-        return stale(lesson)
+        return [*stale(lesson), *without_guess(lesson, course.source(lesson))]
     except SourceError as error:
         return [str(error)]
+
+
+def without_guess(lesson: str, source: str) -> list[str]:
+    """Questions of a lesson that learners cannot answer by a guess. A lesson without any guess has none to miss."""
+    if not prediction_keys(source):
+        return []
+    return [
+        f"solutions/{lesson}.py: no guess follows the question {question!r}: write one, or say why not, as in "
+        f'# %% [markdown] {REASON}="a matter of taste"'
+        for question in unguessed(source_cells(source))
+    ]
 
 
 def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
@@ -90,7 +102,7 @@ def unique_names() -> list[str]:
     every = course.every_exercise()
     found = []
     for what, values in (
-        ("key", [exercise.key for exercise in every]),
+        ("key", [*(exercise.key for exercise in every), *course.predictions()]),
         ("function", [exercise.name for exercise in every]),
         ("title", [exercise.title for exercise in every]),
     ):

@@ -21,6 +21,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
 _LOOKS_BOUND = re.compile(
     r"^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|([^\W\d]\w*)[ \t]*=(?!=))", re.MULTILINE
 )
+_LOOKS_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+([^#\n]*)", re.MULTILINE)
 
 
 def homes(cells: Sequence[str]) -> dict[str, int]:
@@ -56,7 +57,10 @@ def _parsed(source: str) -> frozenset[str]:
 
 def _searched(source: str) -> frozenset[str]:
     """The names that seem to be bound, line by line."""
-    return frozenset(name for found in _LOOKS_BOUND.findall(source) for name in found if name)
+    bound = {name for found in _LOOKS_BOUND.findall(source) for name in found if name}
+    parts = (part for line in _LOOKS_IMPORTED.findall(source) for part in line.split(","))
+    imported = (part.split(" as ")[-1].strip(" \t()") for part in parts)
+    return frozenset(bound | {name.partition(".")[0] for name in imported if name})
 
 
 def _bound_in(tree: ast.AST) -> set[str]:

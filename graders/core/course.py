@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graders.core.errors import HookworkError
-from graders.core.source import exercise_cells
+from graders.core.source import exercise_cells, prediction_keys
 
 if TYPE_CHECKING:  # exercises bring torch along, and naming lessons and keys should be quick
     from graders.core.exercise import Exercise
@@ -56,6 +56,11 @@ def source(lesson: str) -> str:
 def keys(lesson: str) -> tuple[str, ...]:
     """The keys of a lesson's exercises, in order: from its source, without loading the graders."""
     return tuple(exercise_cells(source(lesson)))
+
+
+def predictions() -> tuple[str, ...]:
+    """The keys of all predictions of the course, in order."""
+    return tuple(key for lesson in lessons() for key in prediction_keys(source(lesson)))
 
 
 def words(key: str) -> str:

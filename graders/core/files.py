@@ -7,18 +7,18 @@ import errno
 import os
 import secrets
 import stat
-import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 
 
 def write_atomically(path: Path, content: bytes | str, *, below: Path | None = None) -> None:
     """Write to a temporary name beside `path`, flush it to the disk, and move it into place.
 
-    A link at `path` is replaced. The file must lie in `below`, and the folders between must not be links: somebody may
-    have put one there meanwhile. Raises `OSError`.
+    Others may read it if the umask lets them. A link at `path` is replaced. The file must lie in `below`, and the
+    folders between must not be links: somebody may have put one there meanwhile. Raises `OSError`.
     """
     raw = content.encode() if isinstance(content, str) else content
     if below is not None:
@@ -29,14 +29,17 @@ def write_atomically(path: Path, content: bytes | str, *, below: Path | None = N
             _write_below(below, inner, raw)
             return
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(_temporary_name(path.name))
     try:
-        _fill(descriptor, raw)
-        os.chmod(temporary, 0o644)
+        _fill(os.open(temporary, _NEW, 0o644), raw)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _temporary_name(name: str) -> str:
+    return f".{name}.{secrets.token_hex(6)}"
 
 
 def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
@@ -54,10 +57,9 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
                 raise NotADirectoryError(error.errno, why, str(folder / inner)) from error
             os.close(here)
             here = deeper
-        temporary = f".{inner.name}.{secrets.token_hex(6)}"
+        temporary = _temporary_name(inner.name)
         try:
-            _fill(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=here), raw)
-            os.chmod(temporary, 0o644, dir_fd=here)
+            _fill(os.open(temporary, _NEW, 0o644, dir_fd=here), raw)
             os.replace(temporary, inner.name, src_dir_fd=here, dst_dir_fd=here)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""The rules that hold in every exercise: lesson 1 shows them, and a contract says only where it differs."""
+"""The rules that hold in every exercise: three in lesson 1, all that is exact on a page to which contracts link."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RULES = (
         "values. A model keeps its parameters, its buffers (tensors that it stores but does not train), "
         "the mode of each part (`train()` or `eval()`) and the `forward` of each part. Lists and dicts keep their "
         "entries. What a model or a function of the caller changes itself while you run it, such as the running "
-        "statistics of a batch norm, is its own affair, unless the contract says otherwise. Settings of PyTorch are "
+        "statistics of a batch norm, may change, unless the contract says otherwise. Settings of PyTorch are "
         "afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` "
         "switches it off).",
     ),
@@ -72,7 +72,7 @@ RULES = (
     Rule(
         7,
         'What "run the model" means (from lesson 5 on).',
-        "Call `model(x)` exactly once, to its end, and with each part in its mode. It computes what it computes "
+        "Call `model(x)` exactly once, to its end, and with each part in its mode. It computes the same as "
         "without you. A part of the model is called what `model.named_modules()` calls it; if it has several "
         "names, the first one counts. What it returned is the value as it left the module, also when a later "
         "layer overwrites this value in place. Where no gradient is asked for, you may switch grad mode off for "
@@ -89,16 +89,47 @@ RULES = (
 )
 
 
+BRIEF = (
+    Rule(
+        1,
+        "Leave what you were given as you found it:",
+        "values, `.grad`, modes, lists, PyTorch's settings. The contract says what you may change.",
+    ),
+    Rule(
+        2,
+        "Take your own hooks off, and leave those of others on.",
+        "Hooks come in lesson 2; some contracts ask for one that stays.",
+    ),
+    Rule(
+        3,
+        "Let errors through.",
+        "When something that you call raises, your caller gets the exception, and the first two rules still hold.",
+    ),
+)
+"""What lesson 1 says before the first exercise: enough to begin with."""
+PAGE = "rules.md"
+"""The file beside the lessons that holds all rules."""
+INTRODUCTION = """\
+The check of an exercise tries what its contract says, and what stands here. You do not have to know it by heart: come
+back when a check puzzles you. Where a contract says something else, the contract counts."""
+
 HELD = "\0"
 """Stands for a space at which no line is broken."""
 
 
-def as_markdown() -> str:
-    """All rules as a numbered list, at most 120 characters a line."""
-    return "\n".join(_item(rule) for rule in RULES)
+def brief() -> str:
+    """The three rules of lesson 1, as a Markdown list without numbers: those are for the page."""
+    return "\n".join(_item(rule, "-") for rule in BRIEF)
 
 
-def _item(rule: Rule) -> str:
+def page() -> str:
+    """All rules as a page of Markdown, at most 120 characters a line."""
+    rules = "\n".join(_item(rule, f"{rule.number}.") for rule in RULES)
+    return f"# The rules of all exercises\n\n{INTRODUCTION}\n\n{rules}\n"
+
+
+def _item(rule: Rule, mark: str) -> str:
     """One rule. No line ends inside of code: a `+` at the start of the next one would be the mark of a list."""
-    text = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", HELD), f"{rule.number}. **{rule.title}** {rule.text}")
-    return textwrap.fill(text, 118, subsequent_indent="   ", break_on_hyphens=False).replace(HELD, " ")
+    text = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", HELD), f"{mark} **{rule.title}** {rule.text}")
+    indent = " " * (len(mark) + 1)
+    return textwrap.fill(text, 118, subsequent_indent=indent, break_on_hyphens=False).replace(HELD, " ")

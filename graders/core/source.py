@@ -15,6 +15,7 @@ STUB = "raise NotImplementedError"
 
 _CELL = re.compile(r"^# %%(.*)$", re.M)
 _KEY = re.compile(r'exercise="([\w-]+)"')
+_GUESS = re.compile(r'^guess\(\s*"([\w-]+)"', re.M)
 
 
 class SourceError(HookworkError):
@@ -29,6 +30,11 @@ def exercise_cells(text: str) -> dict[str, str]:
         if match := _KEY.search(header):
             cells[match[1]] = without_marks(body.strip("\n"))
     return cells
+
+
+def prediction_keys(text: str) -> list[str]:
+    """The keys of the predictions in a source or a cell, in order: of each line that starts `guess("KEY"`."""
+    return _GUESS.findall(text)
 
 
 def without_marks(source: str) -> str:

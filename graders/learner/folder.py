@@ -7,9 +7,11 @@ from pathlib import Path
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
+from graders.core.rules import PAGE
 from graders.notebook.record import Record
+from graders.run.attempts import natural
 from graders.run.intake import Unreadable, read_notebook
-from graders.run.submissions import NoSubmissions, find_submissions
+from graders.run.lessons import Lessons
 
 NAME = "hookwork"
 """The folder that `hookwork start` makes where none is named."""
@@ -32,15 +34,12 @@ def notebooks(folder: Path) -> dict[str, Path]:
     if not folder.is_dir() or not any(folder.glob("*.ipynb")):
         return {}
     try:
-        return {
-            submission.lesson: submission.file
-            for submission in find_submissions(folder, course.lessons())
-            if submission.file is not None
-        }
+        lessons = Lessons(course.lessons())
+        # The plain name counts, else the last.
+        files = sorted(folder.glob("*.ipynb"), key=lambda file: (file.stem in lessons.stems, natural(file.name)))
+        return {lesson: file for file in files if (lesson := lessons.of(file, file.name))}
     except OSError as error:
         raise Trouble(f"{folder} cannot be read: {_reason(error)}. Choose another folder.") from None
-    except NoSubmissions:
-        return {}
 
 
 def notebook_of(folder: Path, lesson: str) -> Path:
@@ -55,21 +54,25 @@ def notebook_of(folder: Path, lesson: str) -> Path:
 
 
 def copy_lessons(folder: Path) -> list[Path]:
-    """Copy the lessons that are not in the folder yet; what is there is never touched. Returns the new files."""
+    """Copy the lessons that are not in the folder yet, and the page of rules to which they link.
+
+    What is there is never touched. Returns the new lessons.
+    """
     if folder.exists() and not folder.is_dir():
         raise Trouble(f"{folder} is a file. Name a folder for the lessons: hookwork start FOLDER")
     there = notebooks(folder)
+    wanted = [shipped(lesson) for lesson in course.lessons() if lesson not in there]
     new = []
-    for lesson in course.lessons():
-        target = folder / f"{lesson}.ipynb"
-        if lesson in there or target.exists() or target.is_symlink():
+    for file in (*wanted, course.lessons_folder() / PAGE):
+        target = folder / file.name
+        if target.exists() or target.is_symlink():
             continue
         try:
-            write_atomically(target, shipped(lesson).read_bytes())
+            write_atomically(target, file.read_bytes())
         except OSError as error:
             raise Trouble(f"{target} cannot be written: {_reason(error)}. Choose another folder.") from None
         new.append(target)
-    return new
+    return [file for file in new if file.name != PAGE]
 
 
 def shipped(lesson: str) -> Path:

@@ -14,6 +14,7 @@ from graders.core.errors import ExerciseDefect, HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
+from graders.core.rules import INTRODUCTION, RULES
 from graders.judge.exercise import judge_exercise
 from graders.notebook import record, render
 from graders.notebook.standing import standing
@@ -120,6 +121,11 @@ def progress() -> None:
     titles = {lesson: course.title(lesson) for lesson in course.lessons()}
     render.show(render.progress(standing(course.every_exercise(), notes), titles))
     _tell(notes)
+
+
+def rules() -> None:
+    """Show the rules that hold in every exercise."""
+    render.show(render.rules(RULES, INTRODUCTION))
 
 
 def _tell(notes: record.Record) -> None:

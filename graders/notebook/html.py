@@ -66,6 +66,11 @@ def paragraph(text: str) -> str:
     return f"<p style='margin:.5em 0 0'>{code(text)}</p>" if text else ""
 
 
+def titled(title: str, text: str) -> str:
+    """A paragraph with `code` that begins with its title."""
+    return f"<p style='margin:.5em 0 0'><strong>{code(title)}</strong> {code(text)}</p>"
+
+
 def pre(text: str, *, wrapped: bool = False) -> str:
     """Lines of code, or anything else that keeps its columns; `wrapped` ones may break."""
     space = "pre-wrap;word-break:normal;overflow-wrap:anywhere" if wrapped else "pre"
@@ -88,14 +93,15 @@ def compared(found: Difference) -> str:
             (("→ first difference" if row.first else "", row.expected, row.seen), row.first)
             for row in found.timelines.rows
         ]
-        return paragraph(found.sentence) + _table(("expected", "yours"), rows)
+        return paragraph(found.sentence) + table(("expected", "yours"), rows)
     if found.expected:
-        table = _table(("expected", "yours"), [((found.place, found.expected, found.seen), False)])
-        return table + paragraph(found.note)
+        return table(("expected", "yours"), [((found.place, found.expected, found.seen), False)]) + paragraph(
+            found.note
+        )
     return paragraph(found.sentence)
 
 
-def _table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
+def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
     """Rows with a header for each column and row; those that are marked stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
     head = f"<td style='{line}'></td>" + "".join(

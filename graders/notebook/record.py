@@ -1,6 +1,7 @@
 """What a learner has done, kept in one small readable file beside their notebooks.
 
-    {"exercises": {"01-branch-grads": "passed"}, "hints": {"01-chain-grads": 2}, "solutions": ["01-chain-grads"]}
+    {"exercises": {"01-branch-grads": "passed"}, "hints": {"01-chain-grads": 2}, "solutions": ["01-chain-grads"],
+     "predictions": {"01-four-gradients": true}}
 
 The notebook and the commands of the command line write the same file. It is replaced whole, so that no crash
 leaves half of it; two writers wait for each other; and a file that cannot be understood is set aside, never lost.
@@ -34,12 +35,15 @@ HERE = Path()
 class Record:
     """Exercise key to its best status; how many hints were given; whose worked answer was asked for.
 
+    `predictions` says of each prediction that was made whether the first guess was right.
+
     `trouble` is one sentence for the learner when the file could not be read, or not written.
     """
 
     exercises: dict[str, str] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
     solutions: list[str] = field(default_factory=list)
+    predictions: dict[str, bool] = field(default_factory=dict)
     trouble: str = ""
 
     def passed(self, key: str) -> bool:
@@ -63,6 +67,10 @@ class Record:
         if key not in self.solutions:
             self.solutions.append(key)
         return open_now
+
+    def predict(self, key: str, right: bool) -> bool:
+        """Keep whether a guess was right, unless there was one before; returns what is kept."""
+        return self.predictions.setdefault(key, right)
 
 
 _unwritten: dict[Path, Record] = {}
@@ -98,6 +106,7 @@ def _text(record: Record) -> str:
         "exercises": dict(sorted(record.exercises.items())),
         "hints": dict(sorted(record.hints.items())),
         "solutions": sorted(record.solutions),
+        "predictions": dict(sorted(record.predictions.items())),
     }
     return json.dumps({name: part for name, part in content.items() if part}, indent=1) + "\n"
 
@@ -136,10 +145,9 @@ def _read(content: Any) -> tuple[Record, str]:
     if not isinstance(content, dict):
         return record, "it is no JSON object"
     statuses = {status.value for status in Status}
-    strange = [name for name in content if name not in ("exercises", "hints", "solutions")]
-    exercises, hints, solutions = (
-        content.get(name, kind()) for name, kind in (("exercises", dict), ("hints", dict), ("solutions", list))
-    )
+    parts = {"exercises": dict, "hints": dict, "solutions": list, "predictions": dict}
+    strange = [name for name in content if name not in parts]
+    exercises, hints, solutions, predictions = (content.get(name, kind()) for name, kind in parts.items())
     if isinstance(exercises, dict):
         record.exercises = {
             key: status for key, status in exercises.items() if isinstance(status, str) and status in statuses
@@ -148,12 +156,9 @@ def _read(content: Any) -> tuple[Record, str]:
         record.hints = {key: count for key, count in hints.items() if type(count) is int and count >= 0}
     if isinstance(solutions, list):
         record.solutions = [key for key in solutions if isinstance(key, str)]
-    understood = (record.exercises, record.hints, record.solutions)
-    strange += [
-        name
-        for name, part, read in zip(("exercises", "hints", "solutions"), (exercises, hints, solutions), understood)
-        if part != read
-    ]
+    if isinstance(predictions, dict):
+        record.predictions = {key: right for key, right in predictions.items() if isinstance(right, bool)}
+    strange += [name for name, kind in parts.items() if content.get(name, kind()) != getattr(record, name)]
     return record, f"its part {strange[0]!r} cannot be understood" if strange else ""
 
 

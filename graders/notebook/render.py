@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
+from graders.core.rules import Rule
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import plural, points
 from graders.judge.exercise import what_was_raised
@@ -146,6 +148,17 @@ def note(text: str) -> Panel:
     return Panel(text, html.card(html.INFO, "", text, "", ""))
 
 
+def rules(every: Sequence[Rule], introduction: str) -> Panel:
+    """The rules of all exercises."""
+    title = "The rules of all exercises"
+    lines = [f"{rule.number}. {rule.title} {rule.text}" for rule in every]
+    text = "\n".join(textwrap.fill(line, 100, subsequent_indent="   ") for line in lines)
+    body = html.paragraph(introduction) + "".join(
+        html.titled(f"{rule.number}. {rule.title}", rule.text) for rule in every
+    )
+    return Panel(f"{title}\n\n{introduction}\n\n{text}", html.card(html.INFO, title, "", "", body))
+
+
 def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
     """Every lesson with its exercises, the points, and what is next. `titles` are those of the lessons."""
     following = course.next
@@ -159,13 +172,15 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
         name = titles.get(stem, stem)
         reached = f"{points(lesson.score)} of {plural_points(lesson.max_score)}"
         signs = "".join(STATUS_STYLES[done.status].sign for done in lesson.exercises)
+        reached += f", {lesson.predicted}" if lesson.predicted else ""
         lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
         lines += [_exercise_text(done) for done in lesson.exercises] if current else []
         badges = " ".join(map(_badge, lesson.exercises))
         summary = f"<span style='display:inline-block;min-width:17em'>{html.code(name)}</span>{badges}&ensp; {reached}"
         body += html.folded(summary, html.listed(map(_exercise_html, lesson.exercises)), opened=current)
-    panel = html.card(html.INFO, title, "", score, body + html.paragraph(last))
-    return Panel("\n".join([*lines, last]), panel)
+    ends = [f"{course.predicted}. They are yours alone: nobody marks them.", last] if course.predicted else [last]
+    panel = html.card(html.INFO, title, "", score, body + "".join(map(html.paragraph, ends)))
+    return Panel("\n".join([*lines, *ends]), panel)
 
 
 def _exercise_text(done: Done) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from graders.core.exercise import Exercise
 from graders.core.results import Status
+from graders.core.text import plural
 from graders.notebook.record import Record
 
 
@@ -25,22 +26,36 @@ class Done:
 
 @dataclass(frozen=True)
 class Standing:
-    """Exercises with their statuses, in order: those of the course, or of one lesson."""
+    """Exercises with their statuses, in order: those of the course, or of one lesson.
+
+    `predictions` are the keys of those that were made, and whether the first guess was right.
+    """
 
     exercises: tuple[Done, ...]
+    predictions: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def lessons(self) -> dict[str, Standing]:
         """The same, lesson by lesson."""
         stems = dict.fromkeys(done.exercise.lesson for done in self.exercises)
         return {
-            stem: Standing(tuple(done for done in self.exercises if done.exercise.lesson == stem)) for stem in stems
+            stem: Standing(
+                tuple(done for done in self.exercises if done.exercise.lesson == stem),
+                {key: right for key, right in self.predictions.items() if key[:2] == stem[:2]},
+            )
+            for stem in stems
         }
 
     @property
     def passed(self) -> int:
         """How many exercises are passed."""
         return sum(done.passed for done in self.exercises)
+
+    @property
+    def predicted(self) -> str:
+        """How many predictions were right, in words; empty where none was made."""
+        right = sum(self.predictions.values())
+        return f"{right} of {plural(len(self.predictions), 'prediction')} right" if self.predictions else ""
 
     @property
     def score(self) -> float:
@@ -69,5 +84,6 @@ def standing(exercises: Sequence[Exercise], record: Record) -> Standing:
     """How far these exercises are."""
     untouched = Status.NOT_ATTEMPTED.value
     return Standing(
-        tuple(Done(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises)
+        tuple(Done(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises),
+        record.predictions,
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
-from rich.text import Text
 
 from graders.core.errors import ExitCode
 from graders.core.fences import Fences
 from graders.core.results import Batch
+from graders.core.terminal import Terminal
 from graders.core.text import plural
+from graders.instructor import accounts
 from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json, summary
 
@@ -49,7 +49,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         config.stash[_written], failed = _write(batch, out, config)
         if failed and session.exitstatus in (0, 1):
             session.exitstatus = ExitCode.NOT_GRADED
-    if session.exitstatus in (0, 1) and not all(submission.graded for submission in batch.submissions):
+    sure = config.getoption("--confirm-files") or accounts.is_sure(config.stash[PREPARED].found)
+    graded = all(submission.graded for submission in batch.submissions)
+    if session.exitstatus in (0, 1) and not (graded and sure):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
@@ -58,7 +60,9 @@ def _write(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], b
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
     from graders.instructor.lock import alone_in
     from graders.instructor.regrade import with_other_lessons
-    from graders.instructor.writing import write_all
+    from graders.instructor.report_inputs import titles
+    from graders.instructor.writing import write_rest
+    from graders.report import outputs
 
     prepared, fences = config.stash[PREPARED], Fences()
     if prepared.cache is not None and prepared.cache.trouble:
@@ -66,7 +70,10 @@ def _write(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], b
     try:
         with alone_in(out, config.get_terminal_writer().line):
             batch = with_other_lessons(out, batch, fences)
-            written = write_all(batch, out, prepared.submissions, prepared.submissions, prepared.terms, fences)
+            shown = titles(submission.lesson for submission in batch.submissions)
+            written = outputs.write_tables(batch, out, fences)
+            handed_in = prepared.submissions
+            written += write_rest(batch, out, shown, handed_in, handed_in, prepared.terms, fences, prepared.found)
     except OSError as error:
         why = f"The results could not be written to {out}: {error.strerror}."
         return [*fences.notes, f"{why} What was there before is unchanged. Choose another --out."], True
@@ -78,16 +85,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
+    console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
     factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
-        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:
-        for line in config.stash[_written]:
-            console.print(Text(line))
+        console.say(*config.stash[_written])
+    accounts.tell(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
 
 
 def _batch(config: pytest.Config) -> Batch:

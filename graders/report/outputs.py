@@ -8,33 +8,21 @@ from pathlib import Path
 from graders.core.fences import Fences
 from graders.core.files import write_atomically
 from graders.core.results import Batch
-from graders.core.roster import Roster
 from graders.report import class_page, feedback, gradebook, results_json
-from graders.report.exports import EXPORTS
 from graders.report.names import file_names
 from graders.report.similar import Pair
 from graders.report.titles import Titles
 
 
-def write_tables(
-    batch: Batch, out: Path, titles: Titles, fences: Fences, exports: Sequence[str] = (), roster: Roster | None = None
-) -> list[Path]:
-    """Write the results, the gradebook and the exports of these names; the paths that a person would open.
+def write_tables(batch: Batch, out: Path, fences: Fences) -> list[Path]:
+    """Write the results and the gradebook; the paths that a person would open.
 
     Raises `OSError` where not even the results can be written: everything else can be made again from them.
     """
     write_atomically(out / "results.json", results_json.render(batch), below=out)
-    written = [out / "results.json", out / "gradebook.csv"]
     with fences.around(out / "gradebook.csv"):
         write_atomically(out / "gradebook.csv", gradebook.render(batch), below=out)
-    for name in exports:
-        with fences.around(f"The export for {name}"):
-            files = EXPORTS[name](batch, titles, roster)
-            written.append(out / next(iter(files)).partition("/")[0] if files else out)
-            for path, text in files.items():
-                with fences.around(out / path):
-                    write_atomically(out / path, text, below=out)
-    return written
+    return [out / "results.json", out / "gradebook.csv"]
 
 
 def write_pages(batch: Batch, out: Path, titles: Titles, fences: Fences, similar: Sequence[Pair] = ()) -> list[Path]:

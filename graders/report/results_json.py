@@ -30,8 +30,9 @@ def to_data(batch: Batch) -> dict[str, Any]:
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     for part in data["submissions"]:
-        if not part["late_note"]:
-            del part["late_note"]
+        for name in ("late_note", "missing_modules", "group"):
+            if not part[name]:
+                del part[name]
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
         if not exercise["printed"]:
@@ -88,6 +89,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
             "status": SubmissionStatus(data["status"]),
             "exercises": exercises,
             "superseded": tuple(data.get("superseded", ())),
+            "missing_modules": tuple(data.get("missing_modules", ())),
         }
     )
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.machinery
 import io
 import json
 import platform
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from graders.core.draws import SEED_LIMIT
 from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
 from graders.run.kit import kit_version
+from graders.run.lacking import missing_modules
 from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
@@ -64,7 +67,7 @@ class RunCache:
     """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
+        """The folder need not be there yet. A `fresh` batch finds nothing that is there already."""
         self._folder, self._fresh = folder, fresh
         self.trouble = ""
         """Why a run could not be kept, in one sentence."""
@@ -91,19 +94,28 @@ class RunCache:
             what = "a link" if self._folder.is_symlink() else "no folder"
             raise Unkept(f"{self._folder} is for the runs of notebooks, and is {what}. Move it away, or change --out.")
 
+    def make_folder(self) -> None:
+        """Make the folder, so that it can be closed to notebooks: none is to see it appear."""
+        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+            self._folder.mkdir(parents=True, exist_ok=True)
+
     @property
     def empty(self) -> bool:
         """Whether there is nothing to be found."""
         return self._fresh or self._folder.is_symlink() or not any(self._folder.glob("*.frames"))
 
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
-        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
+        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none.
+
+        A run that asked in vain for a package which is installed by now does not count.
+        """
         for tier in () if self._fresh else tiers:
             # Not there, not ours, or not as we wrote it: then it is run again.
             with contextlib.suppress(OSError, FrameError):
                 label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
                 # A file that somebody moved to another's name holds another's run.
-                if label.head == _label(name, tier) and transcript and transcript[-1].type == "ended":
+                ours = label.head == _label(name, tier) and transcript and transcript[-1].type == "ended"
+                if ours and not any(map(_is_installed, missing_modules(transcript))):
                     return tier, transcript
         return None
 
@@ -129,6 +141,12 @@ class RunCache:
 
     def _file(self, name: str, tier: str) -> Path:
         return self._folder / f"{name}.{tier}.frames"
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a module lies among the packages of this Python. Nothing is imported."""
+    folders = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    return "." not in module and importlib.machinery.PathFinder.find_spec(module, folders) is not None
 
 
 def _label(name: str, tier: str) -> dict[str, str]:

@@ -68,14 +68,19 @@ def read_bytes(path: Path) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:
-            raise Unreadable(
-                f"The file has {size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "
-                "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
-            )
+            raise Unreadable(too_large(size, MAX_BYTES))
         try:
             return file.read(MAX_BYTES + 1)
         except OSError as error:
             raise _not_opened(error) from error
+
+
+def too_large(size: int, most: int) -> str:
+    """What is said of a file that has more bytes than are read."""
+    return (
+        f"The file has {size / 1e6:.0f} MB; at most {most >> 20} MB are read. "
+        "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
+    )
 
 
 def open_regular(path: Path) -> BinaryIO:

@@ -50,7 +50,7 @@ _REMEDIES = (
     (
         r"No module named",
         "missing package",
-        "install Hookwork again, into the Python that runs it: `python -m pip install --force-reinstall hookwork`",
+        "install Hookwork again, from your clone: `python -m pip install --force-reinstall .`",
     ),
     (
         r"ImportError|cannot open shared object|undefined symbol",

@@ -35,6 +35,8 @@ from graders.core.cells import MAX_PARSED, bound_names, homes
         "f = 3\n" + "# a very long cell\n" * 2000,
         "x = 1\ndef f(:\n    pass",
         "f = 1\n!pip install torch",
+        "!pip install x\nimport x as f, y",
+        "%matplotlib inline\nfrom x import a, f",
         "%%time\ndef f():\n    pass",
     ],
 )
@@ -45,7 +47,8 @@ def test_a_cell_that_would_bind_the_name_defines_it(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     ["", "f(1)", "x = f", "def ff():\n    pass", "# def f(): pass", "self.f = 1", "def g(:\n    f(1)", "f == 1 1",
-     "x" * 10 + " =" * 5, "(" * 500, "from f import g", "from x import f as g", "import x.f", "def g():\n    f = 3",
+     "x" * 10 + " =" * 5, "!ls\nimport ff  # f",
+     "!ls\nfrom f import g", "(" * 500, "from f import g", "from x import f as g", "import x.f", "def g():\n    f = 3",
      "class A:\n    def f(self):\n        pass", "[f for f in x]", "g(f=3)", "from x import *"],
 )  # fmt: skip
 def test_a_cell_that_only_mentions_the_name_does_not(source: str) -> None:

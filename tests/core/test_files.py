@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,19 @@ def test_a_file_is_written_with_its_folders(tmp_path: Path) -> None:
     assert (tmp_path / "raw").read_bytes() == b"\xff\x00"
 
 
-def test_others_may_read_it_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "results.json", "{}")
-    assert [(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("results.json", 0o644)]
+@pytest.mark.skipif(sys.platform == "win32", reason="it has no umask")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o644), (0o027, 0o640)])
+def test_others_may_read_it_as_the_umask_says_and_nothing_is_left_beside_it(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        write_atomically(tmp_path / "results.json", "{}")
+        write_atomically(tmp_path / "gradebook.csv", "", below=tmp_path)
+    finally:
+        os.umask(before)
+    found = sorted((path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir())
+    assert found == [("gradebook.csv", mode), ("results.json", mode)]
 
 
 def test_an_old_file_is_replaced_and_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -142,6 +142,16 @@ class Notebook:
         self.page.get_by_role("menuitem", name="Run", exact=True).click()
         self.page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
 
+    def cell(self, text: str) -> Any:
+        """The code cell that holds this text."""
+        return self.page.locator(".jp-CodeCell").filter(has=self.page.locator(".cm-content", has_text=text))
+
+    def type_guess(self, key: str, values: str) -> None:
+        """Replace the dots of a guess; it is not run."""
+        self.cell(f'guess("{key}"').locator(".cm-content").click()
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.insert_text(f'guess("{key}", {values})')
+
     def type_answer(self, source: str) -> None:
         """Replace the answer, run it, and run the check below it."""
         self.answer.locator(".cm-content").click()
@@ -153,7 +163,10 @@ class Notebook:
 
     def verdict(self, word: str) -> Any:
         """The card below the check, once it says `word`; its picture is kept."""
-        card = self.check.get_by_role("group", name=f"{word}: The gradient of every branch")
+        return self.seen(self.check.get_by_role("group", name=f"{word}: The gradient of every branch"), word)
+
+    def seen(self, card: Any, word: str) -> Any:
+        """A card, once it is there: all of it can be read, and its picture is kept."""
         try:
             card.wait_for()
         except Exception as error:
@@ -194,7 +207,15 @@ def notebook(front: Front, lab: tuple[str, Path], tmp_path: Path) -> Iterator[No
 
 
 def test_the_first_exercise_from_untouched_to_passed(notebook: Notebook, lab: tuple[str, Path]) -> None:
+    notebook.type_guess("01-two-leaves", "w=5, x=3")
+    notebook.type_guess("01-two-passes", "a=4")
     notebook.run_all()
+    part = notebook.cell('compare("01-two-leaves"').get_by_role("group", name="1 of 2 as you predicted")
+    rows = notebook.seen(part, "prediction").get_by_role("row").all_inner_texts()
+    assert [row.split() for row in rows[1:]] == [["w", "5", "5", "✓"], ["x", "3", "2"]]
+    right = notebook.cell('compare("01-two-passes"').get_by_role("group", name="As you predicted")
+    notebook.seen(right, "right prediction")
+    assert notebook.cell('compare("01-five-steps"').get_by_role("group").count() == 0  # nothing was guessed
     untouched = notebook.verdict("Not attempted yet")
     assert "0 of 1 point" in untouched.inner_text()
     assert notebook.page.locator("[data-mime-type='application/vnd.jupyter.error']").count() == 0
@@ -218,3 +239,4 @@ def test_the_first_exercise_from_untouched_to_passed(notebook: Notebook, lab: tu
     assert "Next: 01-per-pass-grads" in passed.inner_text()
     record = json.loads((lab[1] / "hookwork-progress.json").read_text())
     assert record["exercises"] == {"01-branch-grads": "passed"}
+    assert record["predictions"] == {"01-two-leaves": False, "01-two-passes": True}

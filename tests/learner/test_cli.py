@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from graders.cli import app
 from graders.core import course
+from graders.core.rules import RULES
 from graders.learner import completion
 from tests.learner.answers import FIRST, answer, cell_of
 
@@ -51,7 +52,7 @@ def test_start_goes_on_with_the_lesson_that_is_next() -> None:
 def test_without_jupyterlab_start_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jupyterlab", None)  # Python's way to say that there is no such package
     text = hookwork("start").stdout
-    assert "JupyterLab is not installed. Install it with: pip install 'hookwork[lab]'" in text
+    assert "JupyterLab is not installed. Install it with: pip install jupyterlab" in text
     assert Path("hookwork", FIRST).exists()
 
 
@@ -90,6 +91,22 @@ def test_progress_shows_lessons_points_and_what_is_next() -> None:
     assert "→ 1. Where gradients live ✓·· 1 of 4" in lines
     assert "✓ 01-branch-grads The gradient of every branch Passed" in lines
     assert any(line.startswith("Next: 01-per-pass-grads,") for line in lines)
+
+
+def test_progress_tells_how_many_predictions_were_right() -> None:
+    assert "predictions right" not in hookwork("progress").stdout
+    kept = {"01-two-leaves": True, "01-non-leaf": False, "02-order": True}
+    Path("hookwork-progress.json").write_text(json.dumps({"predictions": kept}))
+    lines = [" ".join(line.split()) for line in hookwork("progress").stdout.split("\n")]
+    assert lines[0].endswith(", 2 of 3 predictions right")
+    assert "→ 1. Where gradients live ··· 0 of 4 1 of 2" in lines
+
+
+def test_rules_are_shown_in_a_terminal() -> None:
+    text = " ".join(hookwork("rules").stdout.split())
+    assert "The rules of all exercises" in text
+    for rule in RULES:
+        assert rule.title.split(".")[0] in text
 
 
 def test_a_broken_record_is_told_and_kept() -> None:
@@ -139,7 +156,7 @@ def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: tuple[s
 
 def test_help_has_examples_and_exit_codes_for_every_command() -> None:
     text = hookwork("--help").stdout
-    for command in ("start", "check", "watch", "progress", "hint", "solution", "reset"):
+    for command in ("start", "check", "watch", "progress", "hint", "solution", "rules", "reset"):
         assert f" {command} " in text
         shown = hookwork(command, "--help").stdout
         assert f"hookwork {command}" in shown

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.core import course
+from graders.core import course, rules
 from graders.learner.folder import (
     Trouble,
     begun,
@@ -27,6 +27,19 @@ def test_all_lessons_are_copied_as_they_are(tmp_path: Path) -> None:
     assert {lesson: file.read_bytes() for lesson, file in notebooks(folder).items()} == {
         lesson: shipped(lesson).read_bytes() for lesson in LESSONS
     }
+
+
+def test_the_page_of_rules_to_which_contracts_link_lies_beside_the_lessons(tmp_path: Path) -> None:
+    copy_lessons(tmp_path)
+    page = tmp_path / "rules.md"
+    assert page.read_text(encoding="utf-8") == rules.page()
+    assert "](rules.md)" in (tmp_path / FIRST).read_text(encoding="utf-8")
+    page.write_text("with my notes")
+    assert copy_lessons(tmp_path) == []
+    assert page.read_text() == "with my notes"
+    page.unlink()
+    assert copy_lessons(tmp_path) == []
+    assert page.exists()
 
 
 def test_work_that_is_there_is_never_touched(tmp_path: Path) -> None:

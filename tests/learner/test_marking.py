@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graders.cli import app
+from graders.core.source import prediction_keys
 from graders.learner.folder import copy_lessons, shipped
 from tests.answers import answers_of
 from tests.learner.answers import FIRST, answer
@@ -70,6 +71,20 @@ def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(fol
         "01-chain-grads": "wrong",
         "01-per-pass-grads": "raised",
     }
+
+
+def test_guesses_change_nothing_in_a_notebook_that_is_marked_and_are_not_counted_there(folder: Path) -> None:
+    answer(folder / FIRST, branch_grads=BRANCH)
+    content = json.loads((folder / FIRST).read_text())
+    texts = iter(["w=7, x=object(), y=1", "a_grad=", "which='raises'"])  # wrong, no Python, wrong again
+    for cell in content["cells"]:
+        if (key := prediction_keys("".join(cell["source"]))) and (text := next(texts, "")):
+            cell["source"] = f'guess("{key[0]}", {text})'
+    (folder / FIRST).write_text(json.dumps(content))
+    assert next(texts, "") == ""
+    lines = words(check("1").stdout)
+    assert "✓ 01-branch-grads Passed 1 of 1 point" in lines
+    assert json.loads((folder / "hookwork-progress.json").read_text()) == {"exercises": {"01-branch-grads": "passed"}}
 
 
 def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(folder: Path) -> None:

@@ -15,9 +15,10 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from graders import check, hint, progress, solution
+from graders import check, hint, progress, rules, solution
 from graders.core import course
 from graders.core.results import Status
+from graders.core.rules import RULES
 from graders.notebook import record
 from graders.notebook.commands import check_in
 from tests.answers import answers_of
@@ -310,3 +311,12 @@ def test_what_a_notebook_left_switched_on_decides_over_no_check() -> None:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.stdout == "".join(f"{what}: passed: passed: passed\n" for what in LEFT_BEHIND), done.stderr
+
+
+def test_the_rules_can_be_read_where_there_is_no_file_beside_the_notebook(capsys: pytest.CaptureFixture[str]) -> None:
+    rules()
+    text = capsys.readouterr().out
+    assert text.startswith("The rules of all exercises\n\n")
+    for rule in RULES:
+        assert f"\n{rule.number}. {rule.title.split(' (')[0]}" in text
+    assert max(map(len, text.partition("\n1. ")[2].splitlines())) <= 100

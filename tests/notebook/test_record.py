@@ -16,6 +16,7 @@ FULL = {
     "exercises": {"01-branch-grads": "passed", "01-chain-grads": "wrong"},
     "hints": {"01-chain-grads": 2},
     "solutions": ["01-chain-grads"],
+    "predictions": {"01-two-leaves": True},
 }
 
 
@@ -38,10 +39,18 @@ def test_what_is_noted_is_found_again_in_a_file_that_people_can_read(tmp_path: P
         kept.note("01-branch-grads", Status.PASSED)
         assert (kept.next_hint("01-chain-grads"), kept.next_hint("01-chain-grads")) == (0, 1)
         assert not kept.ask("01-chain-grads")
+        assert (kept.predict("01-two-leaves", True), kept.predict("01-two-leaves", False)) == (True, True)
     file = tmp_path / record.NAME
     assert json.loads(file.read_text()) == FULL
     assert '\n  "01-branch-grads": "passed",\n' in file.read_text()
     assert load(tmp_path) == Record(**FULL)
+
+
+def test_a_file_from_before_there_were_predictions_is_read(tmp_path: Path) -> None:
+    old = {name: part for name, part in FULL.items() if name != "predictions"}
+    write(tmp_path, old)
+    assert load(tmp_path) == Record(**old)
+    assert load(tmp_path).trouble == ""
 
 
 def test_what_once_passed_stays_passed_and_an_untouched_stub_is_not_noted() -> None:
@@ -85,6 +94,7 @@ def test_a_file_that_cannot_be_read_is_set_aside(tmp_path: Path, text: str, why:
         ({"exercises": []}, "exercises"),
         ({"hints": {"01-chain-grads": -1}}, "hints"),
         ({"solutions": [1]}, "solutions"),
+        ({"predictions": {"01-two-leaves": "yes"}}, "predictions"),
         ({"notes": "mine"}, "notes"),
     ],
 )

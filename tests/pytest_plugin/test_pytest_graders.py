@@ -243,7 +243,7 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     archive = tmp_path / "class.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
-        packed.writestr(f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
+        packed.writestr(bad := f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
     run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "1")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
@@ -251,10 +251,10 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
         (submission["student"], submission["file"], submission["status"], submission["score"])
         for submission in data["submissions"]
     ] == [
-        ("Mal Lory", f"{archive}", "unreadable", 0),
+        ("Mal Lory", f"{archive}/{bad}", "unreadable", 0),
         ("lovelaceada", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
     ]
-    assert "Mal Lory, 01: unreadable. The files were not unpacked" in run.stdout
+    assert "Mal Lory, 01: unreadable. The file was not unpacked" in run.stdout
     assert not list((tmp_path / "tmp").glob("hookwork-*"))
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from graders.core.fences import Fences
 from graders.core.results import Batch, SubmissionStatus
+from graders.instructor.exporting import export
+from graders.instructor.request import Request
 from graders.report import outputs
 from graders.report.exports import EXPORTS
 from graders.report.titles import Titles
@@ -27,7 +29,9 @@ FOUND = batch(
 def write(found: Batch, out: Path, *exports: str) -> Fences:
     """Write all files; what is said of them."""
     fences = Fences()
-    outputs.write_tables(found, out, Titles(), fences, exports)
+    outputs.write_tables(found, out, fences)
+    request = Request(where=out, out=out, exports=exports)
+    export(request, found, Titles(), {submission.lesson for submission in found.submissions}, fences)
     outputs.write_pages(found, out, Titles(), fences)
     return fences
 

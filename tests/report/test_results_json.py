@@ -21,6 +21,8 @@ EVERY = batch(
         handed_in="2026-01-02T03:04:05+00:00",
         penalty=0.25,
         superseded=("class/bob/old.ipynb",),
+        missing_modules=("pandas", "utils"),
+        group="Team 1",
     ),
     *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
 )

@@ -203,6 +203,19 @@ def test_a_run_that_does_not_count_is_forgotten(tmp_path: Path) -> None:
     assert asked.noted == [["y = 1"]]
 
 
+def test_a_run_that_lacked_a_package_counts_until_the_package_is_installed(tmp_path: Path) -> None:
+    cache, ending = RunCache(tmp_path / "runs"), ended()
+    for name, module in (
+        ("absent", "no_such_package"),
+        ("installed", "pytest"),
+        ("ours", "tests"),
+        ("part", "torch.x"),
+    ):
+        cache.keep(name, "D", [Frame({"type": "cell", "cell": 0, "modules": module}), ending])
+    found = {name: cache.find(name, "D") is not None for name in ("absent", "installed", "ours", "part")}
+    assert found == {"absent": True, "installed": False, "ours": True, "part": True}
+
+
 def test_what_did_not_start_is_not_kept(tmp_path: Path) -> None:
     class NotStarting(InProcessRunner):
         def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:

@@ -9,7 +9,7 @@ import pytest
 
 from docs.lesson_pages import index, page, write_pages
 from graders.core import course
-from graders.core.source import STUB
+from graders.core.source import STUB, prediction_keys
 
 
 @pytest.mark.parametrize("lesson", course.lessons())
@@ -24,6 +24,14 @@ def test_a_page_has_contracts_stubs_and_hints_and_no_answer(lesson: str) -> None
         assert STUB in shown
         assert course.worked_answer(exercise) not in code
     assert not [output for cell in cells for output in cell.get("outputs", []) if "text/html" in output.get("data", {})]
+
+
+def test_what_a_guess_says_in_the_solution_is_on_no_page() -> None:
+    code = [cell for lesson in course.lessons() for cell in page(lesson).cells if cell.cell_type == "code"]
+    guesses = [cell for cell in code if prediction_keys(cell.source)]
+    assert len(guesses) == len(course.predictions()) > 0
+    assert [cell.outputs for cell in guesses if cell.outputs] == []
+    assert all("=..." in cell.source for cell in guesses)
 
 
 def test_every_figure_of_a_page_has_alt_text() -> None:

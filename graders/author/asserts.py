@@ -1,0 +1,72 @@
+"""The text of a cell without its asserts: the build runs them, and readers do not see the answer under the question."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graders.core.source import SourceError
+
+
+def without_asserts(source: str) -> str:
+    """A cell's code without its asserts, and without an `if` or `for` in which there is nothing else.
+
+    It is empty where there was nothing else at all. Raises `SourceError` when the body of another statement would be
+    left empty, when an assert shares its lines, and when the cell is no Python.
+    """
+    if "assert" not in source:
+        return source
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise SourceError(f"line {error.lineno} of a cell is not Python: {error.msg}") from None
+    lines: list[str | None] = list(source.split("\n"))
+    for node in _only_asserts(tree):
+        start, stop = node.lineno - 1, node.end_lineno or node.lineno
+        text = "\n".join(source.split("\n")[start:stop])
+        if (text.strip() and not text.lstrip().startswith(("assert", "if", "for"))) or ";" in _code_after(source, node):
+            raise SourceError(f"{text.strip()!r}: give the assert a line of its own")
+        lines[start:stop] = [None] * (stop - start)
+    return _closed_up(lines)
+
+
+def _code_after(source: str, node: ast.stmt) -> str:
+    """What follows a statement on its last line."""
+    line = source.split("\n")[(node.end_lineno or node.lineno) - 1]
+    return line.encode()[node.end_col_offset or 0 :].decode().split("#")[0]
+
+
+def _only_asserts(tree: ast.AST) -> Iterator[ast.stmt]:
+    """The outermost statements that do nothing but assert."""
+    for _, body in ast.iter_fields(tree):
+        children = body if isinstance(body, list) else [body]
+        statements = [node for node in children if isinstance(node, ast.stmt)]
+        gone = [node for node in statements if _asserts(node)]
+        if gone and len(gone) == len(statements) and not isinstance(tree, ast.Module):
+            raise SourceError(
+                f"learners see no asserts, and without {ast.unparse(gone[0])!r} nothing is left of the "
+                f"{type(tree).__name__} in line {getattr(tree, 'lineno', 1)} of its cell: print there what it shows"
+            )
+        yield from gone
+        for node in children:
+            if isinstance(node, ast.AST) and node not in gone:
+                yield from _only_asserts(node)
+
+
+def _asserts(node: ast.stmt) -> bool:
+    if isinstance(node, (ast.If, ast.For)):
+        return all(map(_asserts, (*node.body, *node.orelse)))
+    return isinstance(node, ast.Assert)
+
+
+def _closed_up(lines: list[str | None]) -> str:
+    """The lines that are left; where some went, no more blank ones than one side had."""
+    kept: list[str] = []
+    gap = False
+    for line in lines:
+        if line is None:
+            gap = True
+        elif not (gap and not line.strip() and (not kept or not kept[-1].strip())):
+            kept.append(line)
+            gap = False
+    return "\n".join(kept).strip("\n")

@@ -1,0 +1,117 @@
+"""The predictions of a lesson: in its source a guess says what is right; learners find `...` in its place."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nbformat import NotebookNode
+
+from graders.core.source import SourceError, prediction_keys
+
+KEY = re.compile(r"\d\d(-[a-z0-9]+)+")
+PREDICT = "**Predict.**"
+REASON = "no_guess"
+"""Why nothing can be guessed, in the first line of a text cell: `# %% [markdown] no_guess="a matter of taste"`."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of `guess` or `compare`: in which cell of the source, the key, and the names of its values."""
+
+    cell: int
+    key: str
+    names: tuple[str, ...]
+
+
+def blanked(source: str) -> str:
+    """The learner's form of a cell with a guess: `...` in place of each value. Other cells stay as they are."""
+    if not prediction_keys(source):
+        return source
+    text = source.encode()  # the places of a syntax tree count bytes
+    starts = [0]
+    for line in text.split(b"\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    for keyword in reversed(_only_guess(source).keywords):
+        value = keyword.value
+        start = starts[value.lineno - 1] + value.col_offset
+        stop = starts[(value.end_lineno or value.lineno) - 1] + (value.end_col_offset or 0)
+        text = text[:start] + b"..." + text[stop:]
+    return text.decode()
+
+
+def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
+    """Each guess has its compare: once, later, with the same key and names. Raises `SourceError`."""
+    guesses = {}
+    compares: dict[str, Call] = {}
+    for number, cell in enumerate(cells):
+        if cell.cell_type != "code":
+            continue
+        if prediction_keys(cell.source):
+            made = _call(_only_guess(cell.source), number)
+            if not KEY.fullmatch(made.key) or made.key[:2] != lesson[:2]:
+                raise SourceError(f"the guess {made.key!r}: a key here looks like {lesson[:2]}-four-gradients")
+            if made.key in guesses:
+                raise SourceError(f"the guess {made.key!r} is there twice")
+            guesses[made.key] = made
+        for shown in _compares(cell.source, number):
+            if shown.key in compares:
+                raise SourceError(f"compare({shown.key!r}) is there twice: show all of it once")
+            compares[shown.key] = shown
+    for key in guesses.keys() ^ compares.keys():
+        there, missing = ("guess", "compare") if key in guesses else ("compare", "guess")
+        raise SourceError(f"{there}({key!r}) is there without its {missing}")
+    for key, made in guesses.items():
+        if sorted(made.names) != sorted(compares[key].names):
+            raise SourceError(f"guess({key!r}) and its compare have different names")
+        if made.cell >= compares[key].cell:
+            raise SourceError(f"compare({key!r}) belongs into a cell below its guess")
+
+
+def unguessed(cells: Sequence[NotebookNode]) -> Iterator[str]:
+    """The first words of each question to which no guess follows in the next cell, and no reason is given why."""
+    for cell, following in zip(cells, [*cells[1:], None]):
+        if cell.cell_type != "markdown" or PREDICT not in cell.source or cell.metadata.get(REASON):
+            continue
+        if following is None or following.cell_type != "code" or not prediction_keys(following.source):
+            yield " ".join(cell.source.partition(PREDICT)[2].split()[:8])
+
+
+def _only_guess(source: str) -> ast.Call:
+    """The call that is all that a cell with a guess holds."""
+    key = prediction_keys(source)[0]
+    try:
+        body = ast.parse(source).body
+    except SyntaxError as error:
+        raise SourceError(f"the guess {key!r} is not Python: {error.msg}") from None
+    if len(body) != 1 or not isinstance(body[0], ast.Expr) or not isinstance(body[0].value, ast.Call):
+        raise SourceError(f"the guess {key!r} needs a cell of its own, above the code that shows the answer")
+    call = body[0].value
+    values = [keyword.value for keyword in call.keywords if keyword.arg is not None]
+    if not values or len(values) < len(call.keywords) or len(call.args) != 1:
+        raise SourceError(f'the guess {key!r} names what is to be guessed, as in guess("{key}", w=5)')
+    if any(isinstance(value, ast.Constant) and value.value is ... for value in values):
+        raise SourceError(f"the guess {key!r}: write what is right; the build puts ... there for learners")
+    return call
+
+
+def _compares(source: str, cell: int) -> Iterator[Call]:
+    if "compare(" not in source:
+        return
+    try:
+        nodes = list(ast.walk(ast.parse(source)))
+    except SyntaxError as error:
+        raise SourceError(f"line {error.lineno} of a cell is not Python: {error.msg}") from None
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "compare":
+            if len(node.args) != 1 or not isinstance(node.args[0], ast.Constant):
+                raise SourceError(f"{ast.unparse(node)}: the first argument is the key of the guess, and the only one "
+                                  "without a name")  # fmt: skip
+            yield _call(node, cell)
+
+
+def _call(node: ast.Call, cell: int) -> Call:
+    (key,) = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
+    return Call(cell, str(key), tuple(str(keyword.arg) for keyword in node.keywords))

@@ -1,0 +1,126 @@
+"""`guess` and `compare`: a prediction is written down before the code runs, and shown beside what came out.
+
+A prediction is never marked. It has a key, as an exercise has: so it is the same one in whatever order cells run, and
+after the kernel was restarted.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graders.core import course
+from graders.core.results import Status
+from graders.core.status_styles import STATUS_STYLES
+from graders.core.text import clean
+from graders.notebook import html, record, render
+from graders.notebook.agreement import agrees, parting, shown
+from graders.notebook.render import Panel
+
+_guesses: dict[str, dict[str, Any]] = {}
+"""Key of a prediction to what was guessed since the kernel started."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value: its name, the guess and what PyTorch showed, as text. `right` is None where nothing was guessed."""
+
+    name: str
+    yours: str
+    theirs: str
+    right: bool | None
+    note: str = ""
+
+
+def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
+    """Write down what you think comes out, before you run the next cell: `guess("01-four-gradients", w=5, x=2)`.
+
+    What is left at `...` is no guess; you may leave all of it. Nothing of this is marked.
+    """
+    made = {name: value for name, value in values.items() if not _is_open(value)}
+    if not isinstance(key, str) or not key or not all(map(_is_open, unnamed)):
+        example = key if isinstance(key, str) and key else "01-four-gradients"
+        render.show(render.note(f'Each guess stands behind its name, after the key: `guess("{example}", w=5)`.'))
+        return
+    _guesses[key] = made
+    if not made:
+        return
+    known = course.predictions()
+    if key not in known and (near := difflib.get_close_matches(key, known, 1, 0.75)):
+        render.show(render.note(f'There is no prediction "{clean(key)}". Did you mean "{near[0]}"?'))
+        return
+    said = "; ".join(f"{name} = {shown(value)}" for name, value in made.items())
+    print(clean(f"Noted: {said}. Now run the next cell."))
+
+
+def compare(key: str, /, **values: Any) -> None:
+    """Show what you guessed under this key beside `values`, what came out. Says nothing where nothing was guessed."""
+    made = _guesses.get(key)
+    if not made:
+        return
+    rows = [_row(name, made, value) for name, value in values.items()]
+    right = all(row.right for row in rows)
+    with record.editing() as notes:
+        guessed = any(row.right is not None for row in rows)
+        first = notes.predict(key, right) if guessed else right
+    strange = [name for name in made if name not in values]
+    render.show(panel(rows, _unasked(strange, list(values)), counted=first == right))
+    if notes.trouble:
+        render.show(render.note(notes.trouble))
+
+
+def _is_open(value: Any) -> bool:
+    """Whether a place was left as it came."""
+    return value is ... or (isinstance(value, str) and value.strip() in ("", "..."))
+
+
+def _row(name: str, made: Mapping[str, Any], value: Any) -> Row:
+    if name not in made:
+        return Row(name, "–", shown(value), None)
+    right = agrees(made[name], value)
+    note = ""
+    if not right and (parted := parting(made[name], value)):
+        place, yours, theirs = parted
+        note = f"`{name}`: the first difference is at number {place}, {yours} in yours, {theirs} in PyTorch's."
+    return Row(name, shown(made[name]), shown(value), right, note)
+
+
+def _unasked(strange: Sequence[str], names: Sequence[str]) -> list[str]:
+    """What is said of names that are not asked for."""
+    return [f"`{name}` is not asked for here; the names are {', '.join(f'`{name}`' for name in names)}."
+            for name in strange]  # fmt: skip
+
+
+def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = True) -> Panel:
+    """Guesses beside what came out. `counted` says whether this guess is the one that counts: the first."""
+    guessed = [row.right for row in rows if row.right is not None]
+    look, rest = html.INFO, ""
+    if not guessed:
+        title = "No guess here yet"
+    elif all(guessed):
+        look, title = STATUS_STYLES[Status.PASSED], "As you predicted"
+    elif any(guessed):
+        title, rest = f"{sum(guessed)} of {len(guessed)} as you predicted", "Read on for the rest."
+    else:
+        title, rest = "Not this time", "Read on to see why."
+    says = [*(row.note for row in rows if row.note), *notes, *([rest] if rest else [])]
+    aside = "" if counted else "your first guess counts"
+    header = f"{look.sign} {title}" + (f" ({aside})" if aside else "")
+    lines = [f"  {_sign(row)} {row.name}: {_sentence(row)}" for row in rows]
+    table = html.table(
+        ("your guess", "PyTorch", ""), [((row.name, row.yours, row.theirs, _sign(row)), False) for row in rows]
+    )
+    body = table + "".join(map(html.paragraph, says))
+    return Panel("\n".join([header, *lines, *says]), html.card(look, title, "", aside, body))
+
+
+def _sign(row: Row) -> str:
+    return STATUS_STYLES[Status.PASSED].sign if row.right else " "
+
+
+def _sentence(row: Row) -> str:
+    if row.right is None:
+        return f"PyTorch has {row.theirs}"
+    return row.theirs if row.right and row.yours == row.theirs else f"you have {row.yours}, PyTorch {row.theirs}"

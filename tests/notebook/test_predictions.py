@@ -1,0 +1,164 @@
+"""`guess` and `compare`, as a learner calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graders import compare, guess, progress
+from graders.box import stand_in
+from graders.core import course
+from graders.notebook import record
+from graders.notebook.predictions import Row, panel
+from tests.trouble import nothing_can_be_written
+
+KEY, OTHER = [key for key in course.predictions() if key.startswith("01-")][:2]
+FIVE, TWO = torch.tensor([5.0]), torch.tensor([2.0])
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A learner who has just opened a notebook in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    guess(KEY)
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines that were printed since the last look."""
+    return capsys.readouterr().out.splitlines()
+
+
+def kept() -> dict[str, bool]:
+    """What is in the file."""
+    predictions: dict[str, bool] = json.loads(Path(record.NAME).read_text())["predictions"]
+    return predictions
+
+
+def test_a_right_guess_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, w=5, x=2)
+    assert said(capsys) == ["Noted: w = 5; x = 2. Now run the next cell."]
+    compare(KEY, w=FIVE, x=TWO)
+    assert said(capsys) == ["✓ As you predicted", "  ✓ w: 5", "  ✓ x: 2"]
+    assert kept() == {KEY: True}
+
+
+def test_a_wrong_guess_is_shown_beside_what_came_out(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, w=5, x=3)
+    compare(KEY, w=FIVE, x=TWO)
+    assert said(capsys)[1:] == [
+        "i 1 of 2 as you predicted",
+        "  ✓ w: 5",
+        "    x: you have 3, PyTorch 2",
+        "Read on for the rest.",
+    ]
+    assert kept() == {KEY: False}
+
+
+@pytest.mark.parametrize("values", [{}, {"w": ...}, {"w": ..., "x": "..."}, {"w": " "}])
+def test_where_nothing_was_guessed_nothing_is_said_and_nothing_is_kept(
+    values: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    guess(KEY, **values)
+    compare(KEY, w=FIVE, x=TWO)
+    compare("01-never-guessed", w=FIVE)
+    assert said(capsys) == []
+    assert not Path(record.NAME).exists()
+
+
+def test_a_guess_may_be_changed_until_the_answer_is_seen_and_then_the_first_counts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guess(KEY, w=4, x=2)
+    guess(KEY, w=5, x=3)
+    compare(KEY, w=FIVE, x=TWO)
+    guess(KEY, w=5, x=2)
+    compare(KEY, w=FIVE, x=TWO)
+    assert "✓ As you predicted (your first guess counts)" in said(capsys)
+    assert kept() == {KEY: False}
+
+
+def test_a_guess_that_is_taken_back_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, w=4)
+    guess(KEY, w=..., x=...)
+    compare(KEY, w=FIVE, x=TWO)
+    assert len(said(capsys)) == 1
+
+
+def test_a_value_without_a_guess_is_shown_and_the_prediction_is_not_counted_as_right(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    guess(KEY, w=5, x=...)
+    compare(KEY, w=FIVE, x=TWO)
+    assert said(capsys)[1:] == ["✓ As you predicted", "  ✓ w: 5", "    x: PyTorch has 2"]
+    assert kept() == {KEY: False}
+
+
+def test_a_name_that_is_not_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, wx=5)
+    compare(KEY, w=FIVE, x=TWO)
+    assert "`wx` is not asked for here; the names are `w`, `x`." in said(capsys)
+    assert not Path(record.NAME).exists()
+
+
+def test_a_key_with_a_typing_error_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY[:-1], w=5)
+    assert said(capsys) == [f'There is no prediction "{KEY[:-1]}". Did you mean "{KEY}"?']
+
+
+@pytest.mark.parametrize("arguments", [(), (5,), (KEY, 5), (None, 5)])
+def test_a_guess_without_a_name_or_key_is_said(arguments: tuple[Any, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    guess(*arguments)
+    (line,) = said(capsys)
+    assert line.startswith("Each guess stands behind its name, after the key: `guess(")
+
+
+def test_two_orders_part_at_an_event(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, order=["a", "c", "b"])
+    compare(KEY, order=["a", "b", "c"])
+    assert said(capsys)[1:] == [
+        "i Not this time",
+        "    order: you have a, c, b, PyTorch a, b, c",
+        "`order`: the first difference is at number 2, c in yours, b in PyTorch's.",
+        "Read on to see why.",
+    ]
+
+
+def test_progress_tells_how_many_were_right(capsys: pytest.CaptureFixture[str]) -> None:
+    progress()
+    assert "predictions right" not in "\n".join(said(capsys))
+    for key, value in ((KEY, 1), (OTHER, 2)):
+        guess(key, w=value)
+        compare(key, w=1)
+    said(capsys)
+    progress()
+    lines = said(capsys)
+    (lesson,) = (line for line in lines if " 1. Where gradients live" in line)
+    assert lesson.endswith(", 1 of 2 predictions right")
+    assert "1 of 2 predictions right. They are yours alone: nobody marks them." in lines
+
+
+def test_html_says_the_same_and_escapes_what_was_typed() -> None:
+    made = panel([Row("w", "<b>", "5", right=False), Row("x", "2", "2", right=True)], ["`y` is not asked for."])
+    assert "<b>" not in made.html
+    for part in ("1 of 2 as you predicted", "&lt;b&gt;", "your guess", "PyTorch", "<code>y</code>", "✓"):
+        assert part in made.html
+    assert "<b>" in made.text
+
+
+def test_a_folder_that_cannot_be_written_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, w=5)
+    with nothing_can_be_written():
+        compare(KEY, w=FIVE)
+    assert said(capsys)[-1].startswith(f"Your progress could not be kept in {record.NAME}: ")
+
+
+def test_while_a_notebook_is_marked_they_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    stand_in.guess(KEY, 5, w=5)
+    stand_in.guess()
+    stand_in.compare(KEY, w=FIVE)
+    assert said(capsys) == []

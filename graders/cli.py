@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,7 +11,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
+from graders.core.errors import ERROR_LIMIT, ExitCode, FileTrouble, HookworkError, NotInstalled
+from graders.core.text import clean
 from graders.instructor import command as instructor
 from graders.learner import completion
 
@@ -19,13 +22,31 @@ CODES = (
 )
 
 
+@contextmanager
+def typed_text_cleaned() -> Iterator[None]:
+    """Typer's own complaints quote what was typed, some of them letter by letter."""
+    try:
+        yield
+    except Exception as error:  # the class that they have in common is private
+        message = getattr(error, "message", None)
+        if isinstance(message, str):
+            error.message = clean(message, ERROR_LIMIT)  # type: ignore[attr-defined]
+        raise
+
+
 class Commands(TyperGroup):
     """The commands. What they return is the exit code; what a person can mend ends in one line and in no traceback."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read what was typed before the name of the command."""
+        with typed_text_cleaned():
+            return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> None:
         """Run a command and end with its exit code."""
         try:
-            code = super().invoke(ctx)
+            with typed_text_cleaned():
+                code = super().invoke(ctx)
         except HookworkError as error:
             trouble = error
         except BrokenPipeError:
@@ -34,7 +55,9 @@ class Commands(TyperGroup):
             trouble = FileTrouble(error)
         else:
             raise typer.Exit(code or ExitCode.FINE)
-        typer.secho(f"✗ {trouble.shown()}", err=True, fg="red")
+        from graders.core.terminal import console
+
+        console(stderr=True).say(f"✗ {trouble.shown()}", style="red")
         raise typer.Exit(trouble.exit_code)
 
 
@@ -59,7 +82,9 @@ Key = Annotated[
 def show_version(wanted: bool) -> None:
     """Print the version and end."""
     if wanted:
-        typer.echo(f"hookwork {version('hookwork')}")
+        from graders.core.terminal import console
+
+        console().say(f"hookwork {version('hookwork')}")
         raise typer.Exit
 
 
@@ -230,10 +255,12 @@ def new(
     hookwork new 20-double-grad --topic doubling
     """
     from graders.author.skeleton import new_exercise
+    from graders.core.terminal import console
 
+    out = console()
     for file in new_exercise(key, topic):
-        typer.echo(f"written: {file}")
-    typer.echo(f"What is still to be written: hookwork build --check {key[:2]}")
+        out.say(f"written: {file}")
+    out.say(f"What is still to be written: hookwork build --check {key[:2]}")
     return ExitCode.FINE
 
 
@@ -260,15 +287,17 @@ def build(
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
     from graders.core.source import SourceError
+    from graders.core.terminal import console, lines
 
+    out, errors = console(), console(stderr=True)
     problems: list[str] = []
 
     def complain(problem: str) -> None:
         problems.append(problem)
-        typer.echo(f"✗ {problem}", err=True)
+        errors.print(lines(f"✗ {problem}"), soft_wrap=True)
 
     if mutate:
-        for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), typer.echo):
+        for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), out.say):
             complain(survivor)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     chosen = tuple(
@@ -278,19 +307,19 @@ def build(
         raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     if check:
         for line in table(exercise for lesson in chosen for exercise in course.exercises(lesson)):
-            typer.echo(line)
-        for problem in prove.prove(chosen, lambda text: typer.echo(f"proved  {text}"), range(seeds)):
+            out.say(line)
+        for problem in prove.prove(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
             complain(problem)
     else:
         for lesson in chosen:
             try:
                 for file in building.build(lesson):
-                    typer.echo(f"written: {file}")
+                    out.say(f"written: {file}")
             except SourceError as error:  # the other lessons are built all the same
                 complain(error.shown())
     if problems:
         return ExitCode.NOT_PASSED
-    typer.echo("The course holds." if check else "Built.")
+    out.say("The course holds." if check else "Built.")
     return ExitCode.FINE
 
 

@@ -6,7 +6,9 @@ that is no notebook.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import nbformat
@@ -52,6 +54,49 @@ def make_class(folder: Path, lessons: tuple[str, ...] | None = None) -> None:
         hand_in(folder / "gwen", lesson, [SETUP, *(wrong[0] for wrong in mistakes), HOSTILE, "raise SystemExit"])
         (folder / "hana").mkdir(exist_ok=True)
         (folder / "hana" / f"{lesson}.ipynb").write_text("<html>Sign in to download</html>", encoding="utf-8")
+
+
+def make_mixed_class(folder: Path, lesson: str) -> dict[str, str]:
+    """A class of 200 as no platform makes it: every layout at once. For each student, what their work is.
+
+    Six students handed in a second file, which is untouched; the work of ten is "unreadable", all other "right".
+    """
+    right = [SETUP, *(sources[0] for sources in answers_of(lesson).right.values())]
+    stub = [SETUP, f"def {course.exercises(lesson)[0].name}(*args):\n    raise NotImplementedError"]
+    became: dict[str, str] = {}
+
+    def put(student: str, place: str, cells: list[str] = right, name: str = lesson, work: str = "right") -> None:
+        became[student] = work
+        made = hand_in(folder / "packing", lesson, [f"# {student}", *cells])
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        made.rename(folder / place / f"{name}.ipynb")
+
+    for n in range(60):
+        put(f"canvas{n}", ".", name=f"canvas{n}_{'LATE_' * (n % 5 == 0)}{1000 + n}_{67000 + n}_{lesson}")
+    for n in range(4):  # the second attempt is the worked one
+        put(f"canvas{n}", ".", name=f"canvas{n}_{1000 + n}_{68000 + n}_{lesson}-1")
+        put(f"canvas{n}", ".", stub, name=f"canvas{n}_{'LATE_' * (n % 5 == 0)}{1000 + n}_{67000 + n}_{lesson}")
+    for n in range(50):
+        put(f"Möödle Nr {n}", f"Möödle Nr {n}_{2000 + n}_assignsubmission_file_{'/my work' * (n % 3 == 0)}")
+    for n in range(40):
+        put(f"plain-{n}", f"plain-{n}{'/deeper' * (n % 4 == 0)}", name="homework" if n % 5 == 0 else lesson)
+    for n in range(2):
+        put(f"plain-{n}", f"plain-{n}{'/deeper' * (n % 4 == 0)}", stub, name="homework-0" if n % 5 == 0 else "01")
+    for n in range(20):
+        file = hand_in(folder / "packing", lesson, [f"# zipped{n}", *right])
+        with zipfile.ZipFile(
+            folder / f"zipped{n}_{3000 + n}_{69000 + n}_work.zip", "w", zipfile.ZIP_DEFLATED
+        ) as packed:
+            packed.write(file, f"a\\b\\{lesson}.ipynb" if n % 2 else f"deep/down/{lesson}.ipynb")
+        became[f"zipped{n}"] = "right"
+    for n in range(20):
+        put(f"renamed-{n}", f"renamed-{n}", name=("Copy of lesson one", f"{lesson} (1)", "my hooks", "01 first")[n % 4])
+    for n, suffix in enumerate((".html", ".py", ".pdf", ".docx", ".txt") * 2):
+        (folder / f"wrong-{n}").mkdir()
+        (folder / f"wrong-{n}" / (lesson + suffix)).write_text("")
+        became[f"wrong-{n}"] = "unreadable"
+    shutil.rmtree(folder / "packing")
+    return became
 
 
 if __name__ == "__main__":

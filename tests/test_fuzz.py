@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 
 from graders.core.results import Status
 from graders.core.text import clean
-from graders.run.archives import unpack, unpack_class
+from graders.run.archives import CLASS, ArchiveLimits, unpack
 from graders.run.cache import from_bytes, to_bytes
 from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
 from graders.run.members import BadArchive
@@ -323,9 +323,9 @@ def test_an_archive_is_unpacked_or_refused(
     def check(raw: bytes) -> None:
         file.write_bytes(raw)
         inner.parent.mkdir()
-        for write in (unpack, unpack_class):
+        for limits in (ArchiveLimits(), CLASS):
             try:
-                write(file, inner)
+                unpack(file, inner, limits)
             except BadArchive as error:
                 assert clean(str(error), 1000) == str(error)
             assert all(

@@ -13,9 +13,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from rich.console import Console
 
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.terminal import Terminal
 from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
@@ -68,7 +68,7 @@ def traps(text: str) -> set[str]:
 def reports(found: Batch) -> tuple[str, str, str]:
     """results.json, gradebook.csv and what is printed."""
     printed = io.StringIO()
-    Console(file=printed, width=200, force_terminal=False).print(summary.render(found))
+    Terminal(printed, width=200).print(summary.render(found))
     return results_json.render(found), gradebook.render(found), printed.getvalue()
 
 
@@ -154,7 +154,7 @@ def test_students_whose_names_look_alike_stay_apart(tmp_path: Path) -> None:
     for name in names:
         (tmp_path / name).mkdir()
         (tmp_path / name / f"{LESSON}.ipynb").write_text("{}")
-    students = [submission.student for submission in find_submissions(tmp_path, [LESSON])]
+    students = [submission.student for submission in find_submissions(tmp_path, [LESSON]).submissions]
     assert len(set(students)) == len(names) - 1  # "..." starts with a dot: a hidden folder
     assert all(traps(student) == set() and len(student) < 80 for student in students)
 

@@ -50,6 +50,9 @@ _DENIED = {
     # Memory that belongs to no process: it would count nowhere, and the first three kinds outlive the box.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # A byte on its way through a pipe holds the page it lies in, or a huge one, when everybody has let go of it.
+    "splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75), "sendfile": (40, 71),
+    "landlock_create_ruleset": (444, 444),  # rules are kept in memory of the kernel; ours are set by now
 }  # fmt: skip
 # What Landlock does not cover: permissions, owners and times of files, where they are those of our own user.
 _METADATA = {
@@ -59,10 +62,14 @@ _METADATA = {
     "fsetxattr": (190, 7), "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16),
 }  # fmt: skip
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3 = (41, 198), (53, 199), (56, 220), (435, 435)
-_CONNECT, _SENDTO, _SECCOMP = (42, 203), (44, 206), (317, 277)
+_CONNECT, _SENDTO, _SECCOMP, _KILL_CALL = (42, 203), (44, 206), (317, 277), (62, 129)
 _SOCK_STREAM, _SOCK_SEQPACKET = 1, 5
 _IOCTL_CALL, _TYPE_INTO_TERMINAL = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
+_MMAP, _SHARED_AND_ANONYMOUS = (9, 222), 0x01 | 0x20
+_SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF = (54, 208), 1, 7
+_FCNTL, _RECORD_LOCKS = (72, 25), (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and F_OFD_ both
+_CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
+_EPERM, _ENOMEM, _ENOLCK, _ENOSYS, _EAFNOSUPPORT = 1, 12, 37, 38, 97
 
 
 def _machine() -> str:
@@ -140,8 +147,10 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     attributes = struct.pack("<QQQ", every, _TCP, _SCOPES)[:sizes]
     ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
     try:
-        for path in readable:
-            for part, access in _without(os.path.realpath(path), {os.path.realpath(folder) for folder in hidden}):
+        closed, modules = _real(hidden), _real(filter(os.path.isabs, sys.path))
+        for path in _real(readable):
+            listed = {folder for folder in modules if _is_below(folder, path)}
+            for part, access in _without(path, closed, listed):
                 _allow(ruleset, part, access & every)
         for path in writable:
             _allow(ruleset, path, every)
@@ -151,21 +160,35 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
         os.close(ruleset)
 
 
-def _without(path: str, hidden: set[str]) -> Iterator[tuple[str, int]]:
+def _real(paths: Iterable[str]) -> set[str]:
+    return set(map(os.path.realpath, paths))
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _without(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
     """The parts of a folder that are readable when some of what lies in it is hidden.
 
-    A folder that holds something hidden can be listed, names and all, and its other entries can be read.
+    The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
+    it, only in folders of `modules`, for Python finds none without.
     """
     if path in hidden:
         return
-    if not any(folder.startswith(path.rstrip("/") + "/") for folder in hidden):
+    if not any(_is_below(folder, path) for folder in hidden):
         yield path, _READ_ONLY
         return
-    yield path, _READ_DIR
-    for name in os.listdir(path):
+    if any(_is_below(path, folder) for folder in modules):
+        yield path, _READ_DIR
+    try:
+        names = os.listdir(path)
+    except PermissionError:  # closed to this user, and so is all that lies in it
+        return
+    for name in names:
         entry = os.path.join(path, name)
         if not os.path.islink(entry):  # what a link points to is readable or not by its own place
-            yield from _without(entry, hidden)
+            yield from _without(entry, hidden, modules)
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
@@ -186,7 +209,9 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 def filter_system_calls(*, metadata: bool = True) -> None:
     """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
 
-    Without `metadata`, permissions, owners and times of files cannot be changed either. Raises `CannotConfine`.
+    Nor is there memory that counts for no process, and no process can end all others at once: people restart a kernel
+    with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises
+    `CannotConfine`.
     """
     if _machine() not in _ARCH:
         raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
@@ -283,6 +308,8 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]
         parts += [_fail(_EAFNOSUPPORT)]
+    everybody = 0xFFFFFFFF  # the process -1
+    parts += [_skip_unless(_KILL_CALL[column], 4), _load(16), _skip_unless(everybody, 1), _fail(_EPERM), _leave(_ALLOW)]
     parts += [_skip_unless(_IOCTL_CALL[column], 6), _load(24)]
     for request in _TYPE_INTO_TERMINAL:
         parts += [_skip_unless(request, 1), _fail(_EPERM)]
@@ -290,8 +317,29 @@ def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     # clone3 hides its flags in memory; without it the C library falls back to clone, whose flags can be seen.
     parts += [_skip_unless(_CLONE3[column], 1), _fail(_ENOSYS)]
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
-    parts += [_skip_unless(_CLONE[column], 4), _load(16), any_bit, _fail(_EPERM), _leave(_ALLOW)]
-    return b"".join([*parts, _leave(_ALLOW)])
+    parts += [_skip_unless(_CLONE[column], 7), _load(16), any_bit, _fail(_EPERM)]
+    # What a thread has open is found with its process.
+    parts += [_and(_CLONE_THREAD | _CLONE_FILES), _skip_unless(_CLONE_THREAD, 1), _fail(_EPERM), _leave(_ALLOW)]
+    return b"".join([*parts, *_uncounted_memory(column), _leave(_ALLOW)])
+
+
+def _uncounted_memory(column: int) -> list[bytes]:
+    """Refuse memory that no page table has to show, so that what `graders.run.memory` counts is all there is.
+
+    Anonymous memory that is shared stays while anybody has the map, filled or not. Sockets hold what is on its way, up
+    to a size that is the machine's as long as nobody may set it. Locks on parts of files have no number and count
+    nowhere, not even in a cgroup, and to end a process that has many takes minutes.
+    """
+    mapped = [_load(40), _and(_SHARED_AND_ANONYMOUS), _skip_unless(_SHARED_AND_ANONYMOUS, 1), _fail(_ENOMEM)]
+    sized = [_load(24), _skip_unless(_SOL_SOCKET, 3), _load(32), _skip_unless(_SO_SNDBUF, 1), _fail(_EPERM)]
+    locked = [_load(24)]
+    for command in _RECORD_LOCKS:
+        locked += [_skip_unless(command, 1), _fail(_ENOLCK)]
+    return [
+        *(_skip_unless(_FCNTL[column], len(locked) + 1), *locked, _leave(_ALLOW)),
+        *(_skip_unless(_MMAP[column], 5), *mapped, _leave(_ALLOW)),
+        *(_skip_unless(_SETSOCKOPT[column], 6), *sized, _leave(_ALLOW)),
+    ]
 
 
 def drop_capabilities() -> None:

@@ -206,5 +206,5 @@ def _how_it_ended(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        return f"the process was ended by the signal {name}"
-    return f"the process exited (with code {os.WEXITSTATUS(status)}) before there was a result"
+        return f"the process that ran it was ended by the signal {name}"
+    return f"the process that ran it exited with code {os.WEXITSTATUS(status)}"

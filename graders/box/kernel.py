@@ -17,7 +17,6 @@ from typing import Any
 from ipykernel import kernelapp
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
-from ipykernel.zmqshell import ZMQInteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
@@ -25,6 +24,7 @@ from graders.box import confine
 from graders.box.by_value import send_tensors_by_value
 from graders.box.limits import apply_limits, limit_memory
 from graders.box.probing import Answer, answer
+from graders.box.shell import CellShell
 from graders.box.without_end import Clock
 from graders.wire import forking
 from graders.wire.data import DataError, decode, tensors
@@ -32,22 +32,6 @@ from graders.wire.frames import Frame
 
 if forking.available:  # elsewhere its module cannot be imported
     from graders.box.forked import ForkedProbes
-
-
-class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is untyped
-    """IPython's shell. ipykernel has each cell transformed twice, once to see whether it awaits something."""
-
-    _transformed: tuple[str, str] | None = None
-    """A cell that was transformed, and has not run yet."""
-
-    def transform_cell(self, raw_cell: str) -> str:
-        """The cell as Python, without magics. What was found is told once more, and then forgotten."""
-        known, self._transformed = self._transformed, None
-        if known is not None and known[0] == raw_cell:
-            return known[1]
-        found: str = super().transform_cell(raw_cell)
-        self._transformed = raw_cell, found
-        return found
 
 
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
@@ -58,9 +42,8 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     shell_class = Type(CellShell)
 
     def __init__(self, **kwargs: Any) -> None:
-        """As ipykernel makes it. `exit` and `quit` in a cell do nothing: more cells and probes may follow."""
+        """As ipykernel makes it."""
         super().__init__(**kwargs)
-        self.shell.ask_exit = lambda: None
         work = functools.partial(run_probe, self.shell.user_ns)
         self._probes = ForkedProbes(work) if forking.available else None
 
@@ -70,7 +53,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             self._probes.end()  # what a cell writes to memory would be copied for a child that is left
         self._mend_streams()
         try:
-            return await super().do_execute(code, *arguments, **options)
+            return await super().do_execute(code, *arguments, **options) | self.shell.lacking()
         except Exception as error:  # raised while IPython reported on the cell, for example `del sys.stdout`
             return {"status": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": [],
                     "execution_count": self.execution_count, "user_expressions": {}, "payload": []}  # fmt: skip
@@ -226,6 +209,17 @@ class _KernelApp(kernelapp.IPKernelApp):  # type: ignore[misc]  # ipykernel is u
         """As ipykernel does it, but for the thread through which each message goes where there are subshells."""
         super().init_control(context)
         self.shell_channel_thread = None
+
+    def start(self) -> None:
+        """Serve until somebody ends this process.
+
+        `exit`, `do_shutdown` and all else with which a cell restarts its kernel stop the loop of messages. The names of
+        the notebook are there as before, and more cells and probes may follow, so it goes on.
+        """
+        super().start()
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):  # one that comes too late for its cell
+                self.io_loop.start()
 
 
 CONFIG = {

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from graders.box import confine
-from graders.wire.limits import FILES_SLACK, MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
+from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
 
 
 def apply_limits(text: str) -> None:
@@ -77,7 +77,7 @@ def address_space() -> int:
             middle = (least + enough) // 2
             resource.setrlimit(resource.RLIMIT_AS, (middle, before[1]))
             try:
-                mmap.mmap(-1, mmap.PAGESIZE).close()
+                mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
                 enough = middle
             except (OSError, MemoryError):
                 least = middle
@@ -176,26 +176,3 @@ def limit_hit(error: str, message: str) -> str | None:
     if "can't start new thread" in message or (error == "BlockingIOError" and f"[Errno {errno.EAGAIN}]" in message):
         return "processes"
     return None
-
-
-def files_over_limit(folder: str, limits: Limits) -> str | None:
-    """What a folder holds too much of, in words, or None. Looks at no more entries than the limit."""
-    count = size = 0
-    folders = [folder]
-    while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
-        try:
-            with os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    else:
-                        facts = entry.stat(follow_symlinks=False)
-                        size += facts.st_blocks * 512 if hasattr(facts, "st_blocks") else facts.st_size
-                    if count > limits.inodes:
-                        break
-        except OSError:  # gone by now, closed, or a path longer than the system takes
-            continue
-    if count > limits.inodes:
-        return f"more than {limits.inodes} files"
-    return f"more than {limits.files >> 20} MiB of files" if size > limits.files + FILES_SLACK else None

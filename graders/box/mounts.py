@@ -9,6 +9,7 @@ import ctypes
 import os
 import struct
 import sys
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from graders.wire.launch import Pairs, PrivatePlaces, System
@@ -72,19 +73,20 @@ def private_places(how: PrivatePlaces) -> None:
     """
     folder, walls = how.box.folder, how.box.walls
     _own_namespaces(_NEW_MOUNTS)
-    above = tuple(f"{place}/" for place in how.mounts)
-    held = [(path, os.open(path, os.O_PATH)) for path in how.staying if path.startswith(above)]
+    hidden = walls.hidden if walls else ()
+    above = tuple(f"{place}/" for place in (*how.mounts, *hidden))
+    held = {path: os.open(path, os.O_PATH) for path in how.staying if path.startswith(above)}
     _restrict("/", _ATTR_READ_ONLY)
     for path, (kind, options) in how.mounts.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
-    for path, descriptor in held:
-        os.makedirs(path)
-        _mount(f"/proc/self/fd/{descriptor}", path, None, _BIND | _RECURSIVE)
+    # What is hidden is closed by Landlock, too, but not where it lies in /tmp, which is open as a whole.
+    _fill({path: f"/proc/self/fd/{descriptor}" for path, descriptor in held.items()}, hidden)
+    for descriptor in held.values():
         os.close(descriptor)
-    for path in filter(
-        os.path.isdir, walls.hidden if walls else ()
-    ):  # Landlock alone would open them where they lie in /tmp
-        _empty(path)
+    for text, place in how.links:
+        if place.startswith(above) and not os.path.lexists(place):
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.symlink(text, place)
     os.makedirs(folder, exist_ok=True)
     _mount("none", folder, "tmpfs", _NOSUID | _NODEV, how.size)
 
@@ -107,14 +109,10 @@ def own_system(system: System) -> None:
     for path, options in system.places.items():  # before the binds, some of which lie in /tmp
         os.makedirs(root + path, exist_ok=True)
         _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, options)
-    for source, target in system.binds:
-        _bind(source, root + target)
-        _restrict(root + target, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
+    _fill({root + target: source for source, target in system.binds}, [root + path for path in system.hidden])
     for text, target in system.links:
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         os.symlink(text, root + target)
-    for path in system.hidden:
-        _empty(root + path)
     os.chdir(root)
     # The old root ends up below the new one, at the same place, and is let go of.
     _call("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
@@ -124,10 +122,24 @@ def own_system(system: System) -> None:
         _restrict(path, _ATTR_READ_ONLY, recursive=False)
 
 
-def _empty(path: str) -> None:
-    """Put an empty folder over one."""
-    _mount("none", path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
-    _restrict(path, _ATTR_READ_ONLY)
+def _fill(binds: Mapping[str, str], hidden: Collection[str]) -> None:
+    """Bind what is to be seen, read-only, to its place, and put something empty over what is hidden.
+
+    Either may lie in the other: a folder comes before what lies in it.
+    """
+    emptied = []
+    for path in sorted({*binds, *hidden}):
+        if path in binds:
+            _bind(binds[path], path)
+            _restrict(path, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
+        if path in hidden and os.path.lexists(path):
+            if os.path.isdir(path):
+                _mount("none", path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
+            else:
+                _mount("/dev/null", path, None, _BIND)
+            emptied.append(path)
+    for path in emptied:
+        _restrict(path, _ATTR_READ_ONLY | _ATTR_NODEV, recursive=False)
 
 
 def _bind(source: str, target: str) -> None:

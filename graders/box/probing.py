@@ -139,8 +139,17 @@ def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> An
             "message": message[:TEXT_LIMIT],
             "line": own[:TEXT_LIMIT],
             "call": call[:TEXT_LIMIT],
+            **_lacking(error),
         }
     )
+
+
+def _lacking(error: BaseException) -> dict[str, str]:
+    """The module or the name for want of which an exception was raised."""
+    for kind, what in ((ModuleNotFoundError, "modules"), (NameError, "undefined")):
+        if isinstance(error, kind) and type(error.name) is str:
+            return {what: error.name[:TEXT_LIMIT]}
+    return {}
 
 
 def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], asked: str) -> tuple[str, bool]:

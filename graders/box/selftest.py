@@ -33,19 +33,38 @@ for place in {sockets!r}:
 """
 
 
+WALLS = (
+    "writing outside",
+    "reaching a server on this machine",
+    "starting processes without end",
+    "changing settings of the kernel",
+)
+"""What has to be prevented in every box, besides reading what is closed."""
+
+
 def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
-    """Which walls held: writing to `write`, reading `read`, reaching loopback `port`, forking on, /proc/sys.
+    """Which walls held, by what they prevent: `WALLS`, and reaching the files of each name in `closed`.
 
     Where a container is to bound the memory, to `memory` bytes, whether it does.
     """
     walls = {"taking memory without end": _memory_is_bounded(request["memory"])} if request["memory"] else {}
-    return walls | {
-        "writing outside": _refused(lambda: open(request["write"], "w")),
-        "reading submissions": _refused(lambda: open(request["read"])),
-        "reaching a server on this machine": _refused(lambda: _connect(request["port"])),
-        "starting processes without end": _forks_are_bounded(limits.processes),
-        "changing settings of the kernel": _refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
-    }
+    walls |= {name: not any(map(_reached, files)) for name, files in request["closed"].items()}
+    return walls | dict(
+        zip(
+            WALLS,
+            (
+                _refused(lambda: open(request["write"], "w")),
+                _refused(lambda: _connect(request["port"])),
+                _forks_are_bounded(limits.processes),
+                _refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
+            ),
+        )
+    )
+
+
+def _reached(file: str) -> bool:
+    """Whether a file can be read or written to."""
+    return not (_refused(lambda: open(file, "rb")) and _refused(lambda: open(file, "r+b")))
 
 
 def _refused(attempt: Any) -> bool:

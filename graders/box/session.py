@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -27,10 +26,11 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from graders.box.limits import files_over_limit, limit_hit, processes_exhausted
+from graders.box.files import files_over_limit, remove_files
+from graders.box.limits import limit_hit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
 from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
-from graders.wire.limits import FOLDERS, Limits
+from graders.wire.limits import Limits
 
 MAX_KERNELS = 4
 """So many kernels may be lost to cells; then no further cell is run."""
@@ -153,6 +153,7 @@ class Session:
         """Run cells in order, up to `self.end`; the index of one that cost us the kernel, if any."""
         while (index := self.position) < self.end:
             started = time.monotonic()
+            lacking: dict[str, str] = {}
             if index in self.lost:
                 status, message = self.lost[index]
             else:
@@ -160,19 +161,11 @@ class Session:
                 if not alive:
                     self.lost[index] = (status, message)
                     return index
+                lacking = self._lacking()
             self.position += 1
             seconds = round(time.monotonic() - started, 3)
-            self.send(
-                Frame(
-                    {
-                        "type": "cell",
-                        "cell": index,
-                        "status": status,
-                        "message": message[:TEXT_LIMIT],
-                        "seconds": seconds,
-                    }
-                )
-            )
+            head = {"type": "cell", "cell": index, "status": status, "message": message[:TEXT_LIMIT]}
+            self.send(Frame({**head, "seconds": seconds, **lacking}))
         return None
 
     async def _execute_cell(self, index: int, source: str) -> tuple[str, str, bool]:
@@ -182,7 +175,7 @@ class Session:
         if left <= 0:
             return (
                 "timed-out",
-                f"the notebook took more than {self.limits.notebook_seconds / self.limits.pace:g} seconds",
+                f"the notebook took more than {self.limits.notebook_allowed:g} seconds",
                 True,
             )
         # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
@@ -214,17 +207,25 @@ class Session:
             return "over-limit", f"output: the notebook showed more than {most} MiB, pictures among it"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
-        return "crashed", f"the cell ended its Python process ({_exit_text(self.km.provisioner.process)})"
+        return "crashed", f"its Python process ended ({_exit_text(self.km.provisioner.process)})"
+
+    def _lacking(self) -> dict[str, str]:
+        """The modules and the name that a cell lacked; what it did not lack is left out."""
+        assert self.client is not None
+        found = {name: str(self.client.last_reply.get(name, ""))[:TEXT_LIMIT] for name in ("modules", "undefined")}
+        return {name: text for name, text in found.items() if text}
 
     def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
         # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.
-        if content.get("status") != "error":
-            return "ok", "", True
+        left_out = str(content.get("left_out", ""))[: 4 * TEXT_LIMIT]
+        if content.get("status") != "error":  # what was left out may lie in a cell within a cell, as under %%capture
+            return ("raised", left_out, True) if left_out else ("ok", "", True)
         name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
         if limit := limit_hit(name, text):
             # What it started or opened is still there and leaves no room for probes; only a new kernel does.
             return "over-limit", f"{limit}: {name}: {text}", limit not in ("processes", "descriptors")
-        return "raised", f"{name}: {text}", True
+        error = f"{name}: {text}" if text else name
+        return "raised", left_out if error in left_out else "; ".join(filter(None, (left_out, error))), True
 
     async def _interrupt(self) -> bool:
         """Interrupt the kernel; whether it is ready for the next cell soon after."""
@@ -272,7 +273,8 @@ class Session:
                     if self.breach:
                         status, text = "over-limit", f"files: it wrote {self.breach}"
                         break
-                    status, text = "crashed", f"the Python process ended ({_exit_text(self.km.provisioner.process)})"
+                    how = _exit_text(self.km.provisioner.process)
+                    status, text = "crashed", f"the notebook's Python process ended ({how})"
                     break
                 continue
             if reply["parent_header"].get("msg_id") == message_id:
@@ -291,9 +293,7 @@ class Session:
         self.kernels += 1
         self.position = 0
         if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
-            for name in FOLDERS:
-                await asyncio.to_thread(shutil.rmtree, self.folder / name, True)
-                (self.folder / name).mkdir(exist_ok=True)
+            await asyncio.to_thread(remove_files, str(self.folder))
             self.breach = None
         specs = _OneKernel()
         specs.limits, specs.draws = self.limits, self.keep_outputs

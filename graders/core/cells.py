@@ -1,68 +1,95 @@
-"""Which cell of a notebook defines a name, read from its text: nothing is run."""
+"""Which names the cells of a notebook define, read from their text: nothing is run."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
+import functools
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 MAX_PARSED = 20_000
-"""Characters of a cell that Python's parser gets to see outside of the box."""
+"""Characters of a cell that Python's parser gets to see outside of the box: it may crash on code of extreme depth."""
+
+MAX_PARSED_TOGETHER = 200_000
+"""The same of a whole notebook: the longest of the course has 31,000, and parsing so many takes up to a second."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
            ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 
+# No `\s`: it matches new lines, and thousands of empty lines would take minutes.
+_LOOKS_BOUND = re.compile(
+    r"^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|([^\W\d]\w*)[ \t]*=(?!=))", re.MULTILINE
+)
+_LOOKS_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+([^#\n]*)", re.MULTILINE)
 
-def home_of(cells: Sequence[str], name: str) -> int | None:
-    """The index of the last cell that would bind `name`: the one whose answer counts."""
-    homes = (index for index in reversed(range(len(cells))) if name in cells[index] and defines(cells[index], name))
-    return next(homes, None)
+
+def homes(cells: Sequence[str]) -> dict[str, int]:
+    """For each name that these cells would bind, the index of the last one: the cell whose answer counts."""
+    return {name: index for index, names in enumerate(names_bound(cells)) for name in names}
 
 
-def defines(source: str, name: str) -> bool:
-    """Whether a cell would bind `name` in the notebook's namespace.
+def names_bound(cells: Sequence[str]) -> Iterator[frozenset[str]]:
+    """The names that each cell of one notebook would bind; what is beyond `MAX_PARSED_TOGETHER` is not parsed."""
+    left = MAX_PARSED_TOGETHER
+    for source in cells:
+        left -= len(source)
+        yield bound_names(source) if left >= 0 else _searched(source)
 
-    A cell that cannot be parsed, because of a syntax error or a magic, is searched as text; so is one of unusual
-    length, because Python's parser may crash on code of extreme depth.
+
+def bound_names(source: str) -> frozenset[str]:
+    """The names that a cell would bind in the notebook's namespace.
+
+    A cell that cannot be parsed, because of a syntax error or a magic, or of unusual length, is searched as text.
     """
-    if len(source) <= MAX_PARSED:
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError), warnings.catch_warnings():
+    return _parsed(source) if len(source) <= MAX_PARSED else _searched(source)
+
+
+@functools.lru_cache(maxsize=512)  # the cells of a notebook; most of them are the same in the whole class
+def _parsed(source: str) -> frozenset[str]:
+    try:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes: they would quote the learner's text on our terminal
-            return _binds(ast.parse(source), name)
-    # No `\s`: it matches new lines, and thousands of empty lines would take minutes.
-    pattern = rf"^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|{name}[ \t]*=(?!=))"
-    return re.search(pattern, source, re.M) is not None
+            return frozenset(_bound_in(ast.parse(source)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _searched(source)
 
 
-def _binds(tree: ast.AST, name: str) -> bool:
-    """Whether a module binds `name` outside of functions and classes, or declares it `global` in one."""
+def _searched(source: str) -> frozenset[str]:
+    """The names that seem to be bound, line by line."""
+    bound = {name for found in _LOOKS_BOUND.findall(source) for name in found if name}
+    parts = (part for line in _LOOKS_IMPORTED.findall(source) for part in line.split(","))
+    imported = (part.split(" as ")[-1].strip(" \t()") for part in parts)
+    return frozenset(bound | {name.partition(".")[0] for name in imported if name})
+
+
+def _bound_in(tree: ast.AST) -> set[str]:
+    """The names that a module binds outside of functions and classes, or declares `global` in one."""
     left: list[ast.AST] = [tree]
+    names: set[str] = set()
     while left:
         node = left.pop()
-        if name in _bound_by(node):
-            return True
+        names.update(_bound_by(node))
         if isinstance(node, _SCOPES):
             left += [part for part in ast.walk(node) if isinstance(part, ast.Global)]
         else:
             left += ast.iter_child_nodes(node)
-    return False
+    return names
 
 
-def _bound_by(node: ast.AST) -> set[str]:
+def _bound_by(node: ast.AST) -> Sequence[str]:
     """The names that one node binds by itself."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            return {name}
+            return (name,)
         case ast.Name(id=name, ctx=ast.Store()):
-            return {name}
+            return (name,)
         case ast.alias(name=name, asname=alias):
-            return {alias or name.split(".")[0]}
+            return (alias or name.split(".")[0],)
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
-            return {name}
+            return (name,)
         case ast.MatchMapping(rest=str(name)):
-            return {name}
+            return (name,)
         case ast.Global(names=names):
-            return set(names)
-    return set()
+            return names
+    return ()

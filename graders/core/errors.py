@@ -8,11 +8,14 @@ it in one place.
 from __future__ import annotations
 
 from enum import IntEnum
+from errno import ENAMETOOLONG
 
 from graders.core.text import clean
 
 ERROR_LIMIT = 1000
 """Characters of a message: it may name every lesson, or every check of an exercise."""
+LONGEST = 100_000
+"""Of a message, no more than so many characters are looked at."""
 
 
 class ExitCode(IntEnum):
@@ -33,8 +36,12 @@ class HookworkError(Exception):
     exit_code = ExitCode.USAGE
 
     def shown(self) -> str:
-        """The message in one line without anything that could steer a terminal."""
-        return clean(self, ERROR_LIMIT)
+        """The message in one line without anything that could steer a terminal.
+
+        A long one loses its middle: the names in it are long, and what helps stands at the end.
+        """
+        text, half = clean(self, LONGEST), ERROR_LIMIT // 2
+        return text if len(text) <= ERROR_LIMIT else f"{text[: half - 1]}…{text[-half:]}"
 
 
 class ExerciseDefect(HookworkError):
@@ -49,7 +56,8 @@ class FileTrouble(HookworkError):
     def __init__(self, error: OSError) -> None:
         """Say it as the system does, with the usual causes."""
         where = f"{error.filename}: " if error.filename else ""
-        super().__init__(f"{where}{error.strerror or error}. Is the disk full, or the folder read-only?")
+        helps = "Choose a shorter one." if error.errno == ENAMETOOLONG else "Is the disk full, or the folder read-only?"
+        super().__init__(f"{where}{error.strerror or error}. {helps}")
 
 
 class NotInstalled(HookworkError):

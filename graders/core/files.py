@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import stat
-import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 
 
 def write_atomically(path: Path, content: bytes | str, *, below: Path | None = None) -> None:
     """Write to a temporary name beside `path`, flush it to the disk, and move it into place.
 
-    A link at `path` is replaced. The folders between `below` and the file must not be links: somebody may have put one
-    there meanwhile. Raises `OSError`.
+    Others may read it if the umask lets them. A link at `path` is replaced. The file must lie in `below`, and the
+    folders between must not be links: somebody may have put one there meanwhile. Raises `OSError`.
     """
     raw = content.encode() if isinstance(content, str) else content
-    if below is not None and _BY_DESCRIPTOR:
-        _write_below(below, path.relative_to(below), raw)
-        return
+    if below is not None:
+        inner = path.relative_to(below)
+        if ".." in inner.parts:
+            raise OSError(errno.EINVAL, f"it leads out of {below}, so it is not written", str(path))
+        if _BY_DESCRIPTOR:
+            _write_below(below, inner, raw)
+            return
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    temporary = path.with_name(_temporary_name(path.name))
     try:
-        _fill(descriptor, raw)
-        os.chmod(temporary, 0o644)
+        _fill(os.open(temporary, _NEW, 0o644), raw)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def _temporary_name(name: str) -> str:
+    return f".{name}.{secrets.token_hex(6)}"
 
 
 def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
@@ -48,10 +57,9 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
                 raise NotADirectoryError(error.errno, why, str(folder / inner)) from error
             os.close(here)
             here = deeper
-        temporary = f".{inner.name}.{secrets.token_hex(6)}"
+        temporary = _temporary_name(inner.name)
         try:
-            _fill(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644, dir_fd=here), raw)
-            os.chmod(temporary, 0o644, dir_fd=here)
+            _fill(os.open(temporary, _NEW, 0o644, dir_fd=here), raw)
             os.replace(temporary, inner.name, src_dir_fd=here, dst_dir_fd=here)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -70,10 +78,23 @@ def _fill(descriptor: int, raw: bytes) -> None:
 
 def read_own(path: Path) -> bytes:
     """The bytes of a regular file that nobody but this user can have written. Raises `OSError` for any other."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    with open_regular(path) as file:
         facts = os.fstat(file.fileno())
-        own = not hasattr(os, "geteuid") or (facts.st_uid == os.geteuid() and not facts.st_mode & 0o022)
-        if not stat.S_ISREG(facts.st_mode) or not own:
-            raise PermissionError(f"{path} is not an ordinary file of this user alone")
+        if hasattr(os, "geteuid") and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
+            raise PermissionError(f"{path} is not a file of this user alone")
         return file.read()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, open; links and pipes are not followed, nor waited for. Raises `OSError`."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "It is a link to another file", str(path)) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "It is not an ordinary file", str(path))
+    return os.fdopen(descriptor, "rb")

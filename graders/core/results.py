@@ -74,7 +74,8 @@ class SubmissionResult:
     `student_id` is the number that a learning platform gave, `handed_in` a time in ISO 8601. `score` is what counts:
     the points of the exercises less `penalty`, the points lost by being late; `late_note` says by which deadline and
     rule. `superseded` names the files that were handed in for the same lesson and do not count. `seed` is that of its
-    inputs, None when it was not run.
+    inputs, None when it was not run. `missing_modules` are those that it asked for and that were not there. `group` is
+    the group that handed it in, empty for a student's own work.
     """
 
     student: str
@@ -94,6 +95,8 @@ class SubmissionResult:
     late_note: str = ""
     superseded: tuple[str, ...] = ()
     seed: int | None = None
+    missing_modules: tuple[str, ...] = ()
+    group: str = ""
 
     @property
     def graded(self) -> bool:

@@ -2,48 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from graders.core.errors import HookworkError
+from graders.core.roster_columns import PARTICIPANT, Columns, columns_of, plain
+from graders.core.tables import BadTable, Table, cell, number, read_table
 
-_NAMES = ("student", "name", "full name", "sortable name")
-_FIRST, _LAST = ("first name", "firstname", "given name"), ("surname", "last name", "lastname", "family name")
-_IDS = ("id", "identifier", "id number", "idnumber", "student id", "user id", "sis user id", "sis login id", "login",
-        "username", "email address", "email", "folder")  # fmt: skip
-_NOBODY = ("points possible", "student, test", "test student")
-
-
-class BadRoster(HookworkError):
-    """A roster that cannot be read; the message says what a roster looks like."""
+_TEST_STUDENTS = ("student, test", "test student")
 
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in the class. `row` is the line of the roster, by the names of its columns in lower case."""
+    """Somebody in the class. `row` is the line of the roster, by the titles of its columns in lower case.
+
+    `ids` are numbers and logins by which platforms know them. `participant` is Moodle's number in this assignment,
+    another one in the next; empty where the roster has none.
+    """
 
     name: str
     row: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """Numbers and logins by which platforms know them. Moodle writes `Participant 123` for 123."""
-        found = (self.row.get(column, "").strip() for column in _IDS)
-        return tuple(value.removeprefix("Participant ").strip() for value in found if value)
-
-    @property
-    def participant(self) -> str:
-        """Moodle's number in this assignment, which is another one in the next; empty where the roster has none."""
-        return self.row.get("identifier", "").removeprefix("Participant ").strip()
+    ids: tuple[str, ...] = ()
+    participant: str = ""
+    email: str = ""
 
     @property
     def deadline(self) -> str:
         """A deadline of their own, ISO 8601, or empty."""
-        return self.row.get("deadline", "").strip()
+        return self.row.get("deadline", "")
 
     @property
     def lessons(self) -> tuple[str, ...]:
@@ -55,12 +42,34 @@ class Person:
         return next((self.row[column] for column in columns if self.row.get(column)), "")
 
 
-class Roster:
-    """The people of a class, and how to find them."""
+@dataclass(frozen=True)
+class Worksheet:
+    """A grading worksheet of Moodle: the table, its columns, the one for grades, and who stands in each of its rows."""
 
-    def __init__(self, people: Iterable[Person], columns: Iterable[str] = ()) -> None:
-        """Names and ids that belong to several people find nobody. `columns` is the header as it stands."""
+    table: Table
+    columns: Columns
+    grade: int
+    people: tuple[Person | None, ...]
+
+
+class Roster:
+    """The people of a class, and how to find them.
+
+    `columns` is the header as it stands, `maxima` the points that a platform gives for an assignment, by its column.
+    `worksheet` is the roster itself where it is one of Moodle's.
+    """
+
+    def __init__(
+        self,
+        people: Iterable[Person],
+        columns: Iterable[str] = (),
+        maxima: Mapping[str, float] | None = None,
+        worksheet: Worksheet | None = None,
+        note: str = "",
+    ) -> None:
+        """Names and ids that belong to several people find nobody. `note` is what was uncertain when it was read."""
         self.people, self.columns = tuple(people), tuple(columns)
+        self.maxima, self.worksheet, self.note = maxima or {}, worksheet, note
         self._by_id: dict[str, set[int]] = {}
         self._by_name: dict[str, set[int]] = {}
         for index, person in enumerate(self.people):
@@ -73,61 +82,101 @@ class Roster:
     def find(self, name: str, number: str = "") -> Person | None:
         """Who is meant by the name and the number that a platform or a folder gave."""
         for table, asked in ((self._by_id, number.casefold()), (self._by_id, name.casefold()),
-                             (self._by_name, _squashed(name))):  # fmt: skip
+                             (self._by_name, squashed(name))):  # fmt: skip
             found = table.get(asked, set()) if asked else set()
             if len(found) == 1:
                 return self.people[next(iter(found))]
         return None
 
 
-def parse(text: str) -> Roster:
-    """The roster in a CSV file with a header. Raises `BadRoster`."""
-    lines = text.removeprefix("\ufeff").splitlines()
-    header = lines[0] if lines else ""
-    delimiter = max(",;\t", key=header.count)
-    people: list[Person] = []
-    columns: list[str] = []
-    try:
-        reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=delimiter)
-        columns += reader.fieldnames or ()
-        for raw in reader:
-            row = {
-                str(key).strip().casefold(): (value or "").strip() for key, value in raw.items() if type(value) is str
-            }
-            name = _name(row)
-            if name and name.strip().casefold() not in _NOBODY:
-                people.append(Person(name, row))
-    except csv.Error as error:
-        raise BadRoster(f"it is no CSV file ({error})") from error
-    if not people:
-        raise BadRoster(
+def parse(content: bytes | str) -> Roster:
+    """The roster in a CSV file with a header. Raises `BadTable`."""
+    table = read_table(content)
+    columns = columns_of(table)
+    rows = [_person(table, row, columns) for row in table.rows]
+    everyone = told_apart([person for person in rows if person is not None])
+    if not everyone:
+        raise BadTable(
             "it names nobody. Expected a header with a column Student or Name (or First name and Surname), and a row "
             "for each person; columns such as ID, Email address, Deadline and Lessons are used where they are there"
         )
+    left = iter(everyone)
+    people = tuple(None if person is None else next(left) for person in rows)
+    worksheet = None if columns.grade is None else Worksheet(table, columns, columns.grade, people)
+    odd = next((person.name for person in everyone if not person.name.isascii()), "")
+    note = (
+        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {odd} right? If not, save it as UTF-8."
+    )
+    if not (table.layout.guessed and odd):
+        note = ""
+    return Roster(everyone, table.header, _maxima(table, columns), worksheet, note)
+
+
+def people_in(table: Table) -> list[Person | None]:
+    """Who stands in each row of a table; None where nobody does."""
+    columns = columns_of(table)
+    return [_person(table, row, columns) for row in table.rows]
+
+
+def _person(table: Table, row: Sequence[str], columns: Columns) -> Person | None:
+    name = cell(row, columns.name) or " ".join(filter(None, (cell(row, columns.first), cell(row, columns.last))))
+    written = cell(row, columns.identifier)
+    match = PARTICIPANT.fullmatch(written)
+    participant = match["number"] if match else written
+    # With blind marking nobody has a name, and is called as Moodle calls them.
+    blind = columns.name is None and columns.first is None
+    name = name or (written if blind else "")
+    if not name or name.casefold() in _TEST_STUDENTS or _is_points(row, columns):
+        return None
+    email = cell(row, columns.email)
+    numbers = (participant, *(cell(row, index) for index in columns.ids), email)
+    return Person(
+        name,
+        {plain(title): cell(row, index) for index, title in enumerate(table.header) if index != columns.identifier},
+        tuple(dict.fromkeys(filter(None, numbers))),
+        participant,
+        email,
+    )
+
+
+def _is_points(row: Sequence[str], columns: Columns) -> bool:
+    """Whether this is the row of Canvas with the points that there are: indented in any language, and nobody's."""
+    named = cell(row, columns.name)
+    indented = columns.name is not None and columns.name < len(row) and row[columns.name].startswith("   ")
+    return named.casefold() == "points possible" or (indented and not any(cell(row, index) for index in columns.ids))
+
+
+def _maxima(table: Table, columns: Columns) -> dict[str, float]:
+    """The points of each assignment in that row of Canvas, by the title of its column."""
+    rows = [row for row in table.rows if _is_points(row, columns)]
+    found = ((title, number(written)) for row in rows for title, written in zip(table.header, row))
+    return {title: most for title, most in found if most}
+
+
+def told_apart(people: Sequence[Person]) -> list[Person]:
+    """The people, those of one name with a number behind it."""
     count: dict[str, int] = {}
     for person in people:
         count[person.name] = count.get(person.name, 0) + 1
-    told_apart = (
-        Person(f"{person.name} ({person.ids[0]})", person.row) if count[person.name] > 1 and person.ids else person
-        for person in people
-    )
-    return Roster(told_apart, columns)
-
-
-def _name(row: Mapping[str, str]) -> str:
-    whole = next((row[column] for column in _NAMES if row.get(column)), "")
-    parts = (next((row[column] for column in columns if row.get(column)), "") for columns in (_FIRST, _LAST))
-    return whole or " ".join(part for part in parts if part)
+    found: list[Person] = []
+    names: set[str] = set()
+    for person in people:
+        name = f"{person.name} ({person.ids[0]})" if count[person.name] > 1 and person.ids else person.name
+        while name in names:
+            name += "*"
+        names.add(name)
+        found.append(replace(person, name=name))
+    return found
 
 
 def _spellings(person: Person) -> set[str]:
     """How a name may be spelled: as it stands, and with the surname in front. Canvas writes `lovelaceada`."""
     last, comma, first = person.name.partition(",")
     turned = f"{first} {last}" if comma else " ".join([*person.name.split()[-1:], *person.name.split()[:-1]])
-    return {_squashed(person.name), _squashed(turned)} - {""}
+    return {squashed(person.name), squashed(turned)} - {""}
 
 
-def _squashed(name: str) -> str:
+def squashed(name: str) -> str:
     """Letters and digits alone, without accents and case."""
-    plain = unicodedata.normalize("NFKD", name).casefold()
-    return "".join(character for character in plain if character.isalnum())
+    decomposed = unicodedata.normalize("NFKD", name).casefold()
+    return "".join(character for character in decomposed if character.isalnum())

@@ -30,7 +30,7 @@ STATUS_STYLES: dict[Status, StatusStyle] = {
     Status.RAISED: StatusStyle("!", "An exception was raised", _AMBER, "yellow"),
     Status.TIMED_OUT: StatusStyle("⧗", "Did not come to an end", _AMBER, "yellow"),
     Status.OVER_LIMIT: StatusStyle("▲", "Went over a limit", _AMBER, "yellow"),
-    Status.CRASHED: StatusStyle("†", "Took the Python process with it", _AMBER, "yellow"),
+    Status.CRASHED: StatusStyle("†", "The Python process ended", _AMBER, "yellow"),
     Status.SUSPECT: StatusStyle("?", "Somebody should look at this", _AMBER, "yellow"),
     Status.NOT_GRADED: StatusStyle("–", "Could not be graded, not by your doing", _AMBER, "yellow"),
 }

@@ -5,6 +5,7 @@ No such text is shown without having been here.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 MESSAGE_LIMIT = 300
@@ -34,6 +35,11 @@ def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> s
             characters.append(character)
     shown = "".join(characters)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def encodable(text: str) -> str:
+    """`text` with U+FFFD in place of lone surrogates, which UTF-8 cannot hold."""
+    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
 
 
 def plural(count: int, noun: str) -> str:

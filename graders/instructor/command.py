@@ -11,7 +11,7 @@ import typer
 PANEL = "Teach"
 CODES = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
-    "graded, which is nobody's zero."
+    "graded, which is nobody's zero, or a person should look at something: whose a file is, or an export."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
 
@@ -39,6 +39,23 @@ def grade(
     roster: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
     ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Who works with whom: every member gets the group's result.")
+    ] = None,
+    scale: Annotated[
+        bool, typer.Option("--scale", help="Convert the points in exports to those of the assignment on the roster.")
+    ] = False,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Where the names stand, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform.",
+        ),
+    ] = None,
+    one_student: Annotated[bool, typer.Option("--one-student", help="All that is in DIR is one student's.")] = False,
+    confirm_files: Annotated[
+        bool, typer.Option("--confirm-files", help="What was said of the files is right: no exit status for it.")
+    ] = False,
     deadline: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00 (local time)."),
@@ -94,9 +111,10 @@ def grade(
     from graders.core.quantities import seconds, size
     from graders.core.terminal import console
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, moment, read_points, read_roster
+    from graders.instructor.request import Request, moment, read_groups, read_points, read_roster
     from graders.report.policy import Points, late_rule
     from graders.run.cache import RunCache
+    from graders.run.lms import pattern
     from graders.run.tiers import TIERS
     from graders.wire.limits import Limits
 
@@ -133,6 +151,12 @@ def grade(
         fresh=fresh,
         keep_outputs=keep_outputs,
         lessons=tuple(map(course.find_lesson, _split(lessons))),
+        files=tuple(file for file in (roster, points, groups) if file),
+        groups=read_groups(groups) if groups else None,
+        scale=scale,
+        names=pattern(names) if names else None,
+        one_student=one_student,
+        confirm_files=confirm_files,
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
     machines = context.obj or Machines()
@@ -164,9 +188,10 @@ def autograder(
 
     hookwork autograder container --out Dockerfile && podman build -t hookwork -f Dockerfile .
     """
+    from graders.core.terminal import console
     from graders.instructor import autograders
 
     if kind not in autograders.KINDS:
         raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.KINDS)}", param_hint="KIND")
     autograders.KINDS[kind](out)
-    typer.echo(f"written: {out}")
+    console().say(f"written: {out}")

@@ -6,6 +6,7 @@ that a notebook may have gets in, and Jupyter runs no script of a notebook that 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,24 +15,32 @@ from typing import Any
 
 import nbformat
 
+from graders.core.fences import Fences
 from graders.core.files import write_atomically
 from graders.core.results import Batch
-from graders.core.text import clean
+from graders.core.text import clean, encodable
 from graders.marking.questions import Questions
 from graders.report.names import file_names
 from graders.run.cache import RunCache
-from graders.run.intake import Unreadable, parse_notebook, read_bytes
+from graders.run.intake import Unreadable, cells_of, parse_content, parse_notebook, read_bytes
 from graders.run.runner import CachedRunner, NoRunner, NotRun
 from graders.run.submissions import Submission
 from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
-from graders.wire.frames import Frame
+from graders.wire.frames import Frame, deeper_than
 
 KINDS = ("display_data", "error", "execute_result", "stream")
+MAX_DEPTH = 50
+"""Levels of lists and objects in what stays of a notebook, and in an output: nbformat recurses into them."""
+MAX_PARTS = 20_000
+"""Lists and objects in what stays of a notebook."""
 
 
-def write(batch: Batch, submissions: Sequence[Submission], terms: Terms, out: Path) -> Path:
-    """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs. Raises `OSError`."""
+def write(batch: Batch, submissions: Sequence[Submission], terms: Terms, out: Path, fences: Fences) -> Path:
+    """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs.
+
+    What fails for one student is said in `fences`.
+    """
     runner, questions = CachedRunner(RunCache(out / "runs"), terms, NoRunner()), Questions(batch.seed)
     names = file_names(result.student for result in batch.submissions)
     files = {(clean(submission.student, 200), submission.lesson): submission.file for submission in submissions}
@@ -39,18 +48,25 @@ def write(batch: Batch, submissions: Sequence[Submission], terms: Terms, out: Pa
         file = files.get((result.student, result.lesson))
         if file is None or not result.sha256:
             continue
-        try:
-            raw = read_bytes(file)
-            transcript = runner.run(parse_notebook(raw).cells, questions.of(result.lesson, result.seed).probes)
-        except (NotRun, Unreadable):  # its result says why
-            continue
         path = out / "executed" / names[result.student] / f"{result.lesson}.ipynb"
-        write_atomically(path, executed(raw, transcript.frames), below=out)
+        with fences.around(path):
+            try:
+                raw = read_bytes(file)
+                transcript = runner.run(parse_notebook(raw).cells, questions.of(result.lesson, result.seed).probes)
+            except (NotRun, Unreadable):  # its result says why
+                continue
+            text = executed(raw, transcript.frames)
+            write_atomically(path, encodable(text), below=out)
+            if encodable(text) != text:
+                fences.note(f"{path}: characters that UTF-8 cannot hold became \N{REPLACEMENT CHARACTER}.")
     return out / "executed"
 
 
 def executed(raw: bytes, frames: Sequence[Frame]) -> str:
-    """The notebook in these bytes as nbformat 4, with the outputs of a transcript in place of those that it had."""
+    """The notebook in these bytes as nbformat 4, with the outputs of a transcript in place of those that it had.
+
+    Raises `Unreadable`.
+    """
     notebook = _readable(raw)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, cell in enumerate(cells, start=1):
@@ -68,16 +84,30 @@ def executed(raw: bytes, frames: Sequence[Frame]) -> str:
 def _readable(raw: bytes) -> Any:
     """The whole notebook where nbformat can read it, otherwise its code cells."""
     sources = parse_notebook(raw).cells
-    try:
-        with warnings.catch_warnings():  # of what an old notebook lacks, for those who write notebooks
-            warnings.simplefilter("ignore")
-            notebook = nbformat.reads(raw.decode("utf-8-sig"), as_version=4)
-            nbformat.validate(notebook)
-        if [cell.source for cell in notebook.cells if cell.cell_type == "code"] == list(sources):
-            return notebook
-    except Exception:  # a file that we read, and that breaks the format in one of its thousand ways
-        pass
+    content = parse_content(raw)
+    for cell in cells_of(content):
+        if "outputs" in cell:
+            cell["outputs"] = []
+    if _is_little(content):
+        with contextlib.suppress(Exception):  # a file that we read may break the format in one of its thousand ways
+            with warnings.catch_warnings():  # of what an old notebook lacks, for those who write notebooks
+                warnings.simplefilter("ignore")
+                notebook = nbformat.reads(json.dumps(content), as_version=4)
+                nbformat.validate(notebook)
+            if [encodable(cell.source) for cell in notebook.cells if cell.cell_type == "code"] == list(sources):
+                return notebook
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+
+
+def _is_little(content: Any) -> bool:
+    """Whether nbformat goes through these lists and objects in a moment."""
+    left, parts = [content], 0
+    while left and parts <= MAX_PARTS:
+        part = left.pop()
+        if type(part) in (list, dict):
+            parts += 1
+            left += part.values() if type(part) is dict else part
+    return parts <= MAX_PARTS and not deeper_than(content, MAX_DEPTH)
 
 
 def _outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
@@ -87,8 +117,9 @@ def _outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
         if frame.type != "output" or type(index) is not int or index < 0:
             continue
         try:
-            output = nbformat.from_dict(json.loads(frame.body))
-            if output["output_type"] in KINDS:
+            output = json.loads(frame.body)
+            if output["output_type"] in KINDS and _is_little(output):
+                output = nbformat.from_dict(output)
                 nbformat.validate(output, ref=output["output_type"], version=4)
                 yield index, output
         except (nbformat.ValidationError, ValueError, RecursionError, KeyError, TypeError):

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import gc
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
 
 from graders.core import course
 from graders.core.errors import ExitCode
-from graders.core.files import write_atomically
+from graders.core.fences import Fences
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.terminal import Terminal
 from graders.core.text import clean, plural, points
-from graders.instructor import cluster, regrade
-from graders.instructor.report_inputs import similar_answers, titles
-from graders.instructor.request import BadRequest, Request, iso, named_by_roster
+from graders.instructor import accounts, cluster, regrade
+from graders.instructor.exporting import export
+from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
+from graders.instructor.lock import alone_in
+from graders.instructor.naming import by_number_alone, named_by_roster
+from graders.instructor.progress import progress
+from graders.instructor.report_inputs import titles
+from graders.instructor.request import BadRequest, Request, iso
+from graders.instructor.writing import write_rest
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up
 from graders.marking.submission import without_run
 from graders.report import outputs, summary
-from graders.report.exports import EXPORTS
 from graders.report.policy import LateRule, penalised, weighted
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
@@ -38,16 +38,11 @@ from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 from graders.run.terms import Terms
 
-"""Exit codes: everything has a verdict, whatever the marks; something has none."""
-
-TELL_EVERY = 30.0
-"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
-
-Done = Callable[[SubmissionResult], None]
+GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
 def grade(
-    request: Request, out: Console, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
+    request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
 ) -> int:
     """Mark, write all files, and print the table. The exit code.
 
@@ -56,56 +51,98 @@ def grade(
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for 0.1 to 0.4 s
     if request.keep_outputs and request.cluster:
         raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
-    before = regrade.load(request.out) if request.regrade else None
+    fences = Fences()
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
-        found = find_submissions(request.where, course.lessons(), scratch, request.due, request.lessons)
-        strangers: list[str] = []
-        if request.roster:
-            found, strangers = named_by_roster(found, request.roster, request.lessons)
+        discovered = find_submissions(
+            request.where,
+            course.lessons(),
+            scratch,
+            request.due,
+            request.lessons,
+            names=request.names,
+            single=request.one_student,
+            besides=request.out,
+        )
+        work, strangers = _people(discovered.submissions, request)
+        accounts.tell(discovered, out, confirmed=request.confirm_files)
+        out.say(*work.notes)
+        out.say(*work.doubts, style="yellow")
+        found = work.submissions
         chosen = _chosen(found, request)
+        once = without_copies(chosen)
+        # Not before: a folder for the results, made in the class, would be one of a student's.
+        resources.enter_context(alone_in(request.out, lambda text: out.say(text, style="yellow")))
+        before = regrade.load(request.out) if request.regrade else None
         if before:
             _refuse_other_terms(before, chosen, request)
-        is_class = len({submission.student for submission in found}) > 1
         terms = Terms(
             request.limits,
             request.isolation,
             # Somebody's own work needs no roster, and goes nowhere: an autograder marks one stranger at a time.
-            own_work=not (is_class or request.roster or request.exports),
+            own_work=not (discovered.is_class or request.roster or request.groups or request.exports),
             allow_unisolated=request.allow_unisolated,
             keep_outputs=request.keep_outputs,
+            private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
+        cache.check()
         again = request.fresh and not request.regrade
         seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
-            out.print(Text(f"{plural(len(chosen), 'notebook')} on {request.cluster}; seed {seed}", "dim"))
-            batch = _marked_elsewhere(chosen, Questions(seed, repeated), terms, there, out)
+            out.say(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
+            batch = _marked_elsewhere(once, Questions(seed, repeated), terms, there, out)
         else:
-            marking = set_up(seed, terms, boxes, chosen, cache=cache, jobs=request.jobs, repeated=repeated)
+            marking = set_up(seed, terms, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
             resources.callback(marking.close)
-            batch = _marked(chosen, marking, out)
-        batch = replace(batch, submissions=_settled(batch, chosen, request))
+            batch = _marked(once, marking, out)
+        batch = replace(batch, submissions=with_copies(batch.submissions, chosen))
+        batch = replace(batch, submissions=_settled(batch, chosen, request, work))
         if before:
             batch = regrade.merged(before, batch, request.exercises)
         else:
-            batch = regrade.with_other_lessons(request.out, batch)
+            batch = regrade.with_other_lessons(request.out, batch, fences)
+        if cache.trouble:
+            fences.note(cache.trouble)
         shown = titles(submission.lesson for submission in batch.submissions)
-        written = outputs.write(batch, request.out, shown, similar_answers(found))
-        if request.keep_outputs:
-            from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
-
-            written.append(executed.write(batch, chosen, terms, request.out))
-        for name in request.exports:
-            files = EXPORTS[name](batch, shown, request.roster)
-            for path, text in files.items():
-                write_atomically(request.out / path, text, below=request.out)
-            written.append(request.out / next(iter(files)).partition("/")[0] if files else request.out)
+        written = outputs.write_tables(batch, request.out, fences)
+        exports = export(request, batch, shown, {submission.lesson for submission in chosen}, fences)
+        written += exports.written
+        kept = None if request.regrade else discovered
+        written += write_rest(batch, request.out, shown, without_copies(found), chosen, terms, fences, kept)
     out.print(summary.render(batch, brief=True))
-    _tell_strangers(strangers, request, out)
-    out.print(Text(f"\nwritten: {', '.join(map(str, written))}"))
-    return ExitCode.FINE if all(submission.graded for submission in batch.submissions) else ExitCode.NOT_GRADED
+    missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
+    _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
+    out.say(*exports.notes)
+    if doubts := [*work.doubts, *exports.refused]:
+        out.say("", "What a person has to look at")
+        out.say(*doubts, style="yellow")
+    out.say("", f"written: {', '.join(map(str, written))}")
+    out.say(*fences.notes, style="yellow")
+    # A stranger may be one of those who are missing.
+    sure = accounts.is_sure(discovered) and not work.doubts and not (strangers and missing)
+    graded = all(submission.graded for submission in batch.submissions)
+    fine = graded and not fences.failed and not exports.refused and (sure or request.confirm_files)
+    return ExitCode.FINE if fine else ExitCode.NOT_GRADED
+
+
+def _people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:
+    """What was handed in, by the names of the roster and with the work of groups given to their members; and strangers.
+
+    Raises `BadRequest`.
+    """
+    work, strangers = GroupWork(list(found), due=list(request.lessons)), list[str]()
+    if request.groups:
+        work = shared_out(found, request.groups, request.roster, request.lessons)
+    if request.roster:
+        others = {} if request.groups else by_number_alone(found, request.roster)
+        work.submissions, strangers = named_by_roster(work.submissions, request.roster, work.due)
+        if others and any(submission.missing for submission in work.submissions):
+            listed = "; ".join(f"{student} as {name}" for student, name in sorted(others.items()))
+            work.notes.append(f"Found by their numbers, under other names: {listed}. {GROUPS_EXIST}")
+        work.notes += [f"About the roster: {request.roster.note}"] if request.roster.note else []
+    return work, strangers
 
 
 def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
@@ -119,10 +156,12 @@ def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
                 f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
             )
             raise BadRequest(f"There is no student {name!r}. {others}")
+    # What a group handed in is marked again for all of it.
+    files = {submission.file for submission in found if submission.student in request.students and submission.file}
     chosen = [
         submission
         for submission in found
-        if (not request.students or submission.student in request.students)
+        if (not request.students or submission.student in request.students or submission.file in files)
         and (not lessons or submission.lesson in lessons)
     ]
     if not chosen:
@@ -145,24 +184,22 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
             )
 
 
-def _marked(chosen: Sequence[Submission], marking: Marking, out: Console) -> Batch:
+def _marked(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.print(Text(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", "dim"))
+    out.say(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
     with progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.print(
-                Text("Interrupted: notebooks that run now are finished, and what is marked is written.", "yellow")
-            )
+            out.say("Interrupted: notebooks that run now are finished, and what is marked is written.", style="yellow")
             marking.close()
     return _completed(marking.batch(), chosen, tier)
 
 
 def _marked_elsewhere(
-    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Console
+    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Terminal
 ) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
     tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
@@ -177,7 +214,7 @@ def _marked_elsewhere(
                 found[submission] = result
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:
-            out.print(Text("Interrupted: what is marked is written.", "yellow"))
+            out.say("Interrupted: what is marked is written.", style="yellow")
         batch = here.batch()
     return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
 
@@ -198,7 +235,9 @@ def _place(submission: SubmissionResult) -> tuple[str, str]:
     return submission.student, submission.lesson
 
 
-def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tuple[SubmissionResult, ...]:
+def _settled(
+    batch: Batch, chosen: Sequence[Submission], request: Request, work: GroupWork
+) -> tuple[SubmissionResult, ...]:
     """The results with the points that count, and with what is known of how they were handed in."""
     by_name = {(clean(submission.student, 200), submission.lesson): submission for submission in chosen}
     settled = []
@@ -210,46 +249,17 @@ def _settled(batch: Batch, chosen: Sequence[Submission], request: Request) -> tu
             student_id=clean(submission.student_id, 60),
             superseded=submission.superseded,
             handed_in=iso(submission.handed_in) if dated else "",
+            group=clean(work.groups.get((submission.student, submission.lesson), ""), 200),
         )
         counted, rule = weighted(described, request.points), request.rule or LateRule()
         settled.append(penalised(counted, rule, submission.late or -1.0, submission.handed_in))
     return tuple(settled)
 
 
-def _tell_strangers(strangers: Sequence[str], request: Request, out: Console) -> None:
-    if strangers:
-        out.print(
-            Text(f"\nNot in the roster, or not clearly: {', '.join(clean(name, 40) for name in strangers)}", "yellow")
-        )
-
-
-@contextmanager
-def progress(total: int, out: Console) -> Iterator[Done]:
-    """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
-
-    What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
-    """
-    if not out.is_terminal:
-        count, told = 0, time.monotonic()
-
-        def tell(result: SubmissionResult) -> None:
-            nonlocal count, told
-            count += 1
-            if time.monotonic() - told > TELL_EVERY or count == total:
-                told = time.monotonic()
-                print(f"{count} of {total} notebooks marked", file=sys.stderr, flush=True)
-
-        yield tell
+def _tell_strangers(strangers: Sequence[str], out: Terminal, *, groups_may_help: bool) -> None:
+    if not strangers:
         return
-    columns = (TextColumn("marked"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left:"),
-               TimeRemainingColumn(), TextColumn("{task.fields[odd]}"))  # fmt: skip
-    with Progress(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("notebooks", total=total, odd="")
-        odd = 0
-
-        def advance(result: SubmissionResult) -> None:
-            nonlocal odd
-            odd += not result.graded
-            bar.update(task, advance=1, odd=f"{odd} not graded" if odd else "")
-
-        yield advance
+    names = ", ".join(clean(name, 40) for name in strangers)
+    out.say("", f"Not in the roster, or not clearly: {names}", style="yellow")
+    if groups_may_help:
+        out.say(GROUPS_EXIST, style="yellow")

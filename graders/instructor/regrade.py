@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from graders.core.draws import new_seed
+from graders.core.fences import Fences
 from graders.core.files import read_own
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
@@ -18,19 +18,28 @@ from graders.report import results_json
 from graders.run.cache import RunCache
 
 
+class _Strange(Exception):
+    """Raised for a file that has the name of ours and is not one; the message says what is wrong with it."""
+
+
 def load(out: Path) -> Batch | None:
     """The results in `out/results.json`; None where there are none. Raises `BadRequest` when they cannot be read."""
+    try:
+        return _load(out)
+    except _Strange as error:
+        raise BadRequest(f"{out / 'results.json'} {error}. Choose another --out, or move it away.") from None
+
+
+def _load(out: Path) -> Batch | None:
     file = out / "results.json"
     if not os.path.lexists(file):
         return None
     try:
-        return results_json.batch_from_data(json.loads(read_own(file)))
+        return results_json.parse(read_own(file))
     except OSError:
-        raise BadRequest(
-            f"{file} is not a file of yours alone, so it is not gone on with. Copy it, or choose another --out."
-        ) from None
+        raise _Strange("is not a file that you alone can write") from None
     except ValueError:
-        raise BadRequest(f"{file} holds no results of this version. Choose another --out, or move it away.") from None
+        raise _Strange("holds no results of this version") from None
 
 
 def seeds(before: Batch | None) -> SeedsByFile:
@@ -54,20 +63,23 @@ def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: boo
     if given is not None:
         return given, {}
     before = None
-    with contextlib.suppress(BadRequest):  # of another version, or none at all: nothing is repeated then
-        before = load(out)
+    with contextlib.suppress(_Strange):  # nothing is repeated then
+        before = _load(out)
     used = seeds(before)
     return cache.seed(new_seed(), spent={*used.values(), *([before.seed] if before else [])}), {} if fresh else used
 
 
-def with_other_lessons(out: Path, new: Batch) -> Batch:
+def with_other_lessons(out: Path, new: Batch, fences: Fences) -> Batch:
     """The results with those in `out` of lessons that are not among the new ones.
 
-    Platforms give an archive for each assignment: the next one must not take away the marks of the last.
+    Platforms give an archive for each assignment: the next one must not take away the marks of the last. Results that
+    cannot be gone on with are set aside, and `fences` say where they are. Raises `OSError`.
     """
-    before = None
-    with contextlib.suppress(BadRequest):  # of another version, or none at all: nothing is kept then
-        before = load(out)
+    try:
+        before = _load(out)
+    except _Strange as error:
+        fences.note(f"{out / 'results.json'} {error}: it is kept as {_kept_as(out / 'results.json').name}.")
+        return new
     if before is None:
         return new
     lessons = {submission.lesson for submission in new.submissions}
@@ -78,6 +90,18 @@ def with_other_lessons(out: Path, new: Batch) -> Batch:
     ]
     everything = sorted((*new.submissions, *kept), key=lambda submission: (submission.student, submission.lesson))
     return replace(new, submissions=tuple(everything)) if kept else new
+
+
+def _kept_as(file: Path) -> Path:
+    """Another name for a file, which nothing has yet. It keeps its own, too, until a new file takes that."""
+    number = 1
+    while os.path.lexists(aside := file.with_name(f"{file.stem}.set-aside-{number}{file.suffix}")):
+        number += 1
+    try:
+        os.link(file, aside, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # a folder, or a drive without links
+        os.replace(file, aside)
+    return aside
 
 
 def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from graders.core import course
-from graders.core.cells import home_of
+from graders.core.cells import homes
 from graders.core.text import clean
 from graders.report.similar import Pair, similar
 from graders.report.titles import Titles
@@ -47,5 +47,5 @@ def _answers(lesson: str, file: Path | None) -> dict[str, str]:
         cells = read_notebook(file).cells
     except Unreadable:
         return {}
-    homes = {exercise.key: home_of(cells, exercise.name) for exercise in course.exercises(lesson)}
-    return {key: cells[home] for key, home in homes.items() if home is not None}
+    home = homes(cells)
+    return {exercise.key: cells[home[exercise.name]] for exercise in course.exercises(lesson) if exercise.name in home}

@@ -167,7 +167,7 @@ def describe(exercise: Exercise, outcome: Outcome) -> str:
         case Status.OVER_LIMIT:
             return f"`{exercise.name}` went over a limit: {outcome.message}."
         case Status.CRASHED:
-            return f"`{exercise.name}` took the Python process with it: {outcome.message}."
+            return f"`{exercise.name}` came to no result: {outcome.message}."
         case Status.SUSPECT:
             return f"The answer did not follow the protocol ({outcome.message}). An instructor should look at it."
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from graders.core.cells import defines, home_of
+from graders.core.cells import names_bound
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.text import clean
@@ -62,14 +62,18 @@ def judge_submission(
     Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
     the exercise stands.
     """
+    bound = list(names_bound(cells))
     results = []
     for exercise in exercises:
         attempts = run.attempts(exercise.key, len(exercise.cases))
-        result = max((verdicts.of(exercise, outcomes) for outcomes in attempts), key=_worth)
+        judged = [(verdicts.of(exercise, outcomes), outcomes) for outcomes in attempts]
+        result, outcomes = max(judged, key=lambda one: _worth(one[0]))
         if result.status is Status.NOT_ATTEMPTED:
-            result = _with_reason(result, exercise, cells, run)
-        home = home_of(cells, exercise.name)
-        results.append(replace(result, cell=None if home is None else home + 1))
+            result = _with_reason(result, exercise, bound, run)
+        if result.status is Status.RAISED:
+            result = _with_missing_name(result, exercise, bound, run, outcomes)
+        homes = [number for number, names in enumerate(bound, start=1) if exercise.name in names]
+        results.append(replace(result, cell=homes[-1] if homes else None))
     return results
 
 
@@ -88,25 +92,49 @@ def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
     return not_judged(exercise, Status.NOT_GRADED, message)
 
 
-def _with_reason(result: ExerciseResult, exercise: Exercise, cells: Sequence[str], run: Run) -> ExerciseResult:
+def _with_reason(
+    result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run
+) -> ExerciseResult:
     """A name that is missing because its cell failed says so, and where."""
-    homes = [
-        cell
-        for cell in run.cells
-        if cell.status != "ok" and cell.index < len(cells) and defines(cells[cell.index], exercise.name)
-    ]
-    if not homes or result.defined:
+    cell = _failed_home(bound, run.cells, exercise.name)
+    if cell is None or result.defined:
         return result
-    cell = homes[-1]
     status = _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)
-    message = f"`{exercise.name}` was not defined, because {explain(cell)}"
+    message = f"`{exercise.name}` was not defined, because {_whole_reason(cell, bound, run)}"
     return replace(result, status=status, message=clean(message))
+
+
+def _with_missing_name(
+    result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run, outcomes: Sequence[Outcome]
+) -> ExerciseResult:
+    """An answer that wants a name, which is missing because another cell failed, says so, and where."""
+    for name in filter(None, (outcome.undefined for outcome in outcomes)):
+        if cell := _failed_home(bound, run.cells, name, "*"):
+            message = f"`{exercise.name}` needs `{name}`, which was not defined, because "
+            return replace(result, message=clean(message + _whole_reason(cell, bound, run)))
+    return result
+
+
+def _failed_home(bound: Sequence[frozenset[str]], ended: Sequence[Cell], *names: str) -> Cell | None:
+    """The last of these cells that failed and would have bound the first of these names for which there is one."""
+    failed = [cell for cell in ended if cell.status != "ok" and cell.index < len(bound)]
+    homes = (cell for name in names for cell in reversed(failed) if name in bound[cell.index])
+    return next(homes, None)
+
+
+def _whole_reason(cell: Cell, bound: Sequence[frozenset[str]], run: Run) -> str:
+    """What became of a cell; where it lacked a name that an earlier one would have bound, of that one, too."""
+    reason = explain(cell)
+    while cell.undefined and (earlier := _failed_home(bound, run.cells[: run.cells.index(cell)], cell.undefined, "*")):
+        cell = earlier
+        reason = f"{reason.removesuffix('.')}, because {explain(cell)}"
+    return reason
 
 
 def explain(cell: Cell) -> str:
     """What became of a cell that did not run through. Cells are counted from 1, code cells only."""
     how = {
-        "raised": "stopped with",
+        "raised": "failed with",
         "timed-out": "did not end:",
         "over-limit": "went over a limit:",
         "crashed": "crashed:",

@@ -13,14 +13,11 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
-from rich.text import Text
-
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.results import Status
 from graders.core.rules import page
-from graders.core.terminal import console
+from graders.core.terminal import Terminal, console
 from graders.core.text import plural
 from graders.learner import folder as folders
 from graders.learner.folder import Trouble
@@ -42,28 +39,26 @@ def start(given: Path | None, *, opened: bool) -> int:
     new = folders.copy_lessons(folder)
     there = folders.notebooks(folder)
     unchanged = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
-    out.print(Text(f"{plural(len(there), 'lesson')} in {folder}{unchanged}."))
+    out.say(f"{plural(len(there), 'lesson')} in {folder}{unchanged}.")
     done = record.load(folder)
     _tell(out, done)
     lesson = folders.next_lesson(done)
     file = there[lesson or course.lessons()[0]]
-    out.print(Text(f"Next: lesson {course.title(lesson)}, {file}" if lesson else "Every exercise is passed."))
-    out.print(Text("\nIn a second terminal, `hookwork watch` marks each notebook that you save.", "dim"))
+    out.say(f"Next: lesson {course.title(lesson)}, {file}" if lesson else "Every exercise is passed.")
+    out.say("", "In a second terminal, `hookwork watch` marks each notebook that you save.", style="dim")
     if importlib.util.find_spec("jupyterlab") is None:
-        out.print(
-            Text(
-                "JupyterLab is not installed. Install it with: pip install jupyterlab\n"
-                "Or open the folder in VS Code or another front end, with this Python as the kernel."
-            )
+        out.say(
+            "JupyterLab is not installed. Install it with: pip install jupyterlab",
+            "Or open the folder in VS Code or another front end, with this Python as the kernel.",
         )
         return ExitCode.FINE
     # As root, which is usual in containers, JupyterLab starts only when told to.
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [sys.executable, "-m", "jupyterlab", file.name, *as_root]
     if not opened:
-        out.print(Text(f"Open it with: cd {folder} && jupyter lab {file.name}"))
+        out.say(f"Open it with: cd {folder} && jupyter lab {file.name}")
         return ExitCode.FINE
-    out.print(Text("Opening JupyterLab; Ctrl-C here ends it.", "dim"))
+    out.say("Opening JupyterLab; Ctrl-C here ends it.", style="dim")
     with subprocess.Popen(command, cwd=folder) as server:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is JupyterLab's, which asks before it ends
         return server.wait()
@@ -93,7 +88,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
                 code = max(code, ExitCode.NOT_PASSED)
         out.print(screens.following(standing(course.every_exercise(), notes)))
         seeds = ", ".join(map(str, used))
-        out.print(Text(f"Isolation {runner.tier}. The inputs were drawn from --seed {seeds}", "dim"))
+        out.say(f"Isolation {runner.tier}. The inputs were drawn from --seed {seeds}", style="dim")
     _tell(out, notes)
     return code
 
@@ -131,7 +126,7 @@ def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str
 def _lesson_of(file: Path) -> str:
     from graders.run.submissions import find_submissions
 
-    return find_submissions(file, course.lessons())[0].lesson
+    return find_submissions(file, course.lessons()).submissions[0].lesson
 
 
 def watch(given: Path | None) -> int:
@@ -158,17 +153,18 @@ def watch(given: Path | None) -> int:
                 with out.status(f"Running {file}"):
                     result, _, notes = mark_own(lesson, file, runner)
                 out.clear()  # does nothing where there is no screen to clear
-                out.print(Text(f"{datetime.now():%H:%M:%S}", "dim"), screens.result(result), "")
+                out.say(f"{datetime.now():%H:%M:%S}", style="dim")
+                out.print(screens.result(result), "")
                 out.print(screens.following(standing(exercises, notes)))
                 _tell(out, notes)
                 _waiting(out, folder)
             time.sleep(LOOK_SECONDS)
-    out.print("\nNo longer watching.")
+    out.say("", "No longer watching.")
     return ExitCode.FINE
 
 
-def _waiting(out: Console, folder: Path) -> None:
-    out.print(Text(f"Watching {folder.absolute()}: save a notebook to have it marked. Ctrl-C ends.", "dim"))
+def _waiting(out: Terminal, folder: Path) -> None:
+    out.say(f"Watching {folder.absolute()}: save a notebook to have it marked. Ctrl-C ends.", style="dim")
 
 
 @contextmanager
@@ -243,16 +239,16 @@ def reset(key: str, given: Path | None) -> int:
     file = folders.notebook_of(folders.find_folder(given), exercise.lesson)
     done = put_back(file, key)
     what = "The cell was missing: a new one holds the stub of" if done.inserted else "The stub is back for"
-    out.print(Text(f"{what} {key} in {file}. Everything else is as it was."))
-    out.print(Text(f"What was there before: {done.backup}"))
+    out.say(f"{what} {key} in {file}. Everything else is as it was.")
+    out.say(f"What was there before: {done.backup}")
     if done.others:
         cells = ", ".join(map(str, done.others))
-        out.print(Text(f"Code cell {cells} defines {exercise.name} as well, and was left alone.", "yellow"))
-    out.print(Text("Is the notebook open? In JupyterLab: File > Reload Notebook from Disk.", "dim"))
+        out.say(f"Code cell {cells} defines {exercise.name} as well, and was left alone.", style="yellow")
+    out.say("Is the notebook open? In JupyterLab: File > Reload Notebook from Disk.", style="dim")
     return ExitCode.FINE
 
 
-def _tell(out: Console, notes: Record) -> None:
+def _tell(out: Terminal, notes: Record) -> None:
     """Say what happened to the progress file, when something did."""
     if notes.trouble:
-        out.print(Text(notes.trouble, "yellow"))
+        out.say(notes.trouble, style="yellow")

@@ -9,8 +9,9 @@ from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
 from graders.core.rules import PAGE
 from graders.notebook.record import Record
+from graders.run.attempts import natural
 from graders.run.intake import Unreadable, read_notebook
-from graders.run.submissions import NoSubmissions, find_submissions
+from graders.run.lessons import Lessons
 
 NAME = "hookwork"
 """The folder that `hookwork start` makes where none is named."""
@@ -33,15 +34,12 @@ def notebooks(folder: Path) -> dict[str, Path]:
     if not folder.is_dir() or not any(folder.glob("*.ipynb")):
         return {}
     try:
-        return {
-            submission.lesson: submission.file
-            for submission in find_submissions(folder, course.lessons())
-            if submission.file is not None
-        }
+        lessons = Lessons(course.lessons())
+        # The plain name counts, else the last.
+        files = sorted(folder.glob("*.ipynb"), key=lambda file: (file.stem in lessons.stems, natural(file.name)))
+        return {lesson: file for file in files if (lesson := lessons.of(file, file.name))}
     except OSError as error:
         raise Trouble(f"{folder} cannot be read: {_reason(error)}. Choose another folder.") from None
-    except NoSubmissions:
-        return {}
 
 
 def notebook_of(folder: Path, lesson: str) -> Path:

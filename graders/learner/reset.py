@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.core import course
-from graders.core.cells import defines
+from graders.core.cells import bound_names
 from graders.core.exercise import Exercise
 from graders.core.files import write_atomically
 from graders.learner.folder import Trouble, shipped
@@ -54,7 +54,7 @@ def reset(file: Path, key: str) -> Reset:
     others = tuple(
         number
         for number, other in enumerate(_code(cells), 1)
-        if other is not cell and defines(_source(other), exercise.name)
+        if other is not cell and exercise.name in bound_names(_source(other))
     )
     backup = _back_up(file)
     try:
@@ -104,7 +104,7 @@ def _find(cells: list[Cell], exercise: Exercise) -> Cell | None:
     Of several with the key (split or copied), the one that defines the function.
     """
     keyed = [cell for cell in _code(cells) if _is_of(cell, exercise.key)]
-    defining = [cell for cell in _code(cells) if defines(_source(cell), exercise.name)]
+    defining = [cell for cell in _code(cells) if exercise.name in bound_names(_source(cell))]
     both = [cell for cell in keyed if cell in defining]
     return next((candidates[-1] for candidates in (both, keyed, defining) if candidates), None)
 

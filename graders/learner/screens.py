@@ -11,13 +11,13 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.syntax import Syntax
 from rich.table import Table
-from rich.text import Text
 
 from graders.core import course
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
 from graders.core.status_styles import STATUS_STYLES
+from graders.core.terminal import line, lines
 from graders.core.text import plural, points
 from graders.notebook.render import plural_points
 from graders.notebook.standing import Standing
@@ -25,20 +25,17 @@ from graders.notebook.standing import Standing
 _CODE = "bold"
 
 
-def prose(text: str, style: str = "") -> Text:
+def prose(text: str, style: str = "") -> RenderableType:
     """Text in which `backticked` parts are set off."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return Text(text, style)
-    made = Text(style=style)
-    for index, part in enumerate(parts):
-        made.append(part, _CODE if index % 2 else None)
-    return made
+        return line(text, style=style)
+    return line(*((part, _CODE if index % 2 else "") for index, part in enumerate(parts)), style=style)
 
 
 def result(found: SubmissionResult, only: str | None = None) -> Group:
     """A notebook's verdicts in a table, and below it what is not right yet. `only` is the key of a single exercise."""
-    title = Text.assemble((course.title(found.lesson), "bold"), f"  {found.file}")
+    title = line((course.title(found.lesson), "bold"), f"  {found.file}")
     if not found.exercises:
         return Group(title, prose(f"{found.status.value}: {found.message}", "yellow"))
     shown = [exercise for exercise in found.exercises if only in (None, exercise.key)]
@@ -46,7 +43,9 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
     for exercise in shown:
         look = STATUS_STYLES[exercise.status]
         reached = f"{points(exercise.score)} of {plural_points(exercise.max_score)}"
-        table.add_row(Text(look.sign, look.style), exercise.key, Text(look.word, look.style), Text(reached, "dim"))
+        table.add_row(
+            line((look.sign, look.style)), exercise.key, line((look.word, look.style)), line((reached, "dim"))
+        )
     parts: list[RenderableType] = [title, table]
     for exercise in shown:
         untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
@@ -58,14 +57,16 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
 def _explained(found: ExerciseResult) -> Group:
     """What is wrong with one exercise: the mistake, and the checks that do not hold."""
     look = STATUS_STYLES[found.status]
-    parts: list[RenderableType] = [Text.assemble((f"{look.sign} {found.key}", f"bold {look.style}"))]
+    parts: list[RenderableType] = [line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
         parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
     for check in found.checks if judged else ():
         parts.append(Padding(_check(check), (0, 0, 0, 2)))
     if found.printed:
-        parts.append(Padding(Group("Your function printed:", Padding(Text(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2)))
+        parts.append(
+            Padding(Group("Your function printed:", Padding(lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
+        )
     if found.status is not Status.NOT_GRADED:
         parts.append(Padding(prose(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
     return Group(*parts)
@@ -73,11 +74,11 @@ def _explained(found: ExerciseResult) -> Group:
 
 def _check(check: CheckResult) -> RenderableType:
     look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    line = Text.assemble((look.sign, look.style), " ", check.name)
+    name = line((look.sign, look.style), " ", check.name)
     if not check.message:
-        return line
+        return name
     found = check.difference
-    return Group(line, Padding(_compared(found) if found else Text(check.message), (0, 0, 0, 4)))
+    return Group(name, Padding(_compared(found) if found else lines(check.message), (0, 0, 0, 4)))
 
 
 def _compared(found: Difference) -> RenderableType:
@@ -88,15 +89,15 @@ def _compared(found: Difference) -> RenderableType:
     for name in ("", "expected", "yours"):
         table.add_column(name, overflow="fold")
     if not found.timelines:
-        table.add_row(Text(found.place), Text(found.expected), Text(found.seen))
+        table.add_row(line(found.place), line(found.expected), line(found.seen))
         return Group(table, prose(found.note)) if found.note else table
     for row in found.timelines.rows:
-        cells = (Text("→ first difference" if row.first else ""), Text(row.expected), Text(row.seen))
+        cells = (line("→ first difference" if row.first else ""), line(row.expected), line(row.seen))
         table.add_row(*cells, style="bold red" if row.first else None)
     return Group(prose(found.sentence), table)
 
 
-def following(standing: Standing) -> Text:
+def following(standing: Standing) -> RenderableType:
     """One line: how far the learner is, and what is next."""
     score = f"{points(standing.score)} of {plural_points(standing.max_score)} in all"
     if standing.next is None:
@@ -112,7 +113,7 @@ def progress(standing: Standing, folder: Path) -> Group:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich has a Literal here
     current = standing.next.lesson if standing.next else ""
     for stem, lesson in standing.lessons.items():
-        signs = Text.assemble(
+        signs = line(
             *((STATUS_STYLES[done.status].sign, STATUS_STYLES[done.status].style) for done in lesson.exercises)
         )
         reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
@@ -121,7 +122,7 @@ def progress(standing: Standing, folder: Path) -> Group:
     predicted = f", {standing.predicted}" if standing.predicted else ""
     score = f", {points(standing.score)} of {plural_points(standing.max_score)}{predicted}  "
     passed = f"{plural(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
-    head = Text.assemble((passed, "bold"), score, (str(folder), "dim"))
+    head = line((passed, "bold"), score, (str(folder), "dim"))
     bar = ProgressBar(total=standing.max_score, completed=standing.score, width=60)
     return Group(head, Padding(bar, 0), table, *_current(standing), following(standing))
 
@@ -138,9 +139,9 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for done in standing.lessons[standing.next.lesson].exercises:
         look, exercise = STATUS_STYLES[done.status], done.exercise
-        table.add_row(Text(look.sign, look.style), exercise.key, exercise.title, Text(look.word, look.style))
+        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((look.word, look.style)))
     yield ""
-    yield Text(f"Lesson {course.title(standing.next.lesson)}", "bold")
+    yield line((f"Lesson {course.title(standing.next.lesson)}", "bold"))
     yield table
     yield ""
 
@@ -163,7 +164,7 @@ def solution(exercise: Exercise, source: str) -> Group:
     coloured = Syntax("", "python", background_color="default").highlight(source)
     coloured.rstrip()
     coloured.no_wrap, coloured.overflow = False, "fold"
-    return Group(Text(f"Worked answer: {exercise.title}", "bold"), "", coloured)
+    return Group(line((f"Worked answer: {exercise.title}", "bold")), "", coloured)
 
 
 def not_yet(exercise: Exercise) -> Panel:
@@ -173,4 +174,4 @@ def not_yet(exercise: Exercise) -> Panel:
 
 
 def _panel(title: str, *parts: RenderableType) -> Panel:
-    return Panel(Group(*parts), title=Text(title, "bold"), title_align="left", border_style="blue", width=None)
+    return Panel(Group(*parts), title=line((title, "bold")), title_align="left", border_style="blue", width=None)

@@ -32,12 +32,12 @@ from graders.lesson_06_changing_the_forward.shared import arrived, callers_hooks
 
 
 class Listener(nn.Module):
-    """Notes what each call of `forward` received, and returns a tensor of ones."""
+    """Notes what each call of `forward` received, and returns a copy of a tensor."""
 
-    def __init__(self, fuse: Any = None) -> None:
-        """`fuse` is called at the end of each forward pass."""
+    def __init__(self, reply: Tensor, fuse: Any = None) -> None:
+        """`reply` is what each forward pass returns; `fuse` is called at the end of each."""
         super().__init__()
-        self.fuse = fuse
+        self.reply, self.fuse = reply, fuse
         self.received: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -45,7 +45,7 @@ class Listener(nn.Module):
         self.received.append((args, dict(kwargs)))
         if self.fuse is not None:
             self.fuse()
-        return torch.ones(2)
+        return self.reply.clone()
 
 
 class Affine(nn.Module):
@@ -161,10 +161,11 @@ class TestForceKwargs:
             "other": rng.names(1)[0] + "_",
             "x": rng.tensor(3),
             "y": rng.tensor(3),
+            "reply": rng.tensor(6),
             "number": rng.uniform(2, 5),
         }
 
-    def probe(student, names, other, x, y, number, value, mode, hooks, grad_mode, failure):
+    def probe(student, names, other, x, y, reply, number, value, mode, hooks, grad_mode, failure):
         y.requires_grad_()
         given = {
             "tensor": [y, 0, x],
@@ -173,7 +174,7 @@ class TestForceKwargs:
             "number": [number, 0, -1],
         }
         kw = {name: given[value][index % len(given[value])] for index, name in enumerate(names)}
-        module, twin = Listener().train(mode == "train"), Listener()
+        module, twin = Listener(reply).train(mode == "train"), Listener(reply)
         callers_hooks(module, hooks)
         things = {"module": module, "twin": twin, "x": x, "y": y, "kw": dict(kw)}
         before = Witness(**things)
@@ -207,19 +208,19 @@ class TestForceKwargs:
         removed(second)
         seen |= {"after remove": told(module, {}, (x,), same), "changed in the end": before.changes()}
 
-        alike = Listener()
+        alike = Listener(reply)
         older = student.force_kwargs(alike, second=x)
         _kept = student.force_kwargs(alike, second=y)
         removed(older)
         seen["younger alone"] = told(alike, second_kw, (x,), same)
 
         kinds = {"call": torch.relu, "table": {"a": x}}
-        of_kinds = Listener()
+        of_kinds = Listener(reply)
         _kept = student.force_kwargs(of_kinds, **kinds)
         seen["kinds"] = [told(of_kinds, kinds, (x,), caller) for caller in ({}, {"table": {"b": x}, "call": len})]
 
         boom = Failure(failure)
-        broken = Listener(boom.strike)
+        broken = Listener(reply, boom.strike)
         _kept = student.force_kwargs(broken, **kw)
         seen["failure"] = boom.during(lambda: broken(x, **beside))
         seen["after a failure"] = told(broken, kw, (x,), {})
@@ -338,12 +339,10 @@ class TestForceKwargs:
         for call, where in CALLS.items():
             expect(Seen(seen["calls"][call]["forwards"].value, f"runs of `forward` {where}")).equals(1)
 
-    def test_everything_else_arrives_as_it_was_passed(seen, hooks):
+    def test_everything_else_arrives_as_it_was_passed(seen, hooks, reply):
         for call, where in CALLS.items():
             as_passed(seen["calls"][call]["rest"], where)
-            expect(Seen(seen["calls"][call]["output"].value, f"the output {where}")).close_to(
-                after_hooks(torch.ones(2), hooks)
-            )
+            expect(Seen(seen["calls"][call]["output"].value, f"the output {where}")).close_to(after_hooks(reply, hooks))
         as_passed(seen["twin"]["rest"], "in a call of another module of this class")
         path = "the output for 2 of the module of the example with scale=5, which calls another one of its class first"
         expect(Seen(seen["of a container"].value, path)).close_to(torch.tensor(10.0))

@@ -6,6 +6,7 @@ from torch import nn
 
 from graders.authoring import (
     ALL,
+    FACTOR,
     SILENT,
     Circumstances,
     Failure,
@@ -18,6 +19,7 @@ from graders.authoring import (
     expect,
     nothing_changed,
     refuse,
+    snapshot,
 )
 from graders.lesson_08_event_order.judging import KEPT
 from graders.lesson_08_event_order.shared import GlobalHooks, now, one_list
@@ -76,9 +78,9 @@ class TestPredictModuleOrder:
     """
 
     def draw(rng):
-        return {"x": rng.tensor(2, 3)}
+        return {"x": rng.tensor(2, 3), "weight": rng.tensor(4, 3)}
 
-    def probe(student, x, hooks, failure, raises_at):
+    def probe(student, x, weight, hooks, failure, raises_at):
         callers = GlobalHooks(hooks)
         failing = Failure(failure)  # first: what is kept from the call that is broken off shows in all that follow
         handle = GlobalHooks.register(raises_at, failing.strike)
@@ -94,8 +96,11 @@ class TestPredictModuleOrder:
         seen |= {"order": orders[0], "second_call": orders[1], "changed": witness.changes()}
         seen["one list"] = one_list(results)
         callers.log.clear()
-        nn.Linear(3, 1)(x.requires_grad_()).sum().backward()
-        seen["callers_calls"] = list(callers.log)
+        layer = nn.Linear(3, 4, bias=False)
+        layer.weight = nn.Parameter(weight)
+        output = layer(x.requires_grad_())
+        output.sum().backward()
+        seen |= {"callers_calls": list(callers.log), "later output": snapshot(output), "later grad": snapshot(x.grad)}
         return seen
 
     mistakes = (
@@ -163,10 +168,16 @@ class TestPredictModuleOrder:
         if seen["one list"].value:
             refuse("two calls returned the same list object")
 
-    def test_nothing_else_changes(seen, hooks):
+    def test_nothing_else_changes(seen, hooks, x, weight):
         nothing_changed(seen["changed"])
         calls = Seen(seen["callers_calls"].value, "the calls of the caller's global hooks in a later pass")
         expect(calls).timeline([] if hooks == "none" else ["pre", "fwd", "bpre", "bwd"])
+        factor = FACTOR if hooks == "replacing" else 1.0  # a hook before the layer and one after it, in both directions
+        for name, later, plain in (
+            ("output", seen["later output"], x @ weight.T * factor**2),
+            ("gradient", seen["later grad"], weight.sum(0).expand_as(x) * factor**4),
+        ):
+            expect(Seen(later.value, f"the {name} of a layer in a later pass")).close_to(plain)
 
     def test_all_is_in_order_when_a_hook_of_the_caller_raises(seen):
         if seen["failure"].value != "never raised":  # a list that is written down calls nobody's hooks

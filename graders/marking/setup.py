@@ -34,6 +34,8 @@ def set_up(
     """
     questions = Questions(seed, repeated)
     marked, left = regraded(submissions, questions, _with_cache(NoRunner(), terms, cache))
+    if left and cache is not None:
+        cache.make_folder()
     runner = boxes.runner(terms) if left else None
     return assembled(questions, terms, runner, cache=cache, jobs=jobs, marked=marked)
 

@@ -67,6 +67,7 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         seconds=run.seconds,
         exercises=exercises,
         message=run.message,
+        missing_modules=run.missing_modules,
     )
     return Provisional(result=result, pace=transcript.pace, stretch=transcript.stretch)
 

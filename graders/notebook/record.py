@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders.core.files import write_atomically
+from graders.core.files import open_regular, write_atomically
 from graders.core.results import Status
 
 try:
@@ -26,6 +26,8 @@ except ImportError:  # Windows: two writers at the same moment are left to luck
     fcntl = None  # type: ignore[assignment]
 
 NAME = "hookwork-progress.json"
+MAX_BYTES = 1 << 20
+"""Of such a file. That of the whole course has 6,000."""
 HERE = Path()
 
 
@@ -114,7 +116,11 @@ def _load(folder: Path) -> Record:
     if folder.absolute() in _unwritten:
         return _unwritten[folder.absolute()]
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        with open_regular(file) as opened:
+            raw = opened.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            return Record(trouble=_set_aside(file, f"it has more than {MAX_BYTES >> 20} MB"))
+        content = json.loads(raw.decode())
     except FileNotFoundError:
         return Record()
     except (OSError, ValueError, RecursionError) as error:
@@ -128,6 +134,8 @@ def _load(folder: Path) -> Record:
 def _why(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno} is not JSON"
+    if isinstance(error, RecursionError):
+        return "its lists and objects lie in each other in too many levels"
     return (error.strerror or "").lower() if isinstance(error, OSError) else "it is not text in UTF-8"
 
 
@@ -157,7 +165,7 @@ def _read(content: Any) -> tuple[Record, str]:
 def _set_aside(file: Path, why: str, copy: str = "") -> str:
     """Rename a broken file and put `copy`, what was understood of it, in its place; says so in one sentence."""
     number = 1
-    while (backup := file.with_name(f"{file.stem}.broken-{number}.json")).exists():
+    while os.path.lexists(backup := file.with_name(f"{file.stem}.broken-{number}.json")):
         number += 1
     try:
         os.replace(file, backup)

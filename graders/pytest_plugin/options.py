@@ -36,6 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=(),
         help="lessons that are due, such as 01,02; default: what several students handed in",
     )
+    group.addoption(
+        "--names",
+        metavar="PATTERN",
+        help="where the names stand, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform",
+    )
+    group.addoption("--one-student", action="store_true", help="all that is in the folder is one student's")
+    group.addoption(
+        "--confirm-files", action="store_true", help="what was said of the files is right: no exit status for it"
+    )
     group.addoption("--fresh", action="store_true", help="run every notebook, also those whose run is kept in DIR/runs")
     group.addoption(
         "--keep-outputs",

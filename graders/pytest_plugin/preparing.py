@@ -19,7 +19,8 @@ from graders.pytest_plugin.state import PREPARED, Prepared
 from graders.run.boxes import Boxes, head_start
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
-from graders.run.submissions import Submission, find_submissions
+from graders.run.lms import pattern
+from graders.run.submissions import Found, find_submissions
 from graders.run.terms import Terms
 from graders.run.warm import WarmProcess
 
@@ -34,11 +35,24 @@ def pytest_configure(config: pytest.Config) -> None:
     given: Path | None = config.getoption("--submissions")
     with shown_by_pytest():
         where, due = given or course.lessons_folder(), config.getoption("--lessons")
-        submissions = find_submissions(where, course.lessons(), scratch, due=due)
-    out: Path | None = config.getoption("--out")
+        names = config.getoption("--names")
+        found = find_submissions(
+            where,
+            course.lessons(),
+            scratch,
+            due=due,
+            names=pattern(names) if names else None,
+            # Without --submissions it is one's own folder.
+            single=config.getoption("--one-student") or given is None,
+            besides=config.getoption("--out"),
+        )
+        submissions = found.submissions
+        out: Path | None = config.getoption("--out")
+        cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
+        if cache is not None:
+            cache.check()
     if config.getoption("--keep-outputs") and out is None:
         raise pytest.UsageError("--keep-outputs writes the executed notebooks below --out DIR: name a folder")
-    cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
     if worker:
         boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
     else:
@@ -46,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
         all_run = not config.option.collectonly and (cache is None or cache.empty)
         boxes = resources.enter_context(head_start(now=all_run, files=files))
     config.stash[PREPARED] = Prepared(
-        submissions=submissions, scratch=scratch, boxes=boxes, terms=_terms(config, submissions), cache=cache
+        found=found, scratch=scratch, boxes=boxes, terms=_terms(config, found, scratch), cache=cache
     )
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
@@ -60,14 +74,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(module, module.__name__)
 
 
-def _terms(config: pytest.Config, submissions: list[Submission]) -> Terms:
+def _terms(config: pytest.Config, found: Found, scratch: Path) -> Terms:
     """The terms on which notebooks are run, as the options say."""
+    given, out = config.getoption("--submissions"), config.getoption("--out")
     return Terms(
         limits=limits_from(config),
         isolation=config.getoption("--isolation"),
-        own_work=len({submission.student for submission in submissions}) <= 1,
+        own_work=given is None or not found.is_class,
         allow_unisolated=config.getoption("--allow-unisolated"),
         keep_outputs=config.getoption("--keep-outputs"),
+        private=tuple(str(path.absolute()) for path in (given, out, scratch) if path),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graders.core import course
 from graders.core.draws import new_seed
+from graders.core.terminal import Terminal
 from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.setup import assembled, set_up
 from graders.pytest_plugin import xdist
@@ -75,7 +75,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if not needed:
         return
     writer = config.get_terminal_writer()
-    console = Console(file=writer._file)
+    console = Terminal(writer._file)
     columns = (TextColumn("running notebooks"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("notebooks", total=len(needed))

@@ -11,7 +11,7 @@ import pytest
 from graders.core.results import SubmissionResult
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
-from graders.run.submissions import Submission
+from graders.run.submissions import Found, Submission
 from graders.run.terms import Terms
 
 if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
@@ -25,11 +25,16 @@ class Prepared:
     `cache` holds the runs in `--out`.
     """
 
-    submissions: list[Submission]
+    found: Found
     scratch: Path
     boxes: Boxes
     terms: Terms
     cache: RunCache | None
+
+    @property
+    def submissions(self) -> list[Submission]:
+        """The submissions alone."""
+        return self.found.submissions
 
 
 PREPARED = pytest.StashKey[Prepared]()

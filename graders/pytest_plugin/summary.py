@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from graders.core.errors import ExitCode
+from graders.core.fences import Fences
 from graders.core.results import Batch
+from graders.core.terminal import Terminal
 from graders.core.text import plural
-from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED, Prepared
+from graders.instructor import accounts
+from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json, summary
 
-_written = pytest.StashKey[str]()
-_NOT_WRITTEN = "The results could not be written"
+_written = pytest.StashKey[list[str]]()
+"""What became of the files of `--out`, line by line."""
 NOTABLY_SLOW = 1.5
 
 
@@ -44,30 +46,38 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     batch = _batch(config)
     out: Path | None = config.getoption("--out")
     if out is not None and batch.submissions:
-        config.stash[_written] = _write(batch, out, config.stash[PREPARED])
-    failed = config.stash.get(_written, "").startswith(_NOT_WRITTEN)
-    if session.exitstatus in (0, 1) and (failed or not all(submission.graded for submission in batch.submissions)):
+        config.stash[_written], failed = _write(batch, out, config)
+        if failed and session.exitstatus in (0, 1):
+            session.exitstatus = ExitCode.NOT_GRADED
+    sure = config.getoption("--confirm-files") or accounts.is_sure(config.stash[PREPARED].found)
+    graded = all(submission.graded for submission in batch.submissions)
+    if session.exitstatus in (0, 1) and not (graded and sure):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
-def _write(batch: Batch, out: Path, prepared: Prepared) -> str:
-    """Write the files of `--out`; what became of that, in one line."""
+def _write(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], bool]:
+    """Write the files of `--out`; what became of that, line by line, and whether something is missing."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    from graders.instructor.lock import alone_in
     from graders.instructor.regrade import with_other_lessons
-    from graders.instructor.report_inputs import similar_answers, titles
+    from graders.instructor.report_inputs import titles
+    from graders.instructor.writing import write_rest
     from graders.report import outputs
 
+    prepared, fences = config.stash[PREPARED], Fences()
+    if prepared.cache is not None and prepared.cache.trouble:
+        fences.note(prepared.cache.trouble)
     try:
-        batch = with_other_lessons(out, batch)
-        lessons = [submission.lesson for submission in batch.submissions]
-        written = outputs.write(batch, out, titles(lessons), similar_answers(prepared.submissions))
-        if prepared.terms.keep_outputs:
-            from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
-
-            written.append(executed.write(batch, prepared.submissions, prepared.terms, out))
+        with alone_in(out, config.get_terminal_writer().line):
+            batch = with_other_lessons(out, batch, fences)
+            shown = titles(submission.lesson for submission in batch.submissions)
+            written = outputs.write_tables(batch, out, fences)
+            handed_in = prepared.submissions
+            written += write_rest(batch, out, shown, handed_in, handed_in, prepared.terms, fences, prepared.found)
     except OSError as error:
-        return f"{_NOT_WRITTEN} to {out}: {error.strerror}. What was there before is unchanged. Choose another --out."
-    return f"written: {', '.join(map(str, written))}"
+        why = f"The results could not be written to {out}: {error.strerror}."
+        return [*fences.notes, f"{why} What was there before is unchanged. Choose another --out."], True
+    return [f"written: {', '.join(map(str, written))}", *fences.notes], fences.failed
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -75,15 +85,16 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     batch = _batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Console(file=terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth), highlight=False)
+    console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))
     factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
-        console.print(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:
-        console.print(config.stash[_written])
+        console.say(*config.stash[_written])
+    accounts.tell(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
 
 
 def _batch(config: pytest.Config) -> Batch:

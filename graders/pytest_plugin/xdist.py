@@ -53,6 +53,7 @@ def runner(config: pytest.Config) -> BoxRunner | None:
         limits=terms.limits,
         warm=warm if given["hookwork_forked"] else None,
         keep_outputs=terms.keep_outputs,
+        private=terms.private,
     )
 
 

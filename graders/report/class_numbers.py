@@ -156,6 +156,13 @@ def need_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[Student
     )
 
 
+def missing_modules(batch: Batch) -> list[tuple[str, int]]:
+    """The modules that notebooks asked for and that are not installed, for how many students: the most wanted first."""
+    wanted = {(name, submission.student) for submission in batch.submissions for name in submission.missing_modules}
+    counts = Counter(name for name, _ in wanted)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
 def ungraded(batch: Batch) -> list[Ungraded]:
     """What has no verdict, or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
     found = []

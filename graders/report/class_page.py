@@ -51,6 +51,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
         ungraded=numbers.ungraded(batch),
+        missing_modules=numbers.missing_modules(batch),
         script=pages.script("class.js"),
         rows=_rows(batch, lessons, keys, folders),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],

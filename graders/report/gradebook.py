@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import clean, points
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
-_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+_FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 """What a formula starts with; also in the full width of East Asian keyboards, which some spreadsheets take as well."""
 
 
@@ -34,9 +35,20 @@ def render(batch: Batch) -> str:
 
 
 def neutral(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    shown = clean(text)
-    return "'" + shown if shown.lstrip().startswith(_FORMULA) else shown
+    """Clean text that no spreadsheet takes for a formula, also where it splits the cells of a file at semicolons."""
+    return inert(clean(text))
+
+
+def inert(text: str, delimiter: str = ",") -> str:
+    """A cell as it is, but for an apostrophe before what is a formula: in it, or behind a place where it may be split.
+
+    Spreadsheets split at commas, semicolons or tabs, as their country has it. A cell with the file's own `delimiter` is
+    in quotation marks.
+    """
+    if text.strip() == "-":  # Moodle writes it where there is no date
+        return text
+    others = "".join({",", ";", "\t"} - {delimiter, "," if delimiter == "\t" else ""})
+    return re.sub(rf"(^|[{others}])(?=[\s\"]*[{_FORMULA}])", r"\1'", text)
 
 
 def _keys(batch: Batch, lesson: str) -> list[str]:
@@ -72,6 +84,7 @@ def _note(found: dict[str, SubmissionResult]) -> str:
         for lesson, submission in sorted(found.items())
         if submission.penalty
     ]
+    odd += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
     odd += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
     return "; ".join(odd)

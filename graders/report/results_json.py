@@ -30,8 +30,9 @@ def to_data(batch: Batch) -> dict[str, Any]:
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     for part in data["submissions"]:
-        if not part["late_note"]:
-            del part["late_note"]
+        for name in ("late_note", "missing_modules", "group"):
+            if not part[name]:
+                del part[name]
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
         if not exercise["printed"]:
@@ -88,6 +89,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
             "status": SubmissionStatus(data["status"]),
             "exercises": exercises,
             "superseded": tuple(data.get("superseded", ())),
+            "missing_modules": tuple(data.get("missing_modules", ())),
         }
     )
 
@@ -101,6 +103,18 @@ def _check_from_data(check: dict[str, Any]) -> CheckResult:
     timelines = events and Timelines(**{**events, "expected": tuple(events["expected"]), "seen": tuple(events["seen"])})
     difference = Difference(**{**found, "kind": Kind(found["kind"]), "timelines": timelines})
     return CheckResult(**{**check, "difference": difference})
+
+
+def parse(raw: bytes) -> Batch:
+    """The batch in a file that `render` wrote. Raises `ValueError` for anything else."""
+    try:
+        return batch_from_data(json.loads(raw, parse_constant=_no_number))
+    except RecursionError:
+        raise ValueError("lists and objects in it lie in each other in too many levels") from None
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")
 
 
 def batch_from_data(data: dict[str, Any]) -> Batch:

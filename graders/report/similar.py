@@ -22,7 +22,7 @@ Answers = Mapping[str, Mapping[str, str]]
 Shingles = frozenset[tuple[str, ...]]
 
 _LENGTH = 5
-MAX_COMPARED = 20_000
+MAX_COMPARED = 10_000
 """Characters of an answer that is compared. To take tokens apart can cost the square of a line's length."""
 MIN_TOKENS = 40
 MIN_SHARE = 0.9

@@ -7,17 +7,21 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median_low
 
 from rich import box
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.student_names import alike, is_plain
+from graders.core.terminal import line
 from graders.core.text import clean, plural, points
+from graders.report.class_numbers import missing_modules
 
 FEW_LESSONS = 3
 """So many lessons have room beside each other in a terminal, with a mark for each exercise."""
+
+SHOWN_MODULES = 8
+"""Those that are wanted most stand for all."""
 
 LONG_SECONDS = 20.0
 """A notebook that takes no longer than this is not worth a line."""
@@ -29,7 +33,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     With `brief` what went wrong is left to the pages, except for what somebody has to look at.
     """
     if why := _one_reason(batch):
-        return Group(Text.assemble(("Nothing was graded, all for one reason: ", "bold yellow"), why), _footer(batch))
+        return Group(line(("Nothing was graded, all for one reason: ", "bold yellow"), why), *_footer(batch))
     lessons = sorted({submission.lesson for submission in batch.submissions})
     students = sorted({submission.student for submission in batch.submissions})
     if len(lessons) <= FEW_LESSONS:
@@ -42,11 +46,12 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     legend = "   ".join(f"{STATUS_STYLES[status].sign} {status.value}" for status in Status if status in used)
     return Group(
         table,
-        *filter(None, [Text(legend)]),
+        *([legend] if legend else []),
         *_mistakes(batch),
         *_attention(batch, brief),
+        *_missing_modules(batch),
         *_longest(batch),
-        _footer(batch),
+        *_footer(batch),
     )
 
 
@@ -60,7 +65,10 @@ def _one_reason(batch: Batch) -> str:
 
 
 def _by_student(
-    batch: Batch, students: Sequence[str], lessons: Sequence[str], cell: Callable[[SubmissionResult | None], Text]
+    batch: Batch,
+    students: Sequence[str],
+    lessons: Sequence[str],
+    cell: Callable[[SubmissionResult | None], RenderableType],
 ) -> Table:
     """A row for each student; beyond a few lessons their columns have numbers for names."""
     table = Table(title="Points by student and lesson", title_justify="left")
@@ -72,7 +80,7 @@ def _by_student(
     table.add_column("points", justify="right")
     for student in students:
         found = {submission.lesson: submission for submission in batch.submissions if submission.student == student}
-        table.add_row(Text(clean(student, 40)), *(cell(found.get(lesson)) for lesson in lessons), _sum(found.values()))
+        table.add_row(clean(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum(found.values()))
     return table
 
 
@@ -95,33 +103,29 @@ def _sum(submissions: Iterable[SubmissionResult]) -> str:
     return f"{points(total)} of {points(most)}"
 
 
-def _verdicts(submission: SubmissionResult) -> Text:
-    """A mark for each exercise, or why there is none."""
+def _verdicts(submission: SubmissionResult, after: str = "") -> RenderableType:
+    """A mark for each exercise and what comes after them, or why there is none."""
     if submission.status is not SubmissionStatus.GRADED:
-        return Text(submission.status.value, "yellow")
-    return Text.assemble(
-        *(
-            (STATUS_STYLES[exercise.status].sign, STATUS_STYLES[exercise.status].style)
-            for exercise in submission.exercises
-        )
-    )
+        return line((submission.status.value, "yellow"))
+    styles = [STATUS_STYLES[exercise.status] for exercise in submission.exercises]
+    return line(*((style.sign, style.style) for style in styles), after)
 
 
-def _cell(submission: SubmissionResult | None) -> Text:
+def _cell(submission: SubmissionResult | None) -> RenderableType:
     """Marks and points."""
     if submission is None or submission.status is not SubmissionStatus.GRADED:
         return _points(submission)
-    return _verdicts(submission).append(f"  {points(submission.score)}")
+    return _verdicts(submission, f"  {points(submission.score)}")
 
 
-def _points(submission: SubmissionResult | None) -> Text:
+def _points(submission: SubmissionResult | None) -> RenderableType:
     """Points, or why there are none."""
     if submission is None or submission.status is SubmissionStatus.GRADED:
-        return Text("" if submission is None else points(submission.score))
+        return "" if submission is None else points(submission.score)
     return _verdicts(submission)
 
 
-def _mistakes(batch: Batch) -> Iterator[Text]:
+def _mistakes(batch: Batch) -> Iterator[str]:
     """What several people got wrong in the same way."""
     found = Counter(
         (exercise.key, exercise.mistake)
@@ -130,16 +134,16 @@ def _mistakes(batch: Batch) -> Iterator[Text]:
         if exercise.mistake
     )
     if found:
-        yield Text("\nRecognised mistakes")
+        yield from ("", "Recognised mistakes")
     for (key, mistake), count in found.most_common(8):
-        yield Text(f"  {key}: {mistake} ({plural(count, 'student')})")
+        yield f"  {key}: {mistake} ({plural(count, 'student')})"
 
 
-def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
+def _attention(batch: Batch, brief: bool) -> Iterator[str]:
     """What is not full marks, one short message for each exercise; whole notebooks first."""
     ours = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
-        Text(f"  {_who(submission)}: {submission.status.value}. {clean(submission.message)}")
+        f"  {_who(submission)}: {submission.status.value}. {clean(submission.message)}"
         for submission in batch.submissions
         if submission.status is not SubmissionStatus.GRADED
         and not (brief and submission.status is SubmissionStatus.MISSING)
@@ -149,11 +153,20 @@ def _attention(batch: Batch, brief: bool) -> Iterator[Text]:
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
             if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
-                lines.append(Text(f"  {_who(submission)}: {exercise.key} {verdict}. {clean(exercise.message)}"))
-    lines += map(Text, _names(batch))
+                lines.append(f"  {_who(submission)}: {exercise.key} {verdict}. {clean(exercise.message)}")
+    lines += _names(batch)
     if lines:
-        yield Text("\nWhat somebody should look at" if brief else "\nWhat went wrong")
+        yield from ("", "What somebody should look at" if brief else "What went wrong")
         yield from lines
+
+
+def _missing_modules(batch: Batch) -> Iterator[str]:
+    """What notebooks wanted to import, and what there is to do."""
+    if wanted := missing_modules(batch):
+        named = ", ".join(f"{clean(name, 60)} ({plural(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
+        more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""
+        yield from ("", f"Not installed here: {named}{more}. What needs them was left out, and all else was run.")
+        yield ("To add a package: python -m pip install NAME, with the Python that runs hookwork; then mark again.")
 
 
 def _names(batch: Batch) -> Iterator[str]:
@@ -167,7 +180,7 @@ def _names(batch: Batch) -> Iterator[str]:
             yield f"  {clean(student, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
 
 
-def _longest(batch: Batch) -> Iterator[Text]:
+def _longest(batch: Batch) -> Iterator[str]:
     """Which notebooks took far longer than others, when it is worth a line."""
     seconds = [submission.seconds for submission in batch.submissions if submission.seconds]
     if not seconds:
@@ -180,19 +193,20 @@ def _longest(batch: Batch) -> Iterator[Text]:
     )
     if slow:
         named = "; ".join(f"{_who(submission)}: {submission.seconds:.0f} s" for submission in slow[:3])
-        yield Text(f"\nTook longest: {named} (half of all took {usual:.0f} s or less)")
+        yield from ("", f"Took longest: {named} (half of all took {usual:.0f} s or less)")
 
 
 def _who(submission: SubmissionResult) -> str:
     return f"{clean(submission.student, 40)}, {submission.lesson[:2]}"
 
 
-def _footer(batch: Batch) -> Text:
+def _footer(batch: Batch) -> Iterator[str]:
     tiers = sorted({submission.isolation for submission in batch.submissions if submission.isolation})
     left_out = sum(not submission.graded for submission in batch.submissions)
     ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
-    return Text(
-        f"\n{plural(len(batch.submissions), 'submission')}; {_seeds(batch)}"
+    yield ""
+    yield (
+        f"{plural(len(batch.submissions), 'submission')}; {_seeds(batch)}"
         f"torch {batch.torch}; isolation {', '.join(tiers) or '–'}{ungraded}"
     )
 

@@ -1,195 +1,137 @@
 """Archives that a learning platform or a student made: what is in them, and a safe way to unpack it.
 
-The archive of a class comes from the platform, but the names and contents of its files come from strangers. So its
-members are looked at in groups, one for each student, under the limits that hold for an archive that a student handed
-in: a group that breaks a rule is left out and named, the others are unpacked. Only notebooks and archives are written,
-into a folder that is ours alone.
+Names and contents come from strangers. So only notebooks and archives are written, one by one, to files whose names are
+ours and lie in a folder that is ours alone: a name from an archive leads nowhere. What is wrong with one member costs
+that member, and limits hold for each: no student's file takes the archive of a class along.
 """
 
 from __future__ import annotations
 
-import os
-import re
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from pathlib import Path, PurePosixPath, PureWindowsPath
+import math
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
 
-from graders.core.text import clean
-from graders.run.lms import Owner, owner_in_archive, owner_of_file
-from graders.run.members import SUFFIXES, BadArchive, Member, damage, members_of
+from graders.run import intake
+from graders.run.members import SUFFIXES, BadArchive, Member, opened
 
-WANTED = (".ipynb", *SUFFIXES)
+NOTEBOOKS = (".ipynb", ".ipynb.txt", ".ipynb.json")
+"""What notebooks are called; browsers put the last two there."""
+WANTED = (*NOTEBOOKS, *SUFFIXES)
 
 MAX_BYTES = 50 << 20
-MAX_MEMBERS = 200
-"""Limits for what one student handed in. In all they would refuse an honest class: 300 students, a notebook each."""
+MAX_WANTED = 200
+"""Limits for what one student handed in: bytes and number of the notebooks and archives in one archive."""
+MAX_FILES = 20_000
+"""Files of any kind that are listed of what one student handed in."""
 
-MAX_CLASS_BYTES = 2 << 30
-MAX_CLASS_MEMBERS = 20_000
-MAX_NAME, MAX_PATH, MAX_FOLDERS = 255, 1000, 20
 
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\.|$)", re.IGNORECASE)
+@dataclass(frozen=True)
+class ArchiveLimits:
+    """Limits for one archive, and whose it may be.
+
+    `directory` bounds the bytes of a zip file's list of members, `stream` the bytes that a tar.gz file unpacks to,
+    `wanted_bytes` and `wanted` the bytes and the number of notebooks and archives, `files` the files of any kind.
+    """
+
+    directory: int = 8 << 20
+    stream: float = 4 * MAX_BYTES
+    wanted_bytes: float = MAX_BYTES
+    wanted: float = MAX_WANTED
+    files: float = MAX_FILES
+
+
+CLASS = ArchiveLimits(directory=256 << 20, stream=math.inf, wanted_bytes=math.inf, wanted=math.inf, files=math.inf)
+"""The archive of a class comes from a platform or an instructor: there the limits of each file are all that hold."""
+
+
+@dataclass(frozen=True)
+class Unpacked:
+    """A file of an archive: where it was written, or else why it is not read if it is a notebook or an archive.
+
+    `parts` are its folders and its name, as the archive has them; a folder has an empty name. `modified` is in seconds
+    since 1970, 0 where that is not known.
+    """
+
+    parts: tuple[str, ...]
+    file: Path | None = None
+    problem: str = ""
+    modified: float = 0.0
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a path in an archive or folder is a notebook's or an archive's, and not the trace of some program."""
-    return not any(map(_is_hidden, name.split("/"))) and name.lower().endswith(WANTED)
+    """Whether a file is called like a notebook or an archive."""
+    return name.lower().endswith(WANTED)
 
 
-def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "/", "__MACOSX"))
+def is_trace(name: str) -> bool:
+    """Whether a file or folder is what some program leaves behind, and nobody's work."""
+    return name.startswith((".", "__MACOSX")) or name in _TRACES
 
 
-def unpack(archive: Path, into: Path) -> None:
-    """Write the notebooks of an archive that one student handed in into the new folder `into`.
+_TRACES = {"__pycache__", "node_modules", "Thumbs.db", "desktop.ini", "hookwork-backups", "hookwork-progress.json"}
 
-    Raises `BadArchive`; then nothing was written.
+
+def unpack(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpacked], str]:
+    """Write the notebooks and archives of an archive into the new folder `into`; all files of it, and a note.
+
+    The note says how names were read that are not UTF-8. Raises `BadArchive` when the archive cannot be read or is too
+    large; then nothing was written. Raises `OSError` for a fault of this machine.
     """
-    with members_of(archive, MAX_BYTES, MAX_MEMBERS) as members:
-        _refuse_bad(members, set())
+    with opened(archive, limits.directory, limits.stream) as packed:
+        members = [(index, member) for index, member in enumerate(packed.members) if not _of_a_program(member)]
+        if len(members) > limits.files:
+            raise BadArchive(f"it has more than {limits.files} members.")
+        wanted = {index: member for index, member in members if not member.folder and is_wanted(member.path)}
+        if len(wanted) > limits.wanted:
+            raise BadArchive(f"it has more than {limits.wanted} notebooks.")
+        problems = {index: problem for index, member in wanted.items() if (problem := _problem(member))}
+        good = {index: member for index, member in wanted.items() if index not in problems}
+        if sum(member.size for member in good.values()) > limits.wanted_bytes:
+            raise BadArchive(f"it holds more than {int(limits.wanted_bytes) >> 20} MB.")
         into.mkdir()
-        _write(members, into)
+        targets = {index: into / f"{index}{_suffix(member.path)}" for index, member in good.items()}
+        damaged = packed.write(targets)
+        if damaged and len(damaged) == len(wanted):
+            raise BadArchive(next(iter(damaged.values())))
+        problems |= {index: f"The file was not unpacked: {why} Hand it in again." for index, why in damaged.items()}
+        note = packed.note
+    return [
+        Unpacked(
+            parts=(*_parts(member.path), *([""] if member.folder else [])),
+            file=None if index in problems else targets.get(index),
+            problem=problems.get(index, ""),
+            modified=member.modified,
+        )
+        for index, member in members
+    ], note
 
 
-def unpack_class(archive: Path, into: Path) -> dict[Owner, str]:
-    """Write the notebooks of all students into the new folder `into`; for each whose part is bad, why.
-
-    A folder that holds all the rest is left out of the names. An archive with notebooks beside its folders is one
-    student's. Raises `BadArchive` when the archive cannot be read, or when a member is bad that belongs to no student
-    or to the only one: then nothing was written.
-    """
-    with members_of(archive, MAX_CLASS_BYTES, MAX_CLASS_MEMBERS) as members:
-        groups = _by_owner(members)
-        taken: set[str] = set()
-        loose = groups.pop(None, [])
-        _refuse_bad(loose, taken)
-        into.mkdir()
-        _write(loose, into)
-        bad: dict[Owner, str] = {}
-        for owner, group in groups.items():
-            try:
-                _refuse_bad(group, taken)
-                _write(group, into)
-            except BadArchive as error:
-                assert owner is not None
-                bad[owner] = f"The files were not unpacked: {error} Hand in the notebooks themselves."
-        return bad
+def _of_a_program(member: Member) -> bool:
+    return not member.path or any(is_trace(part) for part in member.path.split("/") if part not in (".", ".."))
 
 
-def _by_owner(members: Sequence[Member]) -> dict[Owner | None, list[Member]]:
-    """The members by student, with names below the folder that holds all students; None for what is nobody's."""
-    wanted = [member.name for member in members if not member.flaw and is_wanted(member.name)]
-    root = _common_folder(wanted)
-    direct = [name.removeprefix(root) for name in wanted if "/" not in name.removeprefix(root)]
-    one_students = direct and not any(map(owner_of_file, direct))
-    groups: defaultdict[Owner | None, list[Member]] = defaultdict(list)
-    for member in members:
-        if member.folder and member.name + "/" == root:
-            continue
-        inner = replace(member, name=member.name.removeprefix(root))
-        owner = None if one_students or _is_hidden(inner.name) else owner_in_archive(inner.name)
-        # Traces of programs do not count, unless they are more than that.
-        if owner or one_students or not _is_hidden(inner.name) or inner.flaw or name_flaw(inner.name):
-            groups[owner].append(inner)
-    return groups
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in ("", ".")] or [path]
 
 
-def _common_folder(names: Sequence[str]) -> str:
-    """The folder (with its slash) in which all students lie, or nothing."""
-    first = {name.partition("/")[0] for name in names}
-    inner = [name.partition("/")[2] for name in names]
-    if len(first) != 1 or not all("/" in name or owner_of_file(name) for name in inner):
-        return ""
-    return first.pop() + "/"
+def _suffix(path: str) -> str:
+    return next(suffix for suffix in WANTED if path.lower().endswith(suffix))
 
 
-# What is refused.
+def _problem(member: Member) -> str:
+    """Why a notebook or an archive in an archive is not unpacked; empty if it is."""
+    most = intake.MAX_BYTES if _suffix(member.path) in NOTEBOOKS else MAX_BYTES
+    flaw = member.flaw or leads_elsewhere(member.path)
+    if flaw:
+        return f"The file was not unpacked, because {flaw}. Hand in the notebook itself."
+    return intake.too_large(member.size, most) if member.size > most else ""
 
 
-def _refuse_bad(members: Sequence[Member], taken: set[str]) -> None:
-    """Raises `BadArchive` for the first member that breaks a rule. `taken` are the names of other members."""
-    for member in members:
-        if flaw := member.flaw or name_flaw(member.name):
-            raise BadArchive(f"{clean(member.name, 60)!r} is refused, because {flaw}.")
-    if len(members) > MAX_MEMBERS:
-        raise BadArchive(f"it has more than {MAX_MEMBERS} members.")
-    if sum(member.size for member in members) > MAX_BYTES:
-        raise BadArchive(f"it holds more than {MAX_BYTES >> 20} MB.")
-    files = [_plain(member.name) for member in members if not member.folder]
-    folders = {_plain(member.name) for member in members if member.folder}
-    folders |= {str(above) for name in files for above in PurePosixPath(name).parents}
-    for member, name in zip((member for member in members if not member.folder), files):
-        if name in taken or name in folders:
-            raise BadArchive(f"{clean(member.name, 60)!r} is refused, because another member has the same name.")
-        taken.add(name)
-
-
-def _plain(name: str) -> str:
-    """A name as a file system may see it that knows no case and one way to write an accent."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
-
-
-def name_flaw(name: str) -> str:
-    """What is wrong with the path of a member; empty if nothing is."""
-    parts = name.split("/")
-    if "\ufffd" in name or any(unicodedata.category(character) == "Cs" for character in name):
-        return "its name is not UTF-8"
-    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
-        return "its name has control characters"
-    if PureWindowsPath(name).anchor or "\\" in name or parts[0] == "":
+def leads_elsewhere(path: str) -> str:
+    """Why a path in an archive is none that an honest program writes; empty if it may be one."""
+    parts = path.split("/")
+    if PureWindowsPath(path).anchor or parts[0] == "":
         return "its name is not relative"
-    if any(part in ("", ".", "..") for part in parts):
+    if ".." in parts:
         return "its name leads to another folder"
-    if len(parts) > MAX_FOLDERS or len(name.encode()) > MAX_PATH:
-        return f"it lies deeper than {MAX_FOLDERS} folders or {MAX_PATH} bytes"
-    if any(len(part.encode()) > MAX_NAME for part in parts):
-        return f"its name has more than {MAX_NAME} bytes"
-    if any(_DEVICE.match(part) for part in parts):
-        return "its name means a device on Windows"
     return ""
-
-
-def _write(members: Sequence[Member], into: Path) -> None:
-    """Write what is wanted, and the folders that may be those of students. All names were checked.
-
-    Raises `BadArchive` for content that is damaged; then nothing of these members stays. Raises `OSError` for a
-    fault of this machine.
-    """
-    written: list[Path] = []
-    for member in members:
-        target = into / member.name
-        if member.folder and "/" not in member.name:
-            target.mkdir(exist_ok=True)
-        elif not member.folder and is_wanted(member.name):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            written.append(target)
-            try:
-                _copy(member, target)
-            except BadArchive:
-                for path in written:
-                    path.unlink(missing_ok=True)
-                raise
-
-
-def _copy(member: Member, target: Path) -> None:
-    with target.open("xb") as file:
-        parts = _parts(member)
-        while True:
-            with damage():
-                part = next(parts, b"")
-            if not part:
-                break
-            file.write(part)
-    if 0 < member.modified < 1 << 33:  # until the year 2242; a stranger may claim any number
-        os.utime(target, (member.modified, member.modified))
-
-
-def _parts(member: Member) -> Iterator[bytes]:
-    source = member.read()
-    if source is None:
-        raise BadArchive("it is damaged.")
-    with source:
-        while part := source.read(1 << 16):
-            yield part

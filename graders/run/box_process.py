@@ -8,13 +8,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from graders.run.last_fuse import Bound, LastFuse, last_fuse
 from graders.run.leftovers import temporary_folder
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch, any_stopped
-from graders.run.memory_cgroup import MemoryCgroup, bound_memory
+from graders.run.memory_cgroup import bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on
 from graders.run.warm import WarmProcess
@@ -54,20 +56,25 @@ class Box:
         warm: WarmProcess | None = None,
         *,
         optimizes: bool = False,
+        fuse: LastFuse = last_fuse,
+        private: Sequence[str] = (),
     ) -> None:
         """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
 
         With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
-        `optimizes`.
+        `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end. Where the tier can
+        close files, those in `private` are.
         """
-        self._optimizes = optimizes
+        self._optimizes, self._fuse, self._private = optimizes, fuse, private
         self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
         self._looked = time.monotonic()
         self.stood_still = False
         """Whether a process of the box was seen stopped, or this one could not look for a while: its clocks went on."""
-        self._memory: MemoryCgroup | MemoryWatch | None = None
+        self.gave_way = False
+        """Whether it was ended because the machine ran short of memory, which need not be its own doing."""
+        self._memory: Bound | None = None
 
     def __enter__(self) -> Box:
         """Start the process."""
@@ -89,7 +96,10 @@ class Box:
         return self
 
     def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
-        self._launch = found = launch(self._tier, self.folder, self._kit, self._limits, warm=self._warm is not None)
+        forked = self._warm is not None
+        self._launch = found = launch(
+            self._tier, self.folder, self._kit, self._limits, warm=forked, private=self._private
+        )
         if self._warm is not None and found.plan is not None:
             variables = passed_on() | environment(found.folder, self._kit)
             request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
@@ -114,6 +124,7 @@ class Box:
         bound = MemoryWatch if self._tier == "C" else bound_memory
         forked = isinstance(self._process, ForkedProcess)
         self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
+        self._fuse.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
@@ -162,7 +173,8 @@ class Box:
             now = self._look_at_the_clock()
             if now >= deadline:
                 raise BoxTimeout
-            there = self._incoming.wait(min(WATCH_SECONDS, deadline - now))
+            pause = WATCH_SECONDS if self._memory is None else min(WATCH_SECONDS, self._memory.pause)
+            there = self._incoming.wait(min(pause, deadline - now))
             self._look_at_the_clock()
             if there:
                 return
@@ -176,9 +188,16 @@ class Box:
         return now
 
     def _look_at_memory(self) -> None:
-        if self._memory is not None and self._memory.exceeded():
+        if self._memory is None:
+            return
+        if self._memory.exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
+        if self._fuse.blows(self._memory):
+            self.gave_way = True
+            raise BoxOverLimit(
+                "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
+            )
 
     def errors(self) -> str:
         """The end of what the process of the box wrote to stderr: evidence when it did not start."""
@@ -203,6 +222,7 @@ class Box:
         self._process.wait()
         if self._memory is not None:
             self._memory.close()
+            self._fuse.remove(self._memory)
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

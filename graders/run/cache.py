@@ -8,21 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.machinery
 import io
 import json
 import platform
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graders.core.draws import SEED_LIMIT
+from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
 from graders.run.kit import kit_version
+from graders.run.lacking import missing_modules
 from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
 if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
     from graders.run.conversation import Probe
+
+
+_DIGEST = hashlib.sha256().digest_size
+
+
+class Unkept(HookworkError):
+    """No run can be kept where runs belong; the message says what stands in the way."""
 
 
 def digest_of_probes(probes: Sequence[Probe]) -> str:
@@ -55,8 +67,10 @@ class RunCache:
     """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """The folder is made when the first run is kept. A `fresh` batch finds nothing that is there already."""
+        """The folder need not be there yet. A `fresh` batch finds nothing that is there already."""
         self._folder, self._fresh = folder, fresh
+        self.trouble = ""
+        """Why a run could not be kept, in one sentence."""
 
     def seed(self, new: int, spent: Collection[int] = ()) -> int:
         """The seed of the batch that was begun in this folder; `new`, noted down, when none was, or it is `spent`.
@@ -67,11 +81,23 @@ class RunCache:
         file = self._folder / "seed"
         if not self._fresh:
             with contextlib.suppress(OSError, ValueError):
-                if (noted := int(self._read(file))) not in spent:
+                noted = int(self._read(file))
+                if 0 <= noted < SEED_LIMIT and noted not in spent:
                     return noted
         with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
             self._write(file, f"{new}\n")
         return new
+
+    def check(self) -> None:
+        """Raises `Unkept` where something else than a folder has its place."""
+        if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
+            what = "a link" if self._folder.is_symlink() else "no folder"
+            raise Unkept(f"{self._folder} is for the runs of notebooks, and is {what}. Move it away, or change --out.")
+
+    def make_folder(self) -> None:
+        """Make the folder, so that it can be closed to notebooks: none is to see it appear."""
+        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+            self._folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def empty(self) -> bool:
@@ -79,19 +105,26 @@ class RunCache:
         return self._fresh or self._folder.is_symlink() or not any(self._folder.glob("*.frames"))
 
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
-        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none."""
+        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none.
+
+        A run that asked in vain for a package which is installed by now does not count.
+        """
         for tier in () if self._fresh else tiers:
             # Not there, not ours, or not as we wrote it: then it is run again.
             with contextlib.suppress(OSError, FrameError):
                 label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
                 # A file that somebody moved to another's name holds another's run.
-                if label.head == _label(name, tier) and transcript and transcript[-1].type == "ended":
+                ours = label.head == _label(name, tier) and transcript and transcript[-1].type == "ended"
+                if ours and not any(map(_is_installed, missing_modules(transcript))):
                     return tier, transcript
         return None
 
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
-        """Keep a run. Raises `OSError` when it cannot be written."""
-        self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
+        """Keep a run. When it cannot be written there is `trouble`: its marks count all the same."""
+        try:
+            self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
+        except OSError as error:
+            self.trouble = f"Runs could not be kept in {self._folder}: {(error.strerror or str(error)).lower()}."
 
     def forget(self, name: str, tier: str) -> None:
         """Do not keep a run any longer."""
@@ -110,19 +143,29 @@ class RunCache:
         return self._folder / f"{name}.{tier}.frames"
 
 
+def _is_installed(module: str) -> bool:
+    """Whether a module lies among the packages of this Python. Nothing is imported."""
+    folders = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
+    return "." not in module and importlib.machinery.PathFinder.find_spec(module, folders) is not None
+
+
 def _label(name: str, tier: str) -> dict[str, str]:
     """The first frame of a kept file: which run it is."""
     return {"type": "kept", "run": name, "tier": tier}
 
 
 def to_bytes(transcript: Sequence[Frame]) -> bytes:
-    """A transcript as it is kept in a file."""
-    return b"".join(frames.pack(frame) for frame in transcript)
+    """A transcript as it is kept in a file: behind its digest, so that what was cut or changed is not taken for it."""
+    content = b"".join(frames.pack(frame) for frame in transcript)
+    return hashlib.sha256(content).digest() + content
 
 
 def from_bytes(raw: bytes) -> list[Frame]:
     """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
-    stream, found = io.BytesIO(raw), []
+    digest, content = raw[:_DIGEST], raw[_DIGEST:]
+    if digest != hashlib.sha256(content).digest():
+        raise FrameError("a kept transcript is not as it was written")
+    stream, found = io.BytesIO(content), []
     # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
     while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
         found.append(frame)

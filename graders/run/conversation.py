@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graders.core.cells import home_of
+from graders.core.cells import homes
 from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
@@ -88,8 +88,8 @@ def run_notebook(
         try:
             _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).hold(cells, probes)
         except BoxTimeout:
-            most = limits.notebook_seconds / limits.pace
-            how, message = "timed-out", f"the notebook did not come to its end in {most:g} seconds"
+            how = "timed-out"
+            message = f"the notebook did not come to its end in {limits.notebook_allowed:g} seconds"
         except FrameError as error:
             how, message = "suspect", str(error)
         except BoxOverLimit as error:
@@ -127,7 +127,9 @@ class _Conversation:
         exercises: dict[str, list[Probe]] = {}
         for probe in probes:
             exercises.setdefault(probe.key, []).append(probe)
-        places = {key: _place(cells, cases[0].name) for key, cases in exercises.items()}
+        # As many cells as have to run before the name is defined for good: all, where none is seen to define it.
+        home = homes(cells)
+        places = {key: home.get(cases[0].name, len(cells) - 1) + 1 for key, cases in exercises.items()}
         self._begin(cells)
         for place in sorted(set(places.values())):
             self._run_to(place)
@@ -209,12 +211,6 @@ class _Conversation:
         _demand_little(frame)
         self._transcript.append(frame)
         return frame
-
-
-def _place(cells: Sequence[str], name: str) -> int:
-    """How many cells have to run before `name` is defined for good: all, where no cell is seen to define it."""
-    home = home_of(cells, name)
-    return len(cells) if home is None else home + 1
 
 
 def _demand_little(frame: Frame) -> None:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from graders.core import files
 from graders.core.errors import HookworkError
+from graders.core.text import encodable
+from graders.wire.frames import deeper_than
 
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
+MAX_TEXTS = 2_000
+"""Code cells, and all others. The longest lesson has 92 cells together."""
 MAX_SOURCE = 2 << 20
 """Characters of all code cells. As JSON one character may take 12 bytes, and the request to the box 32 MiB."""
 MAX_PARTS = 1_000_000
 """Lists and objects of the file: each three bytes of `{},` become a hundred in memory."""
+MAX_DEPTH = 500
+"""Levels of them. How many Python's parser can read would depend on who calls it."""
 
 _KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive", b"\x1f\x8b": "a gzip archive",
           b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
@@ -47,7 +52,7 @@ def read_notebook(path: Path) -> Notebook:
 
 def parse_notebook(raw: bytes) -> Notebook:
     """The notebook in these bytes. Raises `Unreadable`."""
-    content = _parse(raw)
+    content = parse_content(raw)
     metadata = content.get("metadata")
     lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
     lesson = lesson.get("lesson") if type(lesson) is dict else None
@@ -63,37 +68,36 @@ def read_bytes(path: Path) -> bytes:
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:
-            raise Unreadable(
-                f"The file has {size / 1e6:.0f} MB; at most {MAX_BYTES >> 20} MB are read. "
-                "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
-            )
+            raise Unreadable(too_large(size, MAX_BYTES))
         try:
             return file.read(MAX_BYTES + 1)
         except OSError as error:
             raise _not_opened(error) from error
 
 
+def too_large(size: int, most: int) -> str:
+    """What is said of a file that has more bytes than are read."""
+    return (
+        f"The file has {size / 1e6:.0f} MB; at most {most >> 20} MB are read. "
+        "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
+    )
+
+
 def open_regular(path: Path) -> BinaryIO:
     """A regular file, open; links and pipes are not followed, nor waited for. Raises `Unreadable`."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags)
+        return files.open_regular(path)
     except (OSError, ValueError) as error:
         raise _not_opened(error) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Unreadable("This is not an ordinary file. Hand in the notebook file itself.")
-    return os.fdopen(descriptor, "rb")
 
 
 def _not_opened(error: Exception) -> Unreadable:
     why = getattr(error, "strerror", None) or "it cannot be opened"
-    if isinstance(error, OSError) and error.errno == errno.ELOOP:
-        why = "it is a link to another file"
     return Unreadable(f"The file cannot be read: {why.lower()}. Hand in the notebook itself.")
 
 
-def _parse(raw: bytes) -> dict[str, Any]:
+def parse_content(raw: bytes) -> dict[str, Any]:
+    """The JSON of the notebook in these bytes, of nbformat 3 or 4. Raises `Unreadable`."""
     if not raw.strip():
         raise Unreadable("The file is empty. Hand in the saved notebook (.ipynb).")
     for start, kind in _KINDS.items():
@@ -121,23 +125,24 @@ def _parse(raw: bytes) -> dict[str, Any]:
             f"The notebook has nbformat {str(content['nbformat'])[:9]}; 3 and 4 can be read. "
             "Save it as notebook format 4."
         )
+    if deeper_than(content, MAX_DEPTH):
+        raise Unreadable(
+            f"Lists and objects in the notebook lie in each other in more than {MAX_DEPTH} levels. "
+            "Clear the outputs, and save it with JupyterLab."
+        )
     return content
 
 
 def _code_cells(content: dict[str, Any]) -> list[str]:
-    if content["nbformat"] == 3:
-        sheets = content.get("worksheets")
-        sheets = sheets if type(sheets) is list else []
-        cells = [cell for sheet in sheets if type(sheet) is dict for cell in _list(sheet.get("cells"))]
-        field = "input"
-    else:
-        cells, field = _list(content.get("cells")), "source"
-    found = []
-    for cell in cells:
-        if type(cell) is dict and cell.get("cell_type") == "code":
-            found.append(_source(cell.get(field)))
+    cells, field = cells_of(content), "input" if content["nbformat"] == 3 else "source"
+    found = [_source(cell.get(field)) for cell in cells if cell.get("cell_type") == "code"]
     if len(found) > MAX_CELLS:
         raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
+    if len(cells) - len(found) > MAX_TEXTS:
+        raise Unreadable(
+            f"The notebook has {len(cells) - len(found)} cells without code; at most {MAX_TEXTS} are read. "
+            "Hand in the notebook of the lesson, with your answers in it."
+        )
     if sum(map(len, found)) > MAX_SOURCE:
         raise Unreadable(
             f"The code cells have more than {MAX_SOURCE >> 20} million characters. Data belongs in a file of its own."
@@ -147,6 +152,16 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
     return found
 
 
+def cells_of(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """All that looks like a cell in the JSON of a notebook."""
+    if content["nbformat"] == 3:
+        sheets = [sheet for sheet in _list(content.get("worksheets")) if type(sheet) is dict]
+        cells = [cell for sheet in sheets for cell in _list(sheet.get("cells"))]
+    else:
+        cells = _list(content.get("cells"))
+    return [cell for cell in cells if type(cell) is dict]
+
+
 def _list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
@@ -154,4 +169,4 @@ def _list(value: Any) -> list[Any]:
 def _source(value: Any) -> str:
     """A cell's text: one string or a list of lines. Lone surrogates cannot be sent anywhere."""
     text = "".join(part for part in value if type(part) is str) if type(value) is list else value
-    return text.encode("utf-8", "replace").decode() if type(text) is str else ""
+    return encodable(text) if type(text) is str else ""

@@ -16,6 +16,8 @@ from graders.run.leftovers import sweep, temporary_folder
 PACKAGE = Path(__file__).parent.parent
 ROOMS = ("box", "wire")
 """What runs inside, and the language in which it is spoken to."""
+STAND_INS = {"graders": "box/stand_in.py", "pip": "box/pip_stand_in.py"}
+"""Packages that a notebook finds in place of others, and what they are made of."""
 SHARED = ("figures.py", "nets")
 """Modules outside of these that lessons import and that do no harm there."""
 
@@ -25,7 +27,7 @@ def empty_kit_folder() -> Iterator[Path]:
     """Where a kit for the boxes of this process may be made; removed afterwards."""
     sweep()
     with temporary_folder("kit") as folder:
-        yield folder
+        yield folder.resolve()  # a box may have no links that lead there
 
 
 @contextmanager
@@ -49,10 +51,9 @@ def make_kit(folder: Path) -> Path:
 def write_modules(folder: Path) -> None:
     """The first part of a kit: all that is imported from it."""
     package = folder / "graders"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(
-        (PACKAGE / "box" / "stand_in.py").read_text(encoding="utf-8"), encoding="utf-8"
-    )
+    for name, stand_in in STAND_INS.items():
+        (folder / name).mkdir(parents=True)
+        shutil.copyfile(PACKAGE / stand_in, folder / name / "__init__.py")
     for name in SHARED:
         source = PACKAGE / name
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, package / name)
@@ -60,7 +61,8 @@ def write_modules(folder: Path) -> None:
         (package / room).mkdir()
         for module in sorted((PACKAGE / room).glob("*.py")):
             shutil.copyfile(module, package / room / module.name)
-    compileall.compile_dir(package, quiet=1)
+    for name in STAND_INS:
+        compileall.compile_dir(folder / name, quiet=1)
     for path in (folder, *folder.rglob("*")):  # boxes may run as another user, whatever umask this one has
         path.chmod(0o755 if path.is_dir() else 0o644)
 

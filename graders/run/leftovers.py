@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from graders.run.box_users import may_be_a_box
+
 try:
     import fcntl
 except ImportError:  # Windows: nothing is locked, and nothing swept
@@ -24,8 +26,6 @@ except ImportError:  # Windows: nothing is locked, and nothing swept
 
 PREFIX = "hookwork-"
 KINDS = ("box", "job", "kit", "unpacked")
-FIRST_UID, LAST_UID = 400_000, 100_400_064
-"""Users that boxes are given when we are root."""
 SETTLED_SECONDS = 60.0
 """A folder younger than this may be about to be locked."""
 
@@ -64,7 +64,7 @@ def sweep(parent: Path | None = None) -> None:
 
 
 def _ours(uid: int) -> bool:
-    return uid == os.getuid() or (os.getuid() == 0 and FIRST_UID <= uid < LAST_UID)
+    return uid == os.getuid() or (os.getuid() == 0 and may_be_a_box(uid))
 
 
 def take_lock(folder: Path) -> int | None:

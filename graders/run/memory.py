@@ -1,19 +1,21 @@
 """The memory of all processes of a box together, as /proc shows it from outside.
 
-A limit of each process bounds no sum: sixty-four children of two gigabytes each are within it.
+A limit of each process bounds no sum: sixty-four children of two gigabytes each are within it. In tiers A and B a
+filter of system calls refuses what would count for no process (`graders.box.confine`).
 """
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 
+from graders.run.process_memory import at_most, closed, in_maps, in_sockets, own, share
+
 SECONDS, HASTY_SECONDS = 0.1, 0.02
 """Between two looks."""
+MAPS_SECONDS = 1.0
+"""Between two looks at maps, which take long to count and long to make."""
 _PROC = Path("/proc")
-_OWN = re.compile(rb"Rss(?:Anon|Shmem):\s*(\d+) kB")
-_SHARE = re.compile(rb"Pss_(?:Anon|Shmem):\s*(\d+) kB")
 
 
 class MemoryWatch:
@@ -29,9 +31,11 @@ class MemoryWatch:
         the largest says what they hold, and shares, which take 3 ms each to read, are not looked at.
         """
         pids = family(root)
-        held = max(map(_own, pids)) if forked else _already_held(pids)
-        self._root, self._bound = root, held + bound
-        self._due = 0.0
+        self._before = max(map(own, pids)) if forked else _already_held(pids)
+        self._root, self._bound = root, bound
+        self._ours = frozenset(filter(closed, pids))  # they never run what is in the notebook
+        self._maps, self._maps_due = 0, time.monotonic() + MAPS_SECONDS
+        self._due, self.pause = 0.0, SECONDS
 
     def close(self) -> None:
         """There is nothing to undo: watching makes no cgroup."""
@@ -42,18 +46,30 @@ class MemoryWatch:
         if started < self._due:
             return False
         pids = family(self._root)
-        # What forked processes share counts for each here. Only when that is too much is it worth a closer look.
-        rough = sum(map(_own, pids))
-        found = rough > self._bound and sum(map(_share, pids)) > self._bound
+        if started >= self._maps_due:
+            self._maps = in_maps(self._others(pids), self._bound)
+            self._maps_due = time.monotonic() + MAPS_SECONDS
+        # What forked processes share counts for each here, and so does each socket that they could have. Only when that
+        # is too much is it worth a closer look.
+        rough = sum(map(at_most, pids)) + self._maps - self._before
+        found = rough > self._bound and self.held() > self._bound
         ended = time.monotonic()
-        pause = SECONDS if rough < self._bound / 2 else HASTY_SECONDS
-        self._due = ended + max(pause, ended - started)
+        self.pause = max(SECONDS if rough < self._bound / 2 else HASTY_SECONDS, ended - started)
+        self._due = ended + self.pause
         return found
+
+    def held(self) -> int:
+        """Bytes that the processes hold beyond what they held at first."""
+        pids = family(self._root)
+        return sum(map(share, pids)) + in_sockets(self._others(pids)) + self._maps - self._before
+
+    def _others(self, pids: list[int]) -> list[int]:
+        return [pid for pid in pids if pid not in self._ours]
 
 
 def _already_held(pids: list[int]) -> int:
     """Bytes that processes hold, or will hold without adding any: their share grows when others end who share, too."""
-    return max(sum(map(_share, pids)), *map(_own, pids))
+    return max(sum(map(share, pids)), *map(own, pids))
 
 
 def family(root: int) -> list[int]:
@@ -80,21 +96,3 @@ def _state(pid: int) -> bytes:
         return (_PROC / str(pid) / "stat").read_bytes().rpartition(b") ")[2][:1]
     except OSError:
         return b""
-
-
-def _own(pid: int) -> int:
-    """Bytes of a process; what it shares with others counts in full."""
-    return _amount(pid, "status", _OWN)
-
-
-def _share(pid: int) -> int:
-    """Bytes of a process; what it shares with others counts in proportion."""
-    return _amount(pid, "smaps_rollup", _SHARE) or _own(pid)
-
-
-def _amount(pid: int, file: str, pattern: re.Pattern[bytes]) -> int:
-    """Bytes: the sum of what `pattern` finds in a file of /proc in kB; 0 when it cannot be read."""
-    try:
-        return sum(map(int, pattern.findall((_PROC / str(pid) / file).read_bytes()))) << 10
-    except OSError:
-        return 0

@@ -1,10 +1,11 @@
-"""The memory of a box, counted by the kernel: a cgroup (version 2) of its own, where we may make one.
+"""The memory of a box, counted by the kernel: a cgroup of its own, where we may make one.
 
-All of it counts there, files in memory included, and at the moment it is taken. Most processes may not make a cgroup;
-there the sum is watched instead (`graders.run.memory`).
+All of it counts there, files in memory and buffers of sockets included, and at the moment it is taken. Most processes
+may not make a cgroup; there the sum is watched instead (`graders.run.memory`).
 
-A cgroup that gives its memory on to others may hold no process itself, unless it is the root. Where ours holds nobody
-but us, we move to one below it.
+In version 2 a cgroup that gives its memory on to others may hold no process itself, unless it is the root. Where ours
+holds nobody but us, we move to one below it. In version 1 it may. There the kernel ends one process of a box and not
+all, which is enough to know.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import contextlib
 import errno
 import functools
 import os
+import signal
 import tempfile
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from graders.run.last_fuse import Bound
 from graders.run.leftovers import SETTLED_SECONDS, take_lock
-from graders.run.memory import MemoryWatch, family
+from graders.run.memory import SECONDS, MemoryWatch, family
 
 PREFIX = "hookwork-"
 BOX, OURS = f"{PREFIX}box-", f"{PREFIX}main-"
@@ -28,8 +32,26 @@ REMOVE_SECONDS = 2.0
 _PROC = Path("/proc/self")
 
 
+@dataclass(frozen=True)
+class _Version:
+    """The files of a cgroup in which memory is counted and bounded."""
+
+    usage: str
+    limit: str
+    with_swap: str
+    """Bounds memory and swap together in version 1, swap alone in version 2."""
+    events: str
+
+
+_ONE = _Version("memory.usage_in_bytes", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control")
+_TWO = _Version("memory.current", "memory.max", "memory.swap.max", "memory.events")
+
+
 class MemoryCgroup:
     """A cgroup with all processes of a box. Memory that they had before stays with the cgroup they came from."""
+
+    pause = SECONDS
+    """The kernel looks by itself."""
 
     def __init__(self, folder: Path, home: Path, root: int, bound: int) -> None:
         """Bound what the processes from `root` downwards add to `bound` bytes. Nothing of the notebook has run yet.
@@ -38,14 +60,16 @@ class MemoryCgroup:
         is removed, and `OSError` raised.
         """
         self.folder = folder
+        self._files = _ONE if (folder / _ONE.usage).exists() else _TWO
         self._lock = take_lock(folder)
         try:
-            _write(self.folder / "memory.oom.group", 1)
-            with contextlib.suppress(FileNotFoundError):  # the kernel does not count swap
-                _write(self.folder / "memory.swap.max", 0)
+            if self._files is _TWO:
+                _write(self.folder / "memory.oom.group", 1)
             _adopt(self.folder, root)
-            held = int((self.folder / "memory.current").read_text())
-            _write(self.folder / "memory.max", held + bound)
+            self._before = self._usage()
+            _write(self.folder / self._files.limit, self._before + bound)
+            with contextlib.suppress(FileNotFoundError):  # the kernel does not count swap
+                _write(self.folder / self._files.with_swap, 0 if self._files is _TWO else self._before + bound)
         except OSError:
             for pid in _members(self.folder):
                 with contextlib.suppress(OSError):
@@ -56,10 +80,19 @@ class MemoryCgroup:
     def exceeded(self) -> bool:
         """Whether the kernel ended the processes because they took too much."""
         try:
-            lines = (self.folder / "memory.events").read_text().splitlines()
+            lines = (self.folder / self._files.events).read_text().splitlines()
         except OSError:
             return False
         return any(int(count) > 0 for name, count in map(str.split, lines) if name == "oom_kill")
+
+    def held(self) -> int:
+        """Bytes that its processes hold beyond what they held at first, files that could be read again included."""
+        with contextlib.suppress(OSError):
+            return self._usage() - self._before
+        return 0
+
+    def _usage(self) -> int:
+        return int((self.folder / self._files.usage).read_text())
 
     def close(self) -> None:
         """End every process that is left in it, and remove it."""
@@ -73,16 +106,16 @@ class MemoryCgroup:
             self._lock = None
 
 
-def bound_memory(root: int, bound: int, *, forked: bool = False) -> MemoryCgroup | MemoryWatch:
+def bound_memory(root: int, bound: int, *, forked: bool = False) -> Bound:
     """Bound the bytes that the processes from `root` downwards add: by a cgroup where one can be made.
 
     `forked` as for `MemoryWatch`.
     """
     with _once:
-        parent = _parent()
-    if parent is not None:
+        parents = _parents()
+    for parent, home in parents:
         with contextlib.suppress(OSError):
-            return MemoryCgroup(_make(parent, BOX), own_cgroup(_PROC) or parent, root, bound)
+            return MemoryCgroup(_make(parent, BOX), home, root, bound)
     return MemoryWatch(root, bound, forked=forked)
 
 
@@ -90,21 +123,31 @@ _once = threading.Lock()
 
 
 @functools.cache
-def _parent() -> Path | None:
-    own = own_cgroup(_PROC)
-    return own if own is not None and prepare(own, os.getpid()) else None
+def _parents() -> list[tuple[Path, Path]]:
+    """Where cgroups of boxes may be made, and where their processes come from: at most one of each version."""
+    found = []
+    if (two := own_cgroup(_PROC)) is not None and prepare(two, os.getpid()):
+        found.append((two, own_cgroup(_PROC) or two))
+    if (one := own_cgroup(_PROC, "memory")) is not None:
+        _sweep(one)
+        found.append((one, one))
+    return found
 
 
-def own_cgroup(proc: Path) -> Path | None:
-    """The folder of a process's cgroup (version 2), by its folder in /proc; None where there is none to be seen."""
+def own_cgroup(proc: Path, controller: str = "") -> Path | None:
+    """The folder of a process's cgroup, by its folder in /proc; None where there is none to be seen.
+
+    It is that of version 2, or of version 1 with a `controller`.
+    """
     try:
-        groups = (proc / "cgroup").read_text().splitlines()
+        groups = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
         mounts = [line.split() for line in (proc / "mountinfo").read_text().splitlines()]
     except OSError:
         return None
-    name = next((line.removeprefix("0::") for line in groups if line.startswith("0::")), "")
+    name = next((path for _, controllers, path in groups if controller in controllers.split(",")), "")
     for fields in mounts:
-        if fields[fields.index("-") + 1] == "cgroup2":
+        kind, _, options = fields[fields.index("-") + 1 :][:3]
+        if kind == ("cgroup" if controller else "cgroup2") and (not controller or controller in options.split(",")):
             top, place = fields[3:5]
             inside = Path(name)
             if ".." not in inside.parts and inside.is_relative_to(top):
@@ -177,8 +220,11 @@ def _members(folder: Path) -> set[int]:
 
 
 def _kill(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # before Linux 5.14 there is no such file
-        _write(folder / "cgroup.kill", 1)
+    with contextlib.suppress(OSError):  # before Linux 5.14, and in version 1, there is no such file
+        return _write(folder / "cgroup.kill", 1)
+    for pid in _members(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _remove(folder: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Protocol
 from graders.run.box_process import Box
 from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
+from graders.run.last_fuse import LastFuse, last_fuse
 from graders.run.terms import Terms
 from graders.run.warm import WarmProcess
 from graders.wire.forking import available as can_fork
@@ -135,12 +136,19 @@ class BoxRunner:
     """A run that may have been disturbed (`disturbed`) is given a second chance, within the same time."""
     keep_outputs: bool = False
     """Whether what cells show is drawn, and is part of the transcript."""
+    fuse: LastFuse = field(default=last_fuse, compare=False)
+    """Ends the box that holds most when the machine runs short of memory."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
+    private: tuple[str, ...] = ()
+    """See `Terms`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
         """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
-        return Box(self.kit, self.tier, self.limits, self.warm, optimizes=any("optim" in cell for cell in cells))
+        optimizes = any("optim" in cell for cell in cells)
+        return Box(
+            self.kit, self.tier, self.limits, self.warm, optimizes=optimizes, fuse=self.fuse, private=self.private
+        )
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
@@ -158,7 +166,7 @@ class BoxRunner:
                 slack_seconds=self.slack_seconds,
             )
             runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
-            if not disturbed(runs[-1], stood_still=box.stood_still):
+            if not box.gave_way and not disturbed(runs[-1], stood_still=box.stood_still):
                 break
             if runs[-1].ended != "not-started":
                 limits = limits.after(runs[-1].seconds)

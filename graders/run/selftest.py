@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import socket
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from graders.box.selftest import WALLS
 from graders.core.errors import ExitCode, HookworkError
+from graders.core.text import clean
 from graders.run.box_process import BoxDied, BoxTimeout
+from graders.run.canaries import canaries
 from graders.run.runner import BoxRunner
 from graders.run.start_failure import explain
 from graders.run.terms import Terms
@@ -45,15 +43,16 @@ def self_test(runner: BoxRunner) -> str:
     A kernel is started with all limits on, and torch computes in it. Tier D has no walls that could hold.
     """
     tier, limits = runner.tier, replace(runner.limits, processes=min(runner.limits.processes, MOST_PROCESSES))
-    with _canaries() as (outside, submission, port, sockets, visitors):
+    walled = tier != "D"
+    with canaries(runner.private if walled else None) as there:
         request = {
             "type": "self-test",
             "limits": asdict(limits),
-            "walls": tier != "D",
-            "read": submission,
-            "write": outside,
-            "port": port,
-            "sockets": sockets if tier != "D" else [],
+            "walls": walled,
+            "closed": there.closed,
+            "write": there.outside,
+            "port": there.port,
+            "sockets": there.sockets if walled else [],
             # In the other tiers memory is bounded from outside.
             "memory": container_memory(limits) if tier == "C" else 0,
         }
@@ -76,12 +75,10 @@ def self_test(runner: BoxRunner) -> str:
         if computed.get("status") != "ok":
             return f"torch cannot compute in it ({explain(str(computed.get('message')))})"
         held = frame.head.get("held")
-        if not isinstance(held, dict) or (tier != "D" and len(held) < 5):
+        if not isinstance(held, dict) or (walled and not {*there.closed, *WALLS} <= set(held)):
             return "its self-test gave no answer"
-        broken = [str(wall) for wall, standing in held.items() if standing is not True]
-        if os.path.getsize(outside):
-            broken.append("something came out that the self-test did not see")
-        broken += visitors()
+        broken = [clean(wall, 400) for wall, standing in held.items() if standing is not True]
+        broken += there.arrived()
         return f"not prevented: {', '.join(broken)}" if broken else ""
 
 
@@ -101,7 +98,14 @@ def choose_runner(
     """
 
     def runner_in(tier: str, process: WarmProcess | None) -> BoxRunner:
-        return BoxRunner(kit=kit, tier=tier, limits=terms.limits, warm=process, keep_outputs=terms.keep_outputs)
+        return BoxRunner(
+            kit=kit,
+            tier=tier,
+            limits=terms.limits,
+            warm=process,
+            keep_outputs=terms.keep_outputs,
+            private=terms.private,
+        )
 
     reasons: dict[str, list[str]] = {}
     for tier in ("A", "B") if terms.isolation == "auto" else (terms.isolation,):
@@ -129,60 +133,3 @@ def choose_runner(
                 "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
     told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
     raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {told}.")
-
-
-@contextlib.contextmanager
-def _canaries() -> Iterator[tuple[str, str, int, list[str], Callable[[], list[str]]]]:
-    """A file that must stay empty, one that must not be read, and sockets that must stay silent: a port, and paths.
-
-    The function tells which walls those stood behind who came nevertheless.
-    """
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-        folder.chmod(0o755)
-        outside, submission = folder / "outside", folder / "submission.ipynb"
-        for file in (outside, submission):
-            file.touch()
-            file.chmod(0o666)
-        listeners = [listener for place in _places_of_sockets(stack, folder) for listener in _listening(stack, place)]
-
-        def visitors() -> list[str]:
-            reached = any(map(_was_visited, listeners))
-            found = {"reaching a server on this machine": _was_visited(server), "reaching sockets of others": reached}
-            return [wall for wall, fell in found.items() if fell]
-
-        yield (
-            str(outside),
-            str(submission),
-            server.getsockname()[1],
-            [listener.getsockname() for listener in listeners],
-            visitors,
-        )
-
-
-def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Path]:
-    """Folders in which a program may have a socket for everybody; some need root to write to."""
-    yield folder
-    for place in ("/run", "/var/tmp"):
-        with contextlib.suppress(OSError):
-            found = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=place)))
-            found.chmod(0o755)
-            yield found
-
-
-def _listening(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.socket]:
-    """Sockets in a folder to which everybody may connect or send."""
-    if not hasattr(socket, "AF_UNIX"):
-        return
-    for name, kind in (("stream", socket.SOCK_STREAM), ("datagram", socket.SOCK_DGRAM)):
-        listener = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
-        listener.bind(str(folder / name))
-        (folder / name).chmod(0o777)
-        if kind == socket.SOCK_STREAM:
-            listener.listen()
-        yield listener
-
-
-def _was_visited(server: socket.socket) -> bool:
-    return bool(select.select([server], [], [], 0.01)[0])

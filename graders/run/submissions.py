@@ -1,21 +1,22 @@
-"""Which notebooks there are: students, lessons, files."""
+"""Which notebooks there are, whose they are, and what became of every other file: students, lessons, files."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
 from graders.core.student_names import BLANK, visible
-from graders.core.text import clean
-from graders.run.archives import is_wanted, unpack, unpack_class
-from graders.run.intake import Unreadable, read_notebook
-from graders.run.lms import Owner, late_by_name, owner_of_file, owner_of_folder
+from graders.core.text import clean, plural
+from graders.run.attempts import HandedIn, choose
+from graders.run.layout import Layout, arrange
+from graders.run.lessons import Lessons
+from graders.run.lms import Owner, Pattern, format_of
 from graders.run.members import BadArchive, is_archive
+from graders.run.tree import Entry, Tree, not_a_notebook, tree_of
 
 OWN = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
@@ -51,6 +52,45 @@ class Submission:
         return self.file is None and not self.problem
 
 
+@dataclass(frozen=True)
+class Account:
+    """What became of one file: whose it is and for which lesson, as far as that is known, and the sentence on it.
+
+    `open` is whether somebody has to look at it, and no submission says so: it may be an answer, and is nobody's or of
+    no known lesson.
+    """
+
+    file: str
+    student: str
+    lesson: str
+    fate: str
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Found:
+    """What there is to mark.
+
+    `how` says how names and folders were read, `is_class` whether as those of a class, though it be one of a single
+    student. `accounts` has one for each file; `choices` are sentences on where several files for one lesson were,
+    `doubts` those on what is not certain: whose a file is, or which of two counts. `notes` are other sentences for the
+    instructor.
+    """
+
+    submissions: list[Submission]
+    how: str = ""
+    is_class: bool = False
+    accounts: tuple[Account, ...] = ()
+    choices: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> list[Account]:
+        """The files that count for nobody, and that somebody has to look at."""
+        return [account for account in self.accounts if account.open]
+
+
 Deadline = Callable[[Owner], float]
 """Somebody's deadline in seconds since 1970: not everybody has the same."""
 
@@ -60,226 +100,188 @@ def no_deadline(owner: Owner) -> float:
     return math.inf
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file that was handed in: where it is, the name its owner gave it, how reports call it, its lesson, and when.
-
-    `handed_in` is 0 for what Canvas named, and `marked_late` what Canvas says instead.
-    """
-
-    path: Path
-    name: str
-    origin: str
-    lesson: str | None
-    handed_in: float
-    marked_late: bool
-
-    def late(self, deadline: float) -> float:
-        """By how many seconds it came after the deadline; 0 when it was in time."""
-        return 1.0 if self.marked_late else max(0.0, self.handed_in - deadline)
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """Why something that was handed in cannot be read: for one lesson, or for any (None)."""
-
-    why: str
-    origin: str
-    lesson: str | None = None
-
-
-@dataclass
-class _HandIn:
-    """All that one student handed in."""
-
-    files: list[_File] = field(default_factory=list)
-    problems: list[_Problem] = field(default_factory=list)
-
-
 def find_submissions(
     where: Path,
     lessons: Sequence[str],
     scratch: Path | None = None,
     deadline: Deadline = no_deadline,
     due: Sequence[str] = (),
-) -> list[Submission]:
+    *,
+    names: Pattern | None = None,
+    single: bool = False,
+    besides: Path | None = None,
+) -> Found:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
     which should be private; without it they are not opened. A student in a class who has no notebook for a lesson that
     is `due` gets a submission without a file; when nothing is said to be due, a lesson is that several handed in. Of
-    several files for one lesson the last before the `deadline` counts. Links are not followed. Raises `NoSubmissions`.
+    several files for one lesson the last before the `deadline` counts. Links are not followed. `names` is what the
+    instructor says of names, `single` that all is one student's. `besides` is a folder that is left out: that of the
+    results. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
-    finder = _Finder(lessons, scratch, deadline, due)
+    known = Lessons(lessons)
+    packed = is_archive(where) and scratch is not None
     try:
-        if where.is_dir():
-            return finder.in_folder(where, where.absolute().name)
-        if is_archive(where) and scratch is not None:
-            return finder.in_archive(where)
+        if not where.is_dir() and not packed:
+            return _of_file(where, known, deadline)
+        tree = tree_of(where, scratch, besides)
+    except BadArchive as error:
+        raise NoSubmissions(f"{where}: {error}") from error
     except OSError as error:
         raise NoSubmissions(f"{where} could not be read or unpacked: {error.strerror}.") from error
-    lesson = lesson_of(where, lessons)
+    name = _bare(where.absolute().name)
+
+    def lesson_of(entry: Entry) -> str | None:
+        return known.of(entry.file, entry.name)
+
+    layout = arrange(tree, name, lesson_of, packed=packed, names=names, single=single)
+    return _Submissions(where, known, deadline, due, tree, layout).found()
+
+
+def _bare(name: str) -> str:
+    """The name of a folder or an archive, without what tells its kind."""
+    suffix = next((suffix for suffix in (".tar.gz", ".tgz", ".zip") if name.lower().endswith(suffix)), "")
+    return name[: len(name) - len(suffix)]
+
+
+def _of_file(where: Path, lessons: Lessons, deadline: Deadline) -> Found:
+    lesson = lessons.of(where, where.name)
     if lesson is None:
-        raise NoSubmissions(_unknown_lesson(where, lessons))
-    own = _HandIn(
-        [
-            _File(
-                path=where,
-                name=where.name,
-                origin="",
-                lesson=lesson,
-                handed_in=where.stat().st_mtime,
-                marked_late=False,
-            )
-        ]
-    )
-    return list(_of_student(Owner(_shown(where.absolute().parent.name)), own, lessons, (), deadline))
+        raise NoSubmissions(_unknown_lesson(str(where), lessons))
+    owner = Owner(_shown(where.absolute().parent.name))
+    came = where.stat().st_mtime
+    late = max(0.0, came - deadline(owner))
+    is_class = format_of([where.name]) is not None
+    return Found([Submission(owner.name, lesson, where, handed_in=came, late=late)], "one notebook", is_class)
 
 
-class _Finder:
-    """Looks for submissions of these lessons; archives are unpacked below `scratch`."""
+class _Submissions:
+    """The submissions in a tree that was laid out."""
 
     def __init__(
-        self, lessons: Sequence[str], scratch: Path | None, deadline: Deadline, due: Sequence[str] = ()
+        self, where: Path, lessons: Lessons, deadline: Deadline, due: Sequence[str], tree: Tree, layout: Layout
     ) -> None:
-        self.lessons, self.scratch, self.deadline, self.due = lessons, scratch, deadline, due
-        self.unpacked = 0
+        self.where, self.lessons, self.deadline, self.due = where, lessons, deadline, due
+        self.tree, self.layout = tree, layout
+        self.names = _names(layout.owners)
+        self.accounts: dict[Entry, Account] = {}
+        self.choices: list[str] = []
+        self.doubts = list(layout.doubts)
 
-    def in_archive(self, archive: Path) -> list[Submission]:
-        """The submissions in an archive; the parts of it that are bad become problems of their owners."""
-        folder = self._new_folder()
-        try:
-            bad = unpack_class(archive.resolve(), folder)
-        except BadArchive as error:
-            raise NoSubmissions(f"{archive}: {error}") from error
-        name = re.sub(r"\.(zip|tar\.gz|tgz)$", "", archive.name, flags=re.IGNORECASE)
-        return self.in_folder(folder, name, archive, bad)
-
-    def in_folder(
-        self, where: Path, name: str, archive: Path | None = None, bad: Mapping[Owner, str] | None = None
-    ) -> list[Submission]:
-        """The submissions in a folder, which may have come out of an archive."""
-        bad = bad or {}
-        shown = archive or where
-
-        def file_of(path: Path, given: str, late: bool | None = None) -> _File:
-            return self._file(path, given, f"{archive}/{path.relative_to(where)}" if archive else "", late)
-
-        direct = _files(where)
-        if direct and not bad and not any(owner_of_file(path.name) for path in direct):
-            return self._of_one(name, _HandIn([file_of(path, path.name) for path in direct]), direct[0])
-        students: defaultdict[Owner, _HandIn] = defaultdict(_HandIn)
-        for path in direct:
-            if owned := owner_of_file(path.name):
-                students[owned[0]].files.append(file_of(path, owned[1], late_by_name(path.name)))
-        for folder in sorted(path for path in where.iterdir() if path.is_dir() and path not in direct):
-            if folder.name.startswith((".", "_")):
-                continue
-            own = students[owner_of_folder(folder.name)]
-            if folder.is_symlink():
-                why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
-                own.problems.append(_Problem(why, str(folder)))
-                continue
-            try:
-                own.files += [file_of(path, path.name) for path in _files(folder)]
-            except OSError as error:
-                own.problems.append(_Problem(f"The folder cannot be read: {error.strerror}.", str(folder)))
-        for owner, why in bad.items():
-            students[owner].problems.append(_Problem(why, str(archive)))
-        for own in students.values():
-            self._sorted_out(own)
-        found = list(_of_class(students, self.lessons, self.deadline, self.due))
-        if not found:
-            reasons = [problem.why for own in students.values() for problem in own.problems]
-            reasons.append(f"Expected: {shown}/<student>/{self.lessons[0]}.ipynb")
-            raise NoSubmissions(f"{shown} holds no notebook of a known lesson. {reasons[0]}")
-        return found
-
-    def _of_one(self, student: str, own: _HandIn, example: Path) -> list[Submission]:
-        self._sorted_out(own)
-        found = list(_of_student(Owner(_shown(student)), own, self.lessons, (), self.deadline))
-        if not found:
-            raise NoSubmissions(own.problems[0].why if own.problems else _unknown_lesson(example, self.lessons))
-        return found
-
-    def _sorted_out(self, own: _HandIn) -> None:
-        """Folders that are called like a notebook become problems, archives the notebooks in them."""
-        for file in [file for file in own.files if file.path.is_dir() and not file.path.is_symlink()]:
-            own.files.remove(file)
-            why = f"{clean(file.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
-            own.problems.append(_Problem(why=why, origin=file.origin or str(file.path), lesson=file.lesson))
-        self._open_up(own)
-
-    def _file(self, path: Path, name: str, origin: str, late: bool | None = None) -> _File:
-        """A file; `late` is what Canvas says in its name, None for what Canvas did not name."""
-        return _File(
-            path=path,
-            name=name,
-            origin=origin,
-            lesson=lesson_of(path, self.lessons, name),
-            handed_in=path.lstat().st_mtime if late is None else 0.0,
-            marked_late=bool(late),
+    def found(self) -> Found:
+        """All submissions by student and lesson, and an account of each file. Raises `NoSubmissions`."""
+        files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
+        for entry, place in self.layout.places.items():
+            lesson = self.lessons.of(entry.file, place.name)
+            files[place.owner].append(HandedIn(entry, place, lesson))
+        for entry, why in self.layout.nobodys.items():
+            self.accounts[entry] = Account(clean(entry.origin, 1000), "", "", why, open=entry.counts)
+        handed_in = [
+            {file.lesson for file in own if file.lesson and (file.entry.counts or _is_attempt(file))}
+            for own in files.values()
+        ]
+        is_class = self.layout.is_class
+        due = due_lessons(handed_in, self.due) if is_class else []
+        mentioned = sorted(set().union(*handed_in, self.due)) if is_class else []
+        submissions: list[Submission] = []
+        for owner in sorted(files, key=self.names.__getitem__):
+            shown = replace(owner, name=self.names[owner])
+            own = {
+                submission.lesson: submission for submission in self._of_student(shown, files[owner], due or mentioned)
+            }
+            # Who handed in nothing stays in the list, also where it cannot be told what is due.
+            for lesson in sorted({*own, *due} or mentioned):
+                submissions.append(own.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id))
+        if not submissions:
+            raise NoSubmissions(self._why_none())
+        return Found(
+            submissions=submissions,
+            how=self.layout.how,
+            is_class=is_class,
+            accounts=tuple(self.accounts[entry] for entry in self.tree.entries),
+            choices=tuple(self.choices),
+            doubts=tuple(self.doubts),
+            notes=tuple(self.tree.notes),
         )
 
-    def _new_folder(self) -> Path:
-        assert self.scratch is not None
-        self.unpacked += 1
-        return self.scratch / str(self.unpacked)
+    def _of_student(self, owner: Owner, files: Sequence[HandedIn], expected: Sequence[str]) -> Iterator[Submission]:
+        """One submission for each lesson. `owner` has the name that is shown.
 
-    def _open_up(self, own: _HandIn) -> None:
-        """Replace the archives in what a student handed in by the notebooks in them; bad ones become problems."""
-        for file in [file for file in own.files if is_archive(Path(file.name))]:
-            own.files.remove(file)
-            origin = file.origin or str(file.path)
-            try:
-                if self.scratch is None:
-                    raise BadArchive(f"{file.name} is an archive. Hand in the notebooks themselves.")
-                folder = self._new_folder()
-                unpack(file.path, folder)
-                # An archive in an archive stays closed.
-                inside = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_archive(path)]
-                if not inside:
-                    raise BadArchive(f"{file.name} holds no notebook. Hand in the notebooks themselves.")
-                # What a student's archive says about times is the student's word; when it came itself is not.
-                own.files += [
-                    replace(
-                        self._file(path, path.name, f"{origin}/{path.relative_to(folder)}"),
-                        handed_in=file.handed_in,
-                        marked_late=file.marked_late,
-                    )
-                    for path in inside
-                ]
-            except BadArchive as error:
-                own.problems.append(_Problem(why=clean(error), origin=origin, lesson=file.lesson))
+        What could not be read counts where there is no notebook: for the lesson in its name, else for all `expected`.
+        """
+        due = self.deadline(owner)
+        by_lesson: defaultdict[str, list[HandedIn]] = defaultdict(list)
+        problems: list[HandedIn] = []
+        for file in files:
+            if file.entry.problem or not file.entry.counts:
+                problems.append(file)
+            elif file.lesson:
+                by_lesson[file.lesson].append(file)
+            else:
+                self._account(file, owner, "It belongs to no known lesson. Name it after its lesson.", is_open=True)
+        found: dict[str, Submission] = {}
+        for lesson, several in by_lesson.items():
+            found[lesson] = self._chosen(owner, lesson, several, due)
+        for file in sorted(problems, key=lambda file: not _is_attempt(file)):
+            why = file.entry.problem or not_a_notebook(file.entry)
+            # A file of another kind is an answer only where it is called like one, or where nothing else was handed in.
+            likely = bool(file.entry.problem) or _is_attempt(file) or not by_lesson
+            counts_for = [lesson for lesson in ([file.lesson] if file.lesson else expected) if lesson not in found]
+            for lesson in counts_for if likely else ():
+                found[lesson] = Submission(owner.name, lesson, None, file.entry.origin, why, owner.id)
+            self._account(file, owner, why, is_open=likely and not (file.lesson or expected))
+        yield from (found[lesson] for lesson in sorted(found))
+
+    def _chosen(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
+        choice = choose(files, due, self.lessons.stems, self.lessons.untouched, self.lessons.digest)
+        counts, others = choice.file, choice.others
+        self._account(counts, owner, "It counts.")
+        for file in others:
+            self._account(file, owner, f"It does not count: {clean(counts.entry.name, 100)} does, {choice.why}.")
+        if others:
+            names = ", ".join(clean(file.entry.name, 60) for file in others[:3])
+            said = (
+                f"{clean(owner.name, 40)}, {lesson[:2]}: {plural(len(files), 'file')}; "
+                f"{clean(counts.entry.name, 60)} counts ({choice.why}), not {names}"
+            )
+            self.choices.append(said)
+            if choice.doubt:
+                self.doubts.append(f"{said}: {choice.doubt}. Look which is meant, and take the other away.")
+        return Submission(
+            student=owner.name,
+            lesson=lesson,
+            file=counts.entry.file,
+            origin="" if counts.entry.origin == str(counts.entry.file) else counts.entry.origin,
+            student_id=owner.id,
+            handed_in=counts.came,
+            late=counts.late(due),
+            superseded=tuple(clean(file.entry.origin, 1000) for file in others),
+        )
+
+    def _account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
+        lesson = file.lesson or ""
+        self.accounts[file.entry] = Account(clean(file.entry.origin, 1000), owner.name, lesson, fate, is_open)
+
+    def _why_none(self) -> str:
+        where, first = self.where, self.lessons.stems[0]
+        reasons = [entry.problem for entry in self.tree.entries if entry.problem]
+        if not reasons and not self.layout.is_class:
+            example = next((entry.origin for entry in self.tree.entries if entry.counts), "")
+            if example:
+                return _unknown_lesson(example, self.lessons)
+        listed = [account for account in self.accounts.values() if account.open]
+        reasons += [f"{account.file}: {account.fate}" for account in listed[:5]]
+        return f"{where} holds no notebook of a known lesson. " + (
+            " ".join(reasons[:5]) or f"Expected: {where}/<student>/{first}.ipynb"
+        )
 
 
-def _files(folder: Path) -> list[Path]:
-    """What lies directly in a folder and is called like a notebook or an archive. It may be none, or a link."""
-    return sorted(path for path in folder.iterdir() if is_wanted(path.name))
-
-
-def _of_class(
-    students: Mapping[Owner, _HandIn], lessons: Sequence[str], deadline: Deadline, said: Sequence[str]
-) -> Iterator[Submission]:
-    """The submissions of all students and those that are missing, by student and lesson."""
-    names = _names(students)
-    handed_in = [
-        {
-            lesson
-            for lesson in (*(file.lesson for file in own.files), *(problem.lesson for problem in own.problems))
-            if lesson
-        }
-        for own in students.values()
-    ]
-    due, mentioned = due_lessons(handed_in, said), sorted(set().union(*handed_in, said))
-    for owner in sorted(students, key=names.__getitem__):
-        shown = replace(owner, name=names[owner])
-        found = {sub.lesson: sub for sub in _of_student(shown, students[owner], lessons, due or mentioned, deadline)}
-        # Who handed in nothing stays in the list, also where it cannot be told what is due.
-        for lesson in sorted({*found, *due} or mentioned):
-            yield found.get(lesson) or Submission(student=shown.name, lesson=lesson, file=None, student_id=shown.id)
+def _is_attempt(file: HandedIn) -> bool:
+    """Whether a file of another kind is called like a notebook of a lesson, as an export of it is."""
+    return not file.entry.counts and file.lesson is not None
 
 
 def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) -> list[str]:
@@ -311,84 +313,8 @@ def _shown(name: str) -> str:
     return shown if shown.strip(f". {BLANK}") else OWN
 
 
-def _of_student(
-    owner: Owner, own: _HandIn, lessons: Sequence[str], expected: Sequence[str], deadline: Deadline
-) -> Iterator[Submission]:
-    """One submission for each lesson. `owner` has the name that is shown.
-
-    Of several files for one lesson the one with the plain name counts, else the last by name; with a deadline the last
-    by time among those before it, or of all when each is late. What could not be opened counts where there is no
-    notebook: for the lesson in its name, else for all `expected`.
-    """
-    due = deadline(owner)
-    by_lesson: defaultdict[str, list[_File]] = defaultdict(list)
-    for file in sorted(own.files, key=lambda file: (Path(file.name).stem in lessons, _natural(file.name))):
-        if file.lesson:
-            by_lesson[file.lesson].append(file)
-    found: dict[str, Submission] = {}
-    for lesson, files in by_lesson.items():
-        if due < math.inf:
-            files.sort(key=lambda file: (not file.late(due), file.handed_in))  # stable: equal times stay by name
-        *others, last = files
-        found[lesson] = Submission(
-            student=owner.name,
-            lesson=lesson,
-            file=last.path,
-            origin=last.origin,
-            problem="",
-            student_id=owner.id,
-            handed_in=last.handed_in,
-            late=last.late(due),
-            superseded=tuple(clean(file.origin or str(file.path), 1000) for file in others),
-        )
-    for problem in own.problems:
-        for lesson in [problem.lesson] if problem.lesson else expected:
-            found.setdefault(
-                lesson,
-                Submission(
-                    student=owner.name,
-                    lesson=lesson,
-                    file=None,
-                    origin=problem.origin,
-                    problem=problem.why,
-                    student_id=owner.id,
-                ),
-            )
-    yield from (found[lesson] for lesson in sorted(found))
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key by which `x-10` comes after `x-2`."""
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,9})", name)]
-
-
-def lesson_of(file: Path, lessons: Sequence[str], name: str | None = None) -> str | None:
-    """The lesson a file belongs to: by the stem or the `NN_` prefix in its name, else by its metadata.
-
-    `name` is the name that its owner gave it, where that is not the file's own.
-    """
-    if lesson := _lesson_in_name(name or file.name, lessons):
-        return lesson
-    try:
-        named = read_notebook(file).lesson
-    except Unreadable:
-        return None
-    return named if named in lessons else None
-
-
-def _lesson_in_name(name: str, lessons: Sequence[str]) -> str | None:
-    for lesson in lessons:
-        if lesson in name:
-            return lesson
-    if match := re.match(r"(\d\d)[_\-. ]", name):
-        for lesson in lessons:
-            if lesson.startswith(match[1] + "_"):
-                return lesson
-    return None
-
-
-def _unknown_lesson(file: Path, lessons: Sequence[str]) -> str:
+def _unknown_lesson(file: str, lessons: Lessons) -> str:
     return (
-        f"{file} belongs to no known lesson. Name it after its lesson, for example {lessons[0]}.ipynb "
-        f"(lessons: {', '.join(lessons)})."
+        f"{file} belongs to no known lesson. Name it after its lesson, for example {lessons.stems[0]}.ipynb "
+        f"(lessons: {', '.join(lessons.stems)})."
     )

@@ -14,7 +14,8 @@ class Terms:
 
     `isolation` is a tier, or "auto" for the best that holds. Somebody's `own_work` needs none and has no control marked
     along; for that of others it has to be allowed (`allow_unisolated`). With `keep_outputs` what cells show is drawn
-    and kept with the run.
+    and kept with the run. `private` are the files and folders that no notebook may read, wherever they lie: what was
+    handed in, the results, the roster.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -22,6 +23,7 @@ class Terms:
     own_work: bool = False
     allow_unisolated: bool = False
     keep_outputs: bool = False
+    private: tuple[str, ...] = ()
 
     @property
     def accepted_tiers(self) -> tuple[str, ...]:

@@ -13,17 +13,17 @@ stays that ends and reaps what the box leaves, or the warm process reaps the fir
 from __future__ import annotations
 
 import errno
-import itertools
+import functools
 import os
 import shutil
-import site
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.box import confine
-from graders.run.leftovers import FIRST_UID
+from graders.run.box_users import free_user, own_number
+from graders.run.links import python, python_links
+from graders.run.visible import hidden, is_below, opened
 from graders.wire import forking
 from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
@@ -31,13 +31,13 @@ from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
 TIERS = ("A", "B", "C", "D")
 WARM_TIERS = ("A", "B", "D")
 """Those whose boxes can be forked. A container starts everything anew."""
-PACKAGE = Path(__file__).parent.parent
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")
 _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
           "/etc/fonts", "/sys/devices/system")  # fmt: skip
 _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
          "/proc/sys/kernel/random")  # fmt: skip
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
+_DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
+_ZERO = "/dev/zero"
+"""Read-only: who may write to it can map it as memory that is shared, which no page table has to show."""
 _SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 HELD_MEMORY = 512 << 20
@@ -73,40 +73,16 @@ class Launch:
             return list(self.command)
         if plan.uid is None and not plan.supervised:
             return [*plan.command, str(descriptor), plan.box.to_json()]
-        return [os.path.abspath(sys.executable), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
-
-
-def python_folders() -> list[str]:
-    """The folders of the Python installation and of the packages that a notebook may import."""
-    found = {sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages()}
-    found |= {str(Path(sys.executable).resolve().parent.parent)}
-    # Packages may lie elsewhere, too: in a user's own folder, or where a .pth file points to.
-    elsewhere = [Path(folder) for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
-    found |= {str(folder) for folder in elsewhere if folder.is_dir()}
-    roots = sorted(os.path.realpath(folder) for folder in found)
-    return [
-        root
-        for root in roots
-        if not any(root.startswith(other + "/") for other in roots)
-        and not any(root == top or root.startswith(top + "/") for top in _SYSTEM)
-    ]
-
-
-def hidden_folders(packages: Iterable[str] | None = None) -> list[str]:
-    """Where solutions and graders lie: this package, and what an installation of it put into folders of `packages`.
-
-    An editable installation leaves copies of the lessons and solutions there, too. Where no folders are given, they
-    are those of this Python.
-    """
-    folders = site.getsitepackages() if packages is None else packages
-    places = [PACKAGE, *(Path(folder) / "graders" for folder in folders)]
-    return sorted({os.path.realpath(place) for place in places if place.is_dir()})
+        return [python(), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
 
 
 def passed_on() -> dict[str, str]:
-    """Variables that a Python process may need to start; no other variable of ours enters the box."""
-    names = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
-    return {name: os.environ[name] for name in names if name in os.environ}
+    """Variables that a Python process may need to start; no other variable of ours enters the box.
+
+    `python` and `pip` are first of all those of this Python, also where nobody activated its environment.
+    """
+    found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+    return found | {"PATH": os.pathsep.join([os.path.dirname(python()), os.environ.get("PATH", os.defpath)])}
 
 
 def environment(folder: str, kit: str | Path) -> dict[str, str]:
@@ -133,16 +109,29 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
+        # Installers would try again and again to reach a network.
+        "PIP_NO_INDEX": "1",
+        "PIP_RETRIES": "0",
+        "PIP_TIMEOUT": "1",
+        "PIP_CONFIG_FILE": os.devnull,
+        "UV_OFFLINE": "1",
+        "CONDA_OFFLINE": "1",
         # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
         "MALLOC_ARENA_MAX": "1",
     }
 
 
-def launch(tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False) -> Launch:
-    """How a box of this tier is started, as a program of its own or as a fork of the warm process."""
-    if tier == "A":
-        return _namespaces(folder, kit, limits) if warm else _bubblewrap(folder, kit, limits)
-    return {"B": _landlocked, "C": _container, "D": _plain}[tier](folder, kit, limits)
+def launch(
+    tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False, private: Sequence[str] = ()
+) -> Launch:
+    """How a box of this tier is started, as a program of its own or as a fork of the warm process.
+
+    Whatever else of this machine it may read, what lies in `private` it may not, in tiers A and B.
+    """
+    if tier in ("A", "B"):
+        started = _landlocked if tier == "B" else _namespaces if warm else _bubblewrap
+        return started(folder, kit, limits, hidden(private))
+    return (_container if tier == "C" else _plain)(folder, kit, limits)
 
 
 def missing(tier: str, *, warm: bool = False) -> str:
@@ -163,20 +152,12 @@ def missing(tier: str, *, warm: bool = False) -> str:
 
 
 def _main() -> tuple[str, ...]:
-    return (os.path.abspath(sys.executable), "-m", "graders.box.main")
+    return (python(), "-m", "graders.box.main")
 
 
 def _uid() -> int | None:
     """A user id for one box alone, when we are root."""
-    return FIRST_UID + _number() if os.getuid() == 0 else None
-
-
-def _number() -> int:
-    """One that no other living box has. It is made of our pid, which no other living process has."""
-    return os.getpid() * 64 % 100_000_000 + next(_started) % 64
-
-
-_started = itertools.count()
+    return free_user() if os.getuid() == 0 else None
 
 
 def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
@@ -184,26 +165,26 @@ def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
     return Launch(str(folder), plan)
 
 
-def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
+def _landlocked(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
-    small = ("tmpfs", f"size={16 << 20},mode=1777")
+    small = ("tmpfs", f"size={16 << 20},nr_inodes={limits.inodes},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
     # Programs of the machine keep their sockets there, and no Landlock closes them.
     shut = [folder for folder in _SOCKETS if os.path.isdir(folder) and not os.path.islink(folder)]
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
+    needed = (*opened(), str(kit))
     walls = Walls(
-        readable=(*_SYSTEM, *_FILES, *_PROC, *python_folders(), str(kit)),
+        readable=(*needed, *_FILES, *_PROC, _ZERO),
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
         writable=(str(folder), *_DEVICES, *(("/dev/shm", *_TERMINALS) if uid else ())),
-        hidden=tuple(hidden_folders()),
+        hidden=closed,
         metadata=uid is not None,
     )
     private = replace(walls, writable=(str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"), metadata=True)
-    needed = (*python_folders(), str(kit))
     plan = Plan(
         tier="B",
         box=BoxPlan(str(folder), walls),
@@ -216,15 +197,18 @@ def _landlocked(folder: Path, kit: Path, limits: Limits) -> Launch:
             mounts=places,
             size=size,
             staying=tuple(map(os.path.realpath, needed)),
+            links=tuple((text, place) for place, text in python_links().items()),
         ),
         supervised=True,
     )
     return Launch(str(folder), plan)
 
 
+@functools.cache
 def _open_to_all(path: str) -> bool:
-    """Whether any user can get into a folder."""
-    return all(folder.stat().st_mode & 0o001 for folder in (Path(path), *Path(path).parents))
+    """Whether any user can get at a file or into a folder."""
+    within = (folder.stat().st_mode & 0o001 for folder in Path(path).parents)
+    return bool(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004)) and all(within)
 
 
 _PLAN_OF_C = Plan(
@@ -235,34 +219,44 @@ _PLAN_OF_C = Plan(
     supervised=True,
 )
 """The first process of the container is ours, since any other would hold that pipe open for the notebook to find."""
-_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev")))
+_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS)))
 
 
-def _system(folder: Path, kit: Path, uid: int | None, places: Mapping[str, str]) -> tuple[Pairs, System]:
-    """What root has to bind first, so that another user can get at folders in a closed one; and what tier A shows."""
+def _system(
+    folder: Path, kit: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
+) -> tuple[Pairs, System]:
+    """What root has to bind first, so that another user can get at what lies in a closed folder; what tier A shows."""
     stage: list[tuple[str, str]] = []
     binds: list[tuple[str, str]] = []
-    folders = [*python_folders(), str(kit)]
-    for number, source in enumerate(folders):
+    links: list[tuple[str, str]] = []
+    hides: list[str] = []
+    shown = {path: os.path.realpath(path) for path in (*opened(), *filter(os.path.exists, _FILES), str(kit))}
+    for path, source in shown.items():
+        if os.path.islink(path) and any(is_below(source, other) for other in shown):
+            links.append((os.readlink(path), path))
+            continue
+        hides += [path + place[len(source) :] for place in closed if is_below(place, source)]
         reachable = source
-        if uid:
-            reachable = str(folder / f"stage{number}")
-            os.mkdir(reachable)
+        if uid and not _open_to_all(source):
+            reachable = str(folder / f"stage{len(stage)}")
+            os.mkdir(reachable) if os.path.isdir(source) else open(reachable, "x").close()
             stage.append((source, reachable))
-        binds.append((reachable, source))
-    binds += [(path, path) for path in _SYSTEM if os.path.isdir(path) and not os.path.islink(path)]
-    binds += [(os.path.realpath(path), path) for path in _FILES if os.path.exists(path)]
-    links = tuple((os.readlink(path), path) for path in _SYSTEM if os.path.islink(path))
-    hidden = tuple(path for path in hidden_folders() if any(path.startswith(folder + "/") for folder in folders))
+        binds.append((reachable, path))
+    there = ("/proc", "/dev", *(place for _, place in links), *(path for _, path in binds))
+    links += [(text, place) for place, text in python_links().items() if _is_free(place, there) and place not in places]
     if uid:
         os.chown(folder, uid, uid)
         os.chmod(folder, 0o700)
-    return tuple(stage), System(
-        root=str(folder / "root"), binds=tuple(binds), links=links, places=places, hidden=hidden
-    )
+    root = str(folder / "root")
+    return tuple(stage), System(root=root, binds=tuple(binds), links=tuple(links), places=places, hidden=tuple(hides))
 
 
-def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
+def _is_free(place: str, others: Iterable[str]) -> bool:
+    """Whether none of the other places is this one, lies in it or holds it."""
+    return not any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in others)
+
+
+def _namespaces(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     uid = _uid()
     root = folder / "root"
     root.mkdir()
@@ -271,23 +265,31 @@ def _namespaces(folder: Path, kit: Path, limits: Limits) -> Launch:
     small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
     places = {"/tmp": small, "/dev/shm": small,
                INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
-    stage, system = _system(folder, kit, uid, places)
+    stage, system = _system(folder, kit, uid, places, closed)
     return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, system=system))
 
 
-def _bubblewrap(folder: Path, kit: Path, limits: Limits) -> Launch:
+def _bubblewrap(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     program = shutil.which("bwrap")
     if program is None:
         raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
     uid, small = _uid(), str(16 << 20)
-    stage, view = _system(folder, kit, uid, {})
+    stage, view = _system(folder, kit, uid, {}, closed)
     arguments = ["--size", small, "--tmpfs", "/tmp"]
-    for source, target in view.binds:
-        arguments += ["--ro-bind", source, target]
+    sources = {target: source for source, target in view.binds}
+    emptied = []
+    for path in sorted({*sources, *view.hidden}):  # a folder comes before what lies in it
+        if path in sources:
+            arguments += ["--ro-bind", sources[path], path]
+        if path in view.hidden and os.path.isdir(path):
+            arguments += ["--tmpfs", path]
+            emptied.append(path)
+        elif path in view.hidden:
+            arguments += ["--ro-bind", "/dev/null", path]
     for text, target in view.links:
         arguments += ["--symlink", text, target]
-    for path in view.hidden:
-        arguments += ["--tmpfs", path, "--remount-ro", path]
+    for path in emptied:
+        arguments += ["--remount-ro", path]
     arguments += [
         "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
         "--proc", "/proc",
@@ -351,7 +353,7 @@ def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
     # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.
     rootless = os.path.basename(program) == "podman" and os.getuid() != 0
-    uid = 1 + _number() % 65_000 if rootless else FIRST_UID + _number()
+    uid = 1 + own_number() % 65_000 if rootless else free_user()
     command = container_command(program, image, folder.name, uid, kit, limits)
     # A container goes on when the command that started it is killed.
     return Launch(

@@ -17,6 +17,7 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.text import clean
 from graders.run.decoded import Decoded
+from graders.run.lacking import missing_modules, undefined_name
 from graders.wire.data import DataError, empty_rows
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED
@@ -33,7 +34,8 @@ class Outcome:
     All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
     call with its arguments. `defined` is whether the notebook has the name that was asked for. `digest` stands for
     what was seen: where it is equal, the numbers are the same. `size` is how much there is to judge: bytes, characters,
-    and rows of tensors without entries. `printed` is the beginning of what the answer printed.
+    and rows of tensors without entries. `printed` is the beginning of what the answer printed. `undefined` is the name
+    for want of which it failed.
     """
 
     seen: Seen | None = None
@@ -46,22 +48,28 @@ class Outcome:
     defined: bool = True
     size: int = 0
     printed: str = ""
+    undefined: str = ""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """How one code cell ended: "ok", "raised", "timed-out", "over-limit", "crashed" or "skipped"."""
+    """How one code cell ended: "ok", "raised", "timed-out", "over-limit", "crashed" or "skipped".
+
+    `undefined` is the name for want of which it failed.
+    """
 
     index: int
     status: str
     message: str
+    undefined: str = ""
 
 
 @dataclass(frozen=True)
 class Run:
     """A transcript, read: the cells, and an outcome for each (exercise key, place, case).
 
-    A place is the number of cells that had run when the question was asked.
+    A place is the number of cells that had run when the question was asked. `missing_modules` are those that the
+    notebook tried to import and that are not installed.
     """
 
     cells: tuple[Cell, ...] = ()
@@ -69,6 +77,7 @@ class Run:
     ended: str = "finished"
     message: str = ""
     seconds: float = 0.0
+    missing_modules: tuple[str, ...] = ()
 
     def attempts(self, key: str, cases: int) -> list[list[Outcome]]:
         """What became of an exercise in each place where it was asked, first its own: an outcome for each case.
@@ -110,7 +119,10 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
             cells.clear()
         elif frame.type == "cell" and type(head.get("cell")) is int and head["cell"] >= 0:
             cells[head["cell"]] = Cell(
-                index=head["cell"], status=clean(head.get("status"), 20), message=clean(head.get("message"))
+                index=head["cell"],
+                status=clean(head.get("status"), 20),
+                message=clean(head.get("message")),
+                undefined=undefined_name(head),
             )
         elif frame.type in ("seen", "raised"):
             if asked is None or head.get("nonce") != asked[3]:
@@ -129,6 +141,7 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
         ended=ended,
         message=message,
         seconds=seconds,
+        missing_modules=missing_modules(transcript),
     )
 
 
@@ -157,6 +170,7 @@ def raised(head: dict[str, Any]) -> Outcome:
         call=clean(head.get("call", "")),
         defined=head.get("defined") is not False,
         printed=printed(head),
+        undefined=undefined_name(head),
     )
 
 

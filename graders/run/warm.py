@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
 
+from graders.run.links import python
 from graders.run.tiers import environment, passed_on
 from graders.wire.forking import ForkedProcess, ForkerDied, available
 from graders.wire.launch import BoxRequest
@@ -79,7 +78,7 @@ class WarmProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [
-                    *(os.path.abspath(sys.executable), "-m", "graders.box.warm", str(theirs.fileno())),
+                    *(python(), "-m", "graders.box.warm", str(theirs.fileno())),
                     *(["optimizes"] if self._optimizes else []),
                 ],
                 stdin=subprocess.DEVNULL,

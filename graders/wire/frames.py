@@ -80,12 +80,12 @@ def read(read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_bod
         raise FrameError("the head of a frame is not JSON") from error
     if type(head) is not dict or type(head.get("type")) is not str:
         raise FrameError("the head of a frame is not an object with a type")
-    if _deeper_than(head, MAX_DEPTH):
+    if deeper_than(head, MAX_DEPTH):
         raise FrameError(f"the head of a frame is nested deeper than {MAX_DEPTH} levels")
     return Frame(head, body)
 
 
-def _deeper_than(value: Any, levels: int) -> bool:
+def deeper_than(value: Any, levels: int) -> bool:
     """Whether objects and lists lie in each other in more than `levels` levels. Level by level: no recursion."""
     level = [value]
     for _ in range(levels):

@@ -96,6 +96,8 @@ class PrivatePlaces:
     """The options of the tmpfs that the folder of the box becomes."""
     staying: tuple[str, ...]
     """Folders that stay where they are, although they may lie in one of `mounts`."""
+    links: Pairs = ()
+    """Texts, and the places of links that stay likewise."""
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
@@ -105,6 +107,7 @@ class PrivatePlaces:
             mounts={path: (kind, options) for path, (kind, options) in data["mounts"].items()},
             size=data["size"],
             staying=tuple(data["staying"]),
+            links=_pairs(data["links"]),
         )
 
 

@@ -43,6 +43,13 @@ class Limits:
     output: int = 8 * MIB
     pace: float = 1.0
     """By how much the seconds were stretched for a slow machine. Messages leave it out, and so repeat exactly."""
+    spent: float = 0.0
+    """Seconds of the notebook that a try before this one took."""
+
+    @property
+    def notebook_allowed(self) -> float:
+        """The seconds that a notebook has for all of it, as messages name them."""
+        return round((self.notebook_seconds + self.spent) / self.pace, 3)
 
     @property
     def memory_together(self) -> int:
@@ -60,12 +67,14 @@ class Limits:
             cell_seconds=self.cell_seconds * factor,
             notebook_seconds=self.notebook_seconds * factor,
             probe_seconds=self.probe_seconds * factor,
+            spent=self.spent * factor,
             pace=self.pace * factor,
         )
 
     def after(self, seconds: float) -> Limits:
         """The same limits with what is left of the notebook's time when so many seconds of it are gone."""
-        return replace(self, notebook_seconds=max(1.0, self.notebook_seconds - seconds))
+        left = max(1.0, self.notebook_seconds - seconds)
+        return replace(self, notebook_seconds=left, spent=self.spent + self.notebook_seconds - left)
 
     def to_json(self) -> str:
         """As text, to be handed to a child process."""

@@ -57,7 +57,7 @@ def test_a_child_that_exits_is_crashed() -> None:
     def work() -> Answer:
         os._exit(3)
 
-    assert in_fork(work, 30).head == ended("the process exited (with code 3) before there was a result")
+    assert in_fork(work, 30).head == ended("the process that ran it exited with code 3")
 
 
 def test_a_child_that_is_killed_is_crashed() -> None:
@@ -65,7 +65,7 @@ def test_a_child_that_is_killed_is_crashed() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    assert in_fork(work, 30).head == ended("the process was ended by the signal SIGKILL")
+    assert in_fork(work, 30).head == ended("the process that ran it was ended by the signal SIGKILL")
 
 
 def test_a_child_that_loops_is_timed_out_and_gone() -> None:
@@ -109,7 +109,7 @@ def test_an_exception_in_the_work_never_goes_on_in_the_child() -> None:
     def work() -> Answer:
         raise ValueError
 
-    assert in_fork(work, 30).head == ended("the process exited (with code 0) before there was a result")
+    assert in_fork(work, 30).head == ended("the process that ran it exited with code 0")
 
 
 def test_more_than_a_frame_may_hold_is_no_answer() -> None:

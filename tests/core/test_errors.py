@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from graders.core import course
 from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.core.exercise import DeadProbe
-from graders.core.roster import BadRoster
 from graders.core.source import SourceError
+from graders.core.tables import BadTable
 from graders.instructor.request import BadRequest
 from graders.learner.folder import Trouble
 from graders.report.policy import BadPolicy
@@ -22,7 +24,7 @@ from graders.run.submissions import NoSubmissions
     [
         (course.UnknownKey, ExitCode.USAGE),
         (course.UnknownLesson, ExitCode.USAGE),
-        (BadRoster, ExitCode.USAGE),
+        (BadTable, ExitCode.USAGE),
         (BadPolicy, ExitCode.USAGE),
         (BadRequest, ExitCode.USAGE),
         (BadArchive, ExitCode.USAGE),
@@ -60,4 +62,19 @@ def test_a_file_that_the_system_refuses_is_named() -> None:
 def test_what_is_not_installed_says_how_to_install_it() -> None:
     assert NotInstalled("--cluster", "cluster").shown() == (
         "--cluster needs more packages. Install them, in your clone: pip install '.[cluster]'"
+    )
+
+
+def test_a_long_name_leaves_room_for_what_helps() -> None:
+    shown = HookworkError(f"{'x' * 5000} is a file. Name a folder.").shown()
+    assert len(shown) == 1000
+    assert shown.startswith("xxx")
+    assert shown.endswith("x is a file. Name a folder.")
+    assert "…" in shown
+
+
+def test_a_name_that_is_too_long_for_the_system_is_not_a_full_disk() -> None:
+    assert (
+        FileTrouble(OSError(errno.ENAMETOOLONG, "File name too long", "x")).shown()
+        == "x: File name too long. Choose a shorter one."
     )

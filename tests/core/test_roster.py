@@ -1,8 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import contextlib
 
-from graders.core.roster import BadRoster, parse
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graders.core import groups
+from graders.core.roster import parse
+from graders.core.tables import BadTable, read_table
 
 CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section
     Points Possible,,,,
@@ -57,5 +63,24 @@ def test_first_name_and_surname_are_one_name() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
 def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
-    with pytest.raises(BadRoster, match=r"names nobody|no CSV"):
+    with pytest.raises(BadTable, match=r"names nobody|no CSV"):
         parse(text)
+
+
+CELLS = st.sampled_from(
+    ["ID", "Name", "Group", "Grade", "Maximum Grade", "Participant 1", "4,00", '"', "", "-", "x;y", "é", "\0", "sep=;"]
+)
+TEXTS = st.lists(st.lists(CELLS, max_size=6), max_size=6).map(lambda rows: "\r\n".join(map(",".join, rows)))
+ENCODINGS = st.sampled_from(["utf-8-sig", "utf-16", "cp1252"])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=80) | st.builds(lambda text, encoding: text.encode(encoding), TEXTS, ENCODINGS))
+def test_whatever_is_in_the_file_it_is_read_or_refused_with_a_sentence(raw: bytes) -> None:
+    for read in (parse, groups.parse):
+        with contextlib.suppress(BadTable):
+            assert read(raw)
+    with contextlib.suppress(BadTable):
+        table = read_table(raw)
+        assert table.lost == 0
+        assert table.to_bytes().startswith(table.layout.mark)

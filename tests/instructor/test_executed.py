@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import nbformat
 import pytest
 
 from graders.instructor.executed import executed
-from graders.wire.frames import Frame
+from graders.run.intake import MAX_CELLS, MAX_TEXTS, parse_notebook
+from graders.wire.frames import MAX_OUTPUTS, Frame
 from tests import notebooks
 from tests.doubles import ended
 
@@ -80,3 +82,34 @@ def test_what_no_notebook_may_contain_is_left_out(forged: Frame) -> None:
 def test_of_a_notebook_that_breaks_the_format_the_code_cells_remain(raw: str) -> None:
     assert outputs_of(raw.encode(), output(0, PRINTED)) == [[PRINTED]]
     assert [cell["source"] for cell in json.loads(executed(raw.encode(), [ended()]))["cells"]] == [["1 + 1"]]
+
+
+def test_what_nobody_would_write_takes_no_longer_than_what_everybody_does() -> None:
+    """As much as a file may hold of what takes time: cells, lists, objects, outputs."""
+    many = notebooks.content(*["1"] * MAX_CELLS, metadata={"lists": [[]] * 500_000})
+    texts = notebooks.content("1", metadata={"lists": [[]] * 10_000})
+    texts["cells"] += [{"cell_type": "markdown", "metadata": {}, "source": ""}] * MAX_TEXTS
+    shown = notebooks.content(*["1"] * MAX_CELLS)
+    for cell in shown["cells"]:
+        cell["outputs"] = [PRINTED] * 200
+    deep = output(0, {"output_type": "display_data", "data": {"application/json": [[]] * 300_000}, "metadata": {}})
+    for content, *frames in ((many,), (texts,), (shown, *[output(7, PRINTED)] * MAX_OUTPUTS), (texts, *[deep] * 8)):
+        raw = json.dumps(content).encode()
+        started = time.process_time()
+        text = executed(raw, [*frames, ended()])
+        assert time.process_time() - started < 10
+        cells = json.loads(text)["cells"]
+        assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == [["1"]] * len(
+            parse_notebook(raw).cells
+        )
+
+
+@pytest.mark.parametrize("levels", [10, 40, 60, 300, 900])
+def test_depth_costs_no_cell_and_no_other_output(levels: int) -> None:
+    nested: Any = "x"
+    for _ in range(levels):
+        nested = [nested]
+    deep = output(0, {"output_type": "display_data", "data": {"application/json": nested}, "metadata": {}})
+    made = notebooks.content("1", metadata={"deep": nested} if levels < 400 else {})
+    shown = outputs_of(json.dumps(made).encode(), deep, output(0, PRINTED))
+    assert [one["output_type"] for one in shown[0]] == ["display_data"] * (levels < 50) + ["stream"]

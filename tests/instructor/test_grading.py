@@ -6,10 +6,12 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -23,9 +25,12 @@ from graders.instructor import command
 from graders.instructor.machines import Machines
 from graders.marking.control import CELLS
 from graders.report.exports import EXPORTS
+from graders.run.selftest import choose_runner
+from graders.run.terms import Terms
+from graders.run.warm import WarmProcess
 from tests import notebooks
 from tests.answers import answers_of
-from tests.doubles import InProcessRunner, no_head_start
+from tests.doubles import InProcessRunner, NoBoxes, no_head_start
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
@@ -110,9 +115,7 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
     assert "ann" in text
     assert "✗✓✓" in text
     assert "What went wrong" not in text
-    assert "written: out/results.json, out/gradebook.csv, out/class.html, out/feedback, out/canvas.csv" in (
-        text.replace("\n", " ")
-    )
+    assert "written: out/results.json, out/gradebook.csv, out/canvas.csv, out/junit.xml" in text.replace("\n", " ")
     files = {
         str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file() and file.suffix != ".frames"
     }
@@ -120,6 +123,7 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
         "results.json",
         "gradebook.csv",
         "class.html",
+        "files.csv",
         "runs/seed",
         "canvas.csv",
         "junit.xml",
@@ -135,14 +139,17 @@ def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_mar
     grade()
     runner.broken = True
     assert "Nothing was graded, all for one reason: " in grade("--fresh", code=3)
-    assert runner.controls == 0  # one person's own work needs none
+    assert runner.controls == 3  # a class is marked with the control, though it be a class of one
+    grade("--one-student", "--fresh", code=3)
+    assert runner.controls == 3  # one person's own work needs none
 
 
 def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None:
     hand_in("lovelaceada_101_20001_x", name="notes.txt")
     hand_in("Ada Lovelace"), hand_in("stranger")
     Path("roster.csv").write_text('Student,ID\n"Lovelace, Ada",101\n"Turing, Alan",102\n')
-    text = grade("--roster", "roster.csv", "--export", "canvas")
+    text = grade("--roster", "roster.csv", "--export", "canvas", code=3)  # a stranger may be who is missing
+    grade("--roster", "roster.csv", "--export", "canvas", "--confirm-files")
     assert "Not in the roster, or not clearly: " in text
     assert "stranger" in text.partition("Not in the roster")[2]
     assert results()["Turing, Alan"]["status"] == "missing"
@@ -163,16 +170,113 @@ def test_two_folders_of_one_person_both_keep_their_names() -> None:
     assert set(results()) == {"Ada Lovelace", "lovelaceada"}
 
 
+TEAMS = "Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Alan Turing\n"
+TEAM_ROSTER = (
+    f'Student,ID,{LESSON} (8)\n    Points Possible,,100\n"Lovelace, Ada",101,\n"Turing, Alan",102,\n"Noether, E",103,\n'
+)
+
+
+def test_a_group_is_marked_once_and_every_member_has_the_result_everywhere(runner: ClassRunner) -> None:
+    hand_in("team_1", wrong=KEYS[:1]), hand_in("E Noether")
+    Path("roster.csv").write_text(TEAM_ROSTER)
+    Path("teams.csv").write_text(TEAMS)
+    options = ("--roster", "roster.csv", "--groups", "teams.csv", "--export", "canvas,moodle,gradescope")
+    text = grade(*options, "--scale")
+    assert "2 notebooks, 1 at a time" in text
+    assert runner.students == ["E", "team_1"]
+    assert {name: (found["score"], found.get("group", "")) for name, found in results().items()} == {
+        "Lovelace, Ada": (3, "Team 1"), "Turing, Alan": (3, "Team 1"), "Noether, E": (4, "")}  # fmt: skip
+    rows = list(csv.reader(Path("out/canvas.csv").read_text().splitlines()))
+    assert [(row[0], row[1], row[-1]) for row in rows[2:]] == [
+        ("Lovelace, Ada", "101", "75"), ("Noether, E", "103", "100"), ("Turing, Alan", "102", "75")]  # fmt: skip
+    for name in ("Lovelace_Ada", "Turing_Alan"):
+        assert "with Team 1" in Path(f"out/feedback/{name}/{LESSON}.html").read_text()
+        assert Path(f"out/gradescope/{name}/results.json").exists()
+    hand_in("team_1")  # an appeal of one is one of the group
+    grade(*options, "--student", "Turing, Alan")
+    assert {name: found["score"] for name, found in results().items()} == {
+        "Lovelace, Ada": 4, "Turing, Alan": 4, "Noether, E": 4}  # fmt: skip
+    assert runner.students == ["E", "team_1", "team_1"]
+
+
+def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
+    hand_in("team_1"), hand_in("E Noether")
+    Path("roster.csv").write_text(TEAM_ROSTER)
+    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas", code=3).split())
+    assert "Not in the roster, or not clearly: team_1 If they handed in as groups: --groups CSV gives" in text
+    assert f"canvas.csv: {LESSON} has 100 points on the roster, and at most 4 are entered. --scale converts" in text
+    (Path("class/team_1") / f"{LESSON}.ipynb").rename("class/gone.txt"), Path("class/team_1").rmdir()
+    hand_in("ada lovelace"), hand_in("alan turing"), hand_in("stranger")
+    assert "--groups" not in grade("--roster", "roster.csv")  # nobody is missing
+
+
+def test_a_group_that_has_the_number_of_a_member_is_said() -> None:
+    hand_in("", name=f"team1_101_20001_{LESSON}.ipynb"), hand_in("", name=f"noethere_103_20002_{LESSON}.ipynb")
+    Path("roster.csv").write_text(TEAM_ROSTER)
+    text = " ".join(grade("--roster", "roster.csv").split())
+    assert "Found by their numbers, under other names: team1 as Lovelace, Ada. If they handed in as groups:" in text
+    Path("teams.csv").write_text(TEAMS)
+    assert "If they" not in grade("--roster", "roster.csv", "--groups", "teams.csv")
+    assert {name: found["status"] for name, found in results().items()} == {
+        "Lovelace, Ada": "graded", "Turing, Alan": "graded", "Noether, E": "graded"}  # fmt: skip
+
+
+def test_what_is_not_clear_about_a_group_is_said_first_and_the_exit_code_is_3() -> None:
+    hand_in("team_1"), hand_in("alan turing")
+    Path("teams.csv").write_text(TEAMS + "Team 2,Emmy Noether\n")
+    text = " ".join(grade("--groups", "teams.csv", code=3).split())
+    said = text.partition("2 notebooks")[0]
+    assert f"Team 2: no file for {LESSON} has its name, and these handed in nothing either: Emmy Noether." in said
+    assert f"Alan Turing handed in {LESSON} alone as well, and differently (class/alan turing/{LESSON}.ipynb)" in said
+    assert {name: found["status"] for name, found in results().items()} == {
+        "Ada Lovelace": "graded", "Alan Turing": "graded", "Emmy Noether": "missing"}  # fmt: skip
+    assert [Path(file).parent.name for file in results()["Alan Turing"]["superseded"]] == ["alan turing"]
+
+
+def test_a_group_has_the_latest_deadline_of_its_members() -> None:
+    hand_in("team_1", 4, f"{LESSON}-2.ipynb"), hand_in("team_1", 1, f"{LESSON}-1.ipynb", wrong=KEYS)
+    Path("roster.csv").write_text("Name,Deadline\nAda Lovelace,2026-01-05\nAlan Turing,\n")
+    Path("teams.csv").write_text(TEAMS)
+    grade("--deadline", "2026-01-02", "--late", "zero", "--roster", "roster.csv", "--groups", "teams.csv")
+    assert {name: found["score"] for name, found in results().items()} == {"Ada Lovelace": 4, "Alan Turing": 4}
+
+
+def test_an_export_with_one_person_twice_is_not_written_and_all_others_are() -> None:
+    hand_in("ann"), hand_in("bob")
+    Path("roster.csv").write_text("Name,ID\nann,7\nbob,7\n")
+    Path("out").mkdir()
+    Path("out/canvas.csv").write_text("of before")
+    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas,junit,moodle", code=3).split())
+    assert (
+        "canvas.csv is not written, for it would give one person two rows: ID 7 stands for ann and for bob. "
+        "What lies there is of an earlier command."
+    ) in text
+    assert "canvas.csv" not in text.partition("written: out/")[2]
+    assert Path("out/canvas.csv").read_text() == "of before"
+    assert Path("out/junit.xml").exists()
+    assert Path(f"out/moodle/{LESSON}.csv").exists()
+    assert {found["status"] for found in results().values()} == {"graded"}
+
+
+def test_a_worksheet_in_another_language_comes_back_in_it() -> None:
+    hand_in("Jürgen Groß_1234_assignsubmission_file_"), hand_in("Ada Lovelace_1235_assignsubmission_file_")
+    sheet = (
+        "ID;Vollständiger Name;Status;Bewertung;Bestwertung;Feedback als Kommentar\r\n"
+        "Teilnehmer/in1234;Jürgen Groß;x;{};4,00;\r\nTeilnehmer/in1235;Ada Lovelace;x;{};4,00;\r\n"
+    )
+    Path("roster.csv").write_bytes(sheet.format("", "").encode("cp1252"))
+    text = " ".join(grade("--roster", "roster.csv", "--export", "moodle").split())
+    assert "was read as cp1252. Is the name Jürgen Groß right?" in text
+    assert Path(f"out/moodle/{LESSON}.csv").read_bytes() == sheet.format("4", "4").encode("cp1252")
+
+
 def test_the_last_file_before_the_deadline_counts_and_all_are_kept() -> None:
     first, second, third = (hand_in("ann", day, f"{LESSON}-{day}.ipynb", cell=str(day)) for day in (1, 2, 4))
     hand_in("bob", 3)
     grade("--deadline", "2026-01-02", "--late", "10%/day")
     ann, bob = results()["ann"], results()["bob"]
     assert ann["file"].endswith("-2.ipynb")
-    assert ann["superseded"] == [str(Path.cwd() / third), str(Path.cwd() / first)] or ann["superseded"] == [
-        str(third),
-        str(first),
-    ]
+    assert sorted(ann["superseded"]) == [str(first), str(third)]
     assert (ann["score"], ann["penalty"]) == (4, 0)
     assert (bob["score"], bob["penalty"]) == (3.6, 0.4)
     assert second.exists()
@@ -307,6 +411,9 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),
         (("--roster", "bad.csv"), "bad.csv cannot be used: it names nobody."),
+        (("--roster", "book.csv"), "book.csv cannot be used: it is a workbook and no CSV file."),
+        (("--groups", "bad.csv"), "bad.csv cannot be used: it has no column Group."),
+        (("--groups", "none.csv"), "none.csv: No such file or directory"),
         (("--points", "points.csv"), "There is no exercise '99-x'."),
         (("--isolation", "Z"), "'Z' is no tier"),
         (("--memory-limit", "much"), "'much' is no size"),
@@ -316,11 +423,52 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
 def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: Sequence[str], part: str) -> None:
     hand_in("ann")
     Path("bad.csv").write_text("a,b\n")
+    Path("book.csv").write_bytes(b"PK\x03\x04")
     Path("points.csv").write_text("exercise,points\n99-x,1\n")
     text = grade(*arguments, code=2)
     assert part in " ".join(text.replace("│", " ").split())
     assert "Traceback" not in text
     assert not Path("out").exists()
+
+
+class OnlyD(NoBoxes):
+    """Boxes of a machine on which tier D is all there is."""
+
+    def runner(self, terms: Terms) -> Any:
+        assert all(map(os.path.exists, terms.private)), "what is to be closed has to be there"
+        super().runner(terms)
+        choose_runner(terms, Path(), WarmProcess(Path(), can_fork=False), lacking=lambda runner: "it is not there")
+        return self.given
+
+
+@pytest.mark.parametrize("isolation", ["D", "auto"])
+def test_a_class_of_one_student_is_not_run_without_isolation_unless_that_is_allowed(
+    runner: ClassRunner, isolation: str
+) -> None:
+    hand_in("ann")
+    boxes = OnlyD(runner)
+    here = Machines(here=lambda now: nullcontext(boxes))
+    command = ["grade", "class", "--out", "out", "--seed", "1", "--isolation", isolation]
+    done = CliRunner().invoke(app, command, obj=here)
+    assert (done.exit_code, runner.students) == (3, [])
+    assert "accept that with --allow-unisolated" in done.output
+    assert {str(Path("class").absolute()), str(Path("out").absolute())} < set(boxes.terms[0].private)
+    assert CliRunner().invoke(app, [*command, "--allow-unisolated"], obj=here).exit_code == 0
+    assert runner.students == ["ann"]
+    own, before = [command[0], "class/ann", *command[2:], "--fresh"], runner.controls
+    assert CliRunner().invoke(app, own, obj=here).exit_code == 0  # a folder of notebooks is somebody's own
+    assert runner.controls == before
+
+
+def test_the_roster_and_the_points_are_nothing_for_a_notebook_to_read(runner: ClassRunner) -> None:
+    hand_in("ann")
+    Path("roster.csv").write_text("Student,ID\nann,101\n")
+    Path("points.csv").write_text(f"exercise,points\n{KEYS[0]},3\n")
+    boxes = NoBoxes(runner)
+    here = Machines(here=lambda now: nullcontext(boxes))
+    command = ["grade", "class", "--out", "out", "--roster", "roster.csv", "--points", "points.csv"]
+    assert CliRunner().invoke(app, command, obj=here).exit_code == 0
+    assert {str(Path(name).absolute()) for name in ("roster.csv", "points.csv")} < set(boxes.terms[0].private)
 
 
 def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
@@ -329,6 +477,125 @@ def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
     Path("out/results.json").write_text('{"mine": 1}')
     assert "holds no results of this version" in " ".join(grade("--student", "ann", code=2).split())
     assert Path("out/results.json").read_text() == '{"mine": 1}'
+
+
+@pytest.mark.parametrize("content", ['{"mine": 1}', "[" * 100_000 + "]" * 100_000, "", "{", "\0"])
+def test_results_of_something_else_are_set_aside(content: str) -> None:
+    hand_in("ann")
+    Path("out").mkdir()
+    for number in (1, 2):
+        Path("out/results.json").write_text(content)
+        text = " ".join(grade().split())
+        assert f"holds no results of this version: it is kept as results.set-aside-{number}.json" in text
+        assert Path(f"out/results.set-aside-{number}.json").read_text() == content
+        assert results()["ann"]["score"] == 4
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_where_runs_cannot_be_kept_nothing_is_begun(runner: ClassRunner, kind: str) -> None:
+    hand_in("ann")
+    grade()
+    before = results()
+    Path("out/runs").rename("moved")
+    if kind == "link":
+        Path("out/runs").symlink_to(Path("moved").absolute())
+    else:
+        Path("out/runs").write_text("mine")
+    runner.noted.clear()
+    assert "out/runs is for the runs of notebooks, and is" in " ".join(grade("--fresh", code=2).split())
+    assert (results(), runner.noted) == (before, [])
+
+
+def odd(part: str) -> str:
+    """A right notebook with something in it that no ordinary file can hold, or no ordinary program can read."""
+    answers = [LESSON_1.right[key][0] for key in KEYS]
+    content = notebooks.content("# ann 1", "import torch", *answers)
+    match part:
+        case "text":
+            content["cells"].append({"cell_type": "markdown", "id": "m", "metadata": {}, "source": "\ud800"})
+        case "metadata":
+            content["metadata"] = {"title": "\ud800"}
+        case "key":
+            content["cells"][0]["metadata"] = {"\udfff": 1}
+        case "output":
+            stream = {"output_type": "stream", "name": "stdout", "text": "\ud800"}
+            content["cells"][0]["outputs"] = [stream]
+        case _:
+            levels = int(part.partition(" ")[0])
+            content["metadata"] = {"deep": 0}
+            return json.dumps(content).replace('"deep": 0', '"deep": ' + "[" * levels + "]" * levels)
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("part", ["text", "metadata", "key", "output", *(f"{n} levels" for n in (60, 200, 450, 976))])
+def test_what_is_odd_in_one_notebook_costs_no_other_student_anything(part: str) -> None:
+    hand_in("ann").write_text(odd(part)), hand_in("bob")
+    text = " ".join(grade("--keep-outputs", "--export", "canvas").split())
+    assert results()["bob"]["score"] == 4
+    assert Path(f"out/executed/bob/{LESSON}.ipynb").exists()
+    assert Path("out/canvas.csv").exists()
+    read = part != "976 levels"
+    assert results()["ann"]["status"] == ("graded" if read else "unreadable")
+    assert Path(f"out/executed/ann/{LESSON}.ipynb").exists() == read
+    said = f"out/executed/ann/{LESSON}.ipynb: characters that UTF-8 cannot hold became \N{REPLACEMENT CHARACTER}."
+    assert (said in text) == (part in ("text", "metadata", "key"))
+
+
+def test_results_may_lie_in_the_class() -> None:
+    hand_in("ann"), hand_in("bob")
+    grade("--out", "class/results")
+    stored = json.loads(Path("class/results/results.json").read_text())
+    assert {found["student"] for found in stored["submissions"]} == {"ann", "bob"}
+
+
+def test_a_file_that_cannot_be_written_is_said_and_all_others_are_written() -> None:
+    hand_in("ann"), hand_in("bob")
+    Path("out/executed").mkdir(parents=True)
+    Path("out/executed/ann").write_text("mine")
+    text = " ".join(grade("--keep-outputs", "--export", "canvas", code=3).split())
+    assert f"out/executed/ann/{LESSON}.ipynb was not written: ann is a link or no folder" in text
+    assert Path(f"out/executed/bob/{LESSON}.ipynb").exists()
+    assert {name: found["score"] for name, found in results().items()} == {"ann": 4, "bob": 4}
+
+
+AT_ONCE = """
+import sys, time
+from graders.cli import app
+from graders.instructor.machines import Machines
+from tests.doubles import InProcessRunner, no_head_start
+runner = InProcessRunner("A", before=lambda cells: time.sleep(0.5))
+app(["grade", *sys.argv[1:]], obj=Machines(here=lambda now: no_head_start(runner)))
+"""
+
+
+def at_once(*commands: Sequence[str]) -> list[str]:
+    """Start these at the same moment; what they print."""
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, *command, "--out", "out", "--jobs", "1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=here,
+        )
+        for command in commands
+    ]  # fmt: skip
+    printed = [process.communicate(timeout=200)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * len(running), printed
+    return printed
+
+
+def test_commands_at_once_lose_nothing() -> None:
+    """Two appeals, and a lesson that is marked for the first time."""
+    hand_in("ann", wrong=KEYS), hand_in("bob", wrong=KEYS)
+    grade()
+    hand_in("ann"), hand_in("bob")
+    Path("other/ann").mkdir(parents=True)
+    Path(f"other/ann/{OTHER_LESSON}.ipynb").write_text(notebooks.text("1"))
+    printed = at_once(("class", "--student", "ann"), ("class", "--student", "bob"), ("other",))
+    found = json.loads(Path("out/results.json").read_text())["submissions"]
+    assert [(submission["student"], submission["lesson"], submission["score"]) for submission in found] == [
+        ("ann", LESSON, 4), ("ann", OTHER_LESSON, 0), ("bob", LESSON, 4)]  # fmt: skip
+    assert sum("Another command works in out (process " in text for text in printed) >= 1
+    assert not list(Path("out").glob(".*"))
 
 
 def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from graders.core.results import Status
 from graders.core.roster import parse
-from graders.instructor.request import BadRequest, named_by_roster, read_roster
+from graders.instructor.naming import named_by_roster
+from graders.instructor.request import BadRequest, read_roster
 from graders.run.submissions import Submission
 from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed
@@ -102,6 +103,23 @@ def test_the_worksheet_of_another_assignment_is_refused() -> None:
         named_by_roster(others, parse(MOODLE))
     several = [*others, Submission("eve", LESSON, Path("eve"), student_id="13")]  # a folder with two assignments
     assert len(named_by_roster(several, parse(MOODLE))[0]) == 3
+
+
+BLIND = "Identifier,Status,Grade,Maximum Grade\nParticipant 11,x,,4\nParticipant 12,x,,4\n"
+
+
+def test_of_blind_worksheets_too_that_of_another_assignment_is_refused() -> None:
+    def of(*numbers: str) -> list[Submission]:
+        return [Submission(f"Participant ({one})", LESSON, Path(one), student_id=one) for one in numbers]
+
+    found, strangers = named_by_roster(of("11", "13"), parse(BLIND))
+    assert [(one.student, one.missing) for one in found] == [
+        ("Participant 11", False), ("Participant (13)", False), ("Participant 12", True)]  # fmt: skip
+    assert strangers == ["Participant (13)"]
+    with pytest.raises(
+        BadRequest, match="of another assignment: of the numbers in the names of the files, such as 21, it"
+    ):
+        named_by_roster(of("21", "22"), parse(BLIND))
 
 
 def test_the_summary_warns_of_names_that_look_alike() -> None:

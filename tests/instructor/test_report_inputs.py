@@ -4,6 +4,7 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.source import exercise_cells
+from graders.instructor.group_work import without_copies
 from graders.instructor.report_inputs import similar_answers, titles
 from graders.report.similar import Pair
 from graders.run.submissions import Submission
@@ -39,6 +40,13 @@ def test_the_stub_and_the_worked_answer_tell_nothing(tmp_path: Path) -> None:
     found = [Submission(name, LESSON, tmp_path / "a.ipynb") for name in ("ann", "bob")]
     found += [submission(tmp_path, name, *solved) for name in ("cy", "di")]
     assert similar_answers(found) == []
+
+
+def test_members_of_a_group_did_not_copy_from_each_other(tmp_path: Path) -> None:
+    first = submission(tmp_path, "ann", "1", LONG.replace("def watch", "def chain_grads"))
+    found = [first, Submission("bob", LESSON, first.file)]
+    assert len(similar_answers(found)) == 1
+    assert similar_answers(without_copies(found)) == []
 
 
 def test_titles_are_those_of_the_course_and_other_lessons_have_none() -> None:

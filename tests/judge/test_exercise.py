@@ -155,7 +155,7 @@ def test_a_long_message_fits_into_a_report() -> None:
         ),
         (Outcome(status=Status.TIMED_OUT, message="late"), "`scale_sum` did not come to an end: late."),
         (Outcome(status=Status.OVER_LIMIT, message="memory"), "`scale_sum` went over a limit: memory."),
-        (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` took the Python process with it: gone."),
+        (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` came to no result: gone."),
         (
             Outcome(status=Status.SUSPECT, message="odd"),
             "The answer did not follow the protocol (odd). An instructor should look at it.",

@@ -32,7 +32,7 @@ def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> Exercis
 @pytest.mark.parametrize(
     ("end", "status", "reason"),
     [
-        ("raised", Status.NOT_ATTEMPTED, "code cell 2 stopped with NameError: x."),
+        ("raised", Status.NOT_ATTEMPTED, "code cell 2 failed with NameError: x."),
         ("timed-out", Status.TIMED_OUT, "code cell 2 did not end: NameError: x."),
         ("over-limit", Status.OVER_LIMIT, "code cell 2 went over a limit: NameError: x."),
         ("crashed", Status.CRASHED, "code cell 2 crashed: NameError: x."),
@@ -46,7 +46,7 @@ def test_a_name_is_missing_because_its_cell_failed(end: str, status: Status, rea
 
 def test_the_last_cell_that_failed_and_would_define_the_name_is_named() -> None:
     ends = [Cell(0, "raised", "first"), Cell(1, "raised", "second"), Cell(2, "raised", "third")]
-    assert "code cell 2 stopped with second." in judged([CELL, CELL, "other = 1 / 0"], *ends).message
+    assert "code cell 2 failed with second." in judged([CELL, CELL, "other = 1 / 0"], *ends).message
 
 
 def test_a_failed_cell_that_defines_something_else_is_no_reason() -> None:
@@ -60,6 +60,44 @@ def test_a_failed_cell_that_defines_something_else_is_no_reason() -> None:
 def test_a_failed_cell_is_no_reason_when_the_name_is_there() -> None:
     stub = Outcome(status=Status.NOT_ATTEMPTED, error="NotImplementedError")
     assert judged([CELL], Cell(0, "raised", "no"), outcome=stub).message == "`wrapped_layer` is not attempted yet."
+
+
+NEEDS_NN = Outcome(status=Status.RAISED, error="NameError", message="name 'nn' is not defined", undefined="nn")
+NO_PANDAS = "ModuleNotFoundError: No module named 'pandas'"
+
+
+def test_an_answer_that_needs_a_name_of_a_failed_cell_names_that_cell_and_its_error() -> None:
+    cells = ["!pip install pandas\nimport pandas\nfrom torch import nn", CELL]
+    result = judged(cells, Cell(0, "raised", NO_PANDAS), Cell(1, "ok", ""), outcome=NEEDS_NN)
+    assert (result.status, result.message) == (
+        Status.RAISED,
+        f"`wrapped_layer` needs `nn`, which was not defined, because code cell 1 failed with {NO_PANDAS}.",
+    )
+    slow = judged(["import time\ntime.sleep(99)\nnn = 1", CELL], Cell(0, "timed-out", "60 s"), outcome=NEEDS_NN)
+    assert slow.message == "`wrapped_layer` needs `nn`, which was not defined, because code cell 1 did not end: 60 s."
+
+
+def test_a_name_that_no_failed_cell_would_have_bound_is_the_answers_own_affair() -> None:
+    for cells, end in ((["from torch import nn", CELL], "ok"), (["import pandas", CELL], "raised")):
+        result = judged(cells, Cell(0, end, NO_PANDAS), outcome=NEEDS_NN)
+        assert result.message == "`wrapped_layer` raised NameError: name 'nn' is not defined."
+
+
+def test_a_failed_cell_that_would_have_bound_everything_of_a_package_is_a_reason_when_no_other_is() -> None:
+    ends = Cell(0, "raised", "first"), Cell(1, "raised", "second")
+    cells = ["from fastai.vision.all import *", "import pandas", CELL]
+    assert "code cell 1 failed with first." in judged(cells, *ends, outcome=NEEDS_NN).message
+    assert "code cell 2 failed with second." in judged([*cells[:1], "nn = f()"], *ends, outcome=NEEDS_NN).message
+    assert "the notebook defines no" in judged(cells[:1], *ends).message
+
+
+def test_the_reason_is_followed_to_the_first_cell_that_failed() -> None:
+    ends = Cell(0, "raised", NO_PANDAS), Cell(1, "raised", "NameError: name 'nn' is not defined", undefined="nn")
+    result = judged(["import pandas\nfrom torch import nn", "class A(nn.Module):\n    pass\n" + CELL], *ends)
+    assert result.message == (
+        "`wrapped_layer` was not defined, because code cell 2 failed with NameError: name 'nn' is not defined, "
+        f"because code cell 1 failed with {NO_PANDAS}."
+    )
 
 
 def test_a_cell_that_the_notebook_does_not_have_is_no_reason() -> None:
@@ -90,7 +128,7 @@ def test_a_defect_of_a_grader_is_nobodys_zero_and_costs_no_other_exercise() -> N
 
 
 def test_cells_are_counted_from_one() -> None:
-    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 stopped with ValueError: no."
+    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 failed with ValueError: no."
     assert explain(Cell(4, "skipped", "")) == "code cell 5 was not run, because earlier cells kept crashing."
 
 

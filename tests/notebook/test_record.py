@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,35 @@ def test_writers_wait_for_each_other(tmp_path: Path) -> None:
     for process in writers:
         process.join()
     assert len(load(tmp_path).exercises) == 30
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "deep", "large"])
+def test_whatever_has_its_place_is_set_aside_and_nothing_is_waited_for(tmp_path: Path, kind: str) -> None:
+    file = tmp_path / record.NAME
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "link":
+            file.symlink_to(write(tmp_path / "..", FULL).resolve().rename(tmp_path / "elsewhere"))
+        case "folder":
+            file.mkdir()
+        case "deep":
+            write(tmp_path, "[" * 100_000 + "]" * 100_000)
+        case "large":
+            write(tmp_path, " " * record.MAX_BYTES + "{}")
+    with editing(tmp_path) as kept:
+        kept.note("01-branch-grads", Status.PASSED)
+    why = {
+        "pipe": "it is not an ordinary file",
+        "link": "it is a link to another file",
+        "folder": "it is not an ordinary file",
+        "deep": "its lists and objects lie in each other in too many levels",
+        "large": "it has more than 1 MB",
+    }
+    assert kept.trouble.startswith(
+        f"{file} could not be read ({why[kind]}). It is now hookwork-progress.broken-1.json;"
+    )
+    assert load(tmp_path) == Record(exercises={"01-branch-grads": "passed"})
+    assert os.path.lexists(tmp_path / "hookwork-progress.broken-1.json")
+    if kind == "link":
+        assert json.loads((tmp_path / "elsewhere").read_text()) == FULL

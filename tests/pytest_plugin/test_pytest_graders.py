@@ -20,9 +20,11 @@ import nbformat
 import pytest
 
 from graders.core import course
+from graders.instructor.lock import alone_in
 from graders.report import results_json
 from tests import make_class
 from tests.answers import answers_of
+from tests.batches import batch, graded
 
 LESSON_1 = answers_of("01")
 
@@ -241,7 +243,7 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     archive = tmp_path / "class.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
-        packed.writestr(f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
+        packed.writestr(bad := f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
     run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "1")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
@@ -249,10 +251,10 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
         (submission["student"], submission["file"], submission["status"], submission["score"])
         for submission in data["submissions"]
     ] == [
-        ("Mal Lory", f"{archive}", "unreadable", 0),
+        ("Mal Lory", f"{archive}/{bad}", "unreadable", 0),
         ("lovelaceada", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
     ]
-    assert "Mal Lory, 01: unreadable. The files were not unpacked" in run.stdout
+    assert "Mal Lory, 01: unreadable. The file was not unpacked" in run.stdout
     assert not list((tmp_path / "tmp").glob("hookwork-*"))
 
 
@@ -284,6 +286,25 @@ def test_links_that_are_put_into_the_results_during_a_run_are_not_followed(tmp_p
     assert "Traceback" not in printed
     assert list(elsewhere.iterdir()) == []
     assert victim.read_text() == "kept"
+
+
+def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
+    hand_in(tmp_path / "class/ada", RIGHT[:2])
+    command, plain = command_of("-q", "--submissions", tmp_path / "class", "--out", tmp_path / "out")
+    lock = contextlib.ExitStack()
+    lock.enter_context(alone_in(tmp_path / "out", print))
+    with subprocess.Popen(
+        command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as run:
+        assert run.stdout is not None
+        said = next(line for line in run.stdout if "Another command works in" in line)
+        assert f"(process {os.getpid()} on " in said
+        assert not (tmp_path / "out/results.json").exists()
+        (tmp_path / "out/results.json").write_text(results_json.render(batch(graded("eve", lesson="02_other"))))
+        lock.close()
+        assert "written: " in run.stdout.read()
+    found = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
+    assert [submission["student"] for submission in found] == ["ada", "eve"]
 
 
 def test_executed_notebooks_are_written_when_they_are_asked_for(tmp_path: Path) -> None:

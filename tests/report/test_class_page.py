@@ -37,6 +37,14 @@ def test_it_says_what_is_not_understood_and_who_needs_help() -> None:
         assert part in text, part
 
 
+def test_the_packages_that_notebooks_wanted_are_counted() -> None:
+    work = [graded(name, exercise("01-a"), missing_modules=("pandas",)) for name in ("ann", "bob")]
+    text = Page(source(batch(*work))).text
+    assert "Packages that are not installed" in text
+    assert "pandas : 2 students" in text
+    assert "Packages that are not installed" not in Page(source(CLASS)).text
+
+
 def test_the_matrix_has_a_row_for_each_student_and_leads_to_the_pages() -> None:
     page = Page(source(CLASS))
     assert [link["href"] for link in page.named("a")][1:3] == [
@@ -94,7 +102,7 @@ def test_a_class_with_nothing_in_it_has_a_page(found: Batch) -> None:
 def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
     text = TRAPS[trap] + "\"'><img src=x onerror=alert(1)></style><script>alert(1)</script>"
     found = batch(
-        graded(text, exercise("01-a", Status.SUSPECT, 0, message=text), message=text),
+        graded(text, exercise("01-a", Status.SUSPECT, 0, message=text), message=text, missing_modules=(text,)),
         graded("bob", exercise("01-a", Status.WRONG, 0, mistake="m", message=text)),
         ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
     )

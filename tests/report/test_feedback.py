@@ -146,8 +146,14 @@ def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
     assert "kept without counting: old.ipynb" in found.text
 
 
+def test_packages_that_were_not_installed_are_named() -> None:
+    text = page(exercise("01-a"), missing_modules=("pandas", "seaborn")).text
+    assert "Not installed where this was marked: pandas , seaborn ." in text
+    assert "Not installed" not in page(exercise("01-a")).text
+
+
 def test_an_answer_that_python_could_not_read_is_not_called_unattempted() -> None:
-    why = "`one` was not defined, because code cell 3 stopped with SyntaxError: invalid syntax."
+    why = "`one` was not defined, because code cell 3 failed with SyntaxError: invalid syntax."
     found = page(exercise("01-a", Status.NOT_ATTEMPTED, 0, message=why, defined=False))
     assert "Not defined" in found.text
     assert "Not attempted" not in found.text
@@ -193,6 +199,7 @@ def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
         exercise("01-c", Status.RAISED, 0, message=text),
         message=text,
         superseded=(text,),
+        missing_modules=(text,),
     )
     source = feedback.render(submission, batch(submission), TITLES)
     found = Page(source)

@@ -81,11 +81,27 @@ def test_a_suspect_or_ungraded_exercise_has_a_note() -> None:
         ("ann, bob", "ann, bob"),
         ('"quoted"', '"quoted"'),
         ("a=1", "a=1"),
+        ("a;=1+1", "a;'=1+1"),
+        ('a; "@SUM(A1);b;-1', "a;' \"@SUM(A1);b;'-1"),
+        ("a\t=1", "a    =1"),
+        ("Lee, -Ann", "Lee, -Ann"),
         ("jos\udce9", "jos\ufffd"),
     ],
 )
 def test_no_name_becomes_a_formula(name: str, shown: str) -> None:
     assert rows(batch(graded(name, exercise("01-a"))))[1][0] == shown
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "cell", "shown"),
+    [(",", "a;=1,=1", "a;'=1,=1"), (";", "a;=1,=1", "a;=1,'=1"), ("\t", "a;=1", "a;'=1"), (";", " - ", " - ")],
+)
+def test_a_cell_is_safe_wherever_a_spreadsheet_splits_it(delimiter: str, cell: str, shown: str) -> None:
+    assert gradebook.inert(cell, delimiter) == shown
+
+
+def test_a_group_has_a_note() -> None:
+    assert rows(batch(graded("ann", exercise("01-a"), group="Team 1")))[1][-1] == "01_first: with Team 1"
 
 
 def test_an_empty_batch_is_a_header() -> None:

@@ -21,6 +21,8 @@ EVERY = batch(
         handed_in="2026-01-02T03:04:05+00:00",
         penalty=0.25,
         superseded=("class/bob/old.ipynb",),
+        missing_modules=("pandas", "utils"),
+        group="Team 1",
     ),
     *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
 )
@@ -143,3 +145,22 @@ def test_the_schema_knows_every_status() -> None:
 
 def test_text_is_written_as_it_is() -> None:
     assert '"student": "jös ✓"' in results_json.render(changed(student="jös ✓"))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"", b"{", b"\xff", b"[]", b"[" * 100_000 + b"]" * 100_000, b'{"a":' * 100_000,
+     results_json.render(EVERY).encode().replace(b'"seconds": 1.25', b'"seconds": NaN'),
+     results_json.render(EVERY).encode().replace(b'"seconds": 1.25', b'"seconds": Infinity'),
+     *(results_json.render(EVERY).encode().replace(b"01_first", lesson)
+       for lesson in (b"../../../x", b"/tmp/x", b"01_", b"01_a/b", b"01_a\\n", b"", b"..", b"01_a.b"))],
+    ids=lambda raw: str(raw[-20:]),
+)  # fmt: skip
+def test_what_this_did_not_write_is_a_value_error(raw: bytes) -> None:
+    assert raw != results_json.render(EVERY).encode()
+    with pytest.raises(ValueError, match=r"."):
+        results_json.parse(raw)
+
+
+def test_what_was_written_is_read_again() -> None:
+    assert results_json.parse(results_json.render(EVERY).encode()) == EVERY

@@ -3,16 +3,15 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from rich.console import Console
-
 from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.terminal import Terminal
 from graders.report import summary
 from tests.batches import batch, exercise, graded, ungraded
 
 
 def printed(found: Batch, width: int = 160) -> list[str]:
     """The lines of the summary, without the frame of its table and spaces at their ends."""
-    console = Console(file=io.StringIO(), width=width, force_terminal=False)
+    console = Terminal(io.StringIO(), width=width)
     console.print(summary.render(found))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return [" ".join(line.replace("│", " ").replace("┃", " ").split()) for line in text.split("\n")]
@@ -109,7 +108,7 @@ def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
         graded("bob", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."),
         ungraded("cy", SubmissionStatus.MISSING, "Nothing."),
     )
-    console = Console(file=io.StringIO(), width=160)
+    console = Terminal(io.StringIO(), width=160)
     console.print(summary.render(found, brief=True))
     lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
     start = lines.index("What somebody should look at")
@@ -149,6 +148,18 @@ def test_notebooks_that_took_far_longer_than_others_are_named() -> None:
     assert "Took longest: cy, 01: 62 s; eve, 01: 25 s (half of all took 5 s or less)" in printed(batch(*found))
     assert not [line for line in printed(batch(*found[:2], found[3])) if "longest" in line]
     assert not [line for line in printed(batch(found[2])) if "longest" in line]
+
+
+def test_the_modules_that_notebooks_wanted_are_counted_by_students_the_most_wanted_first() -> None:
+    wanted = {"ann": ("pandas", "utils"), "bob": ("pandas",), "cy": ()}
+    found = [replace(graded(name, exercise("01-a")), missing_modules=names) for name, names in wanted.items()]
+    again = replace(graded("ann", exercise("02-a"), lesson="02_second"), missing_modules=("pandas",))
+    text = " ".join(printed(batch(*found, again)))
+    assert "Not installed here: pandas (2 students), utils (1 student). What needs them was left out" in text
+    assert "python -m pip install NAME" in text
+    many = replace(found[0], missing_modules=tuple(f"m{number:02}" for number in range(11)))
+    assert "m07 (1 student) and 3 more." in " ".join(printed(batch(many)))
+    assert "Not installed" not in " ".join(printed(batch(found[2])))
 
 
 def test_a_seed_is_named_only_where_it_repeats_what_is_shown() -> None:

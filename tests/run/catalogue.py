@@ -3,7 +3,7 @@
 Names with a prefix such as `res_` are those of the catalogue in which such attacks are collected; `BEYOND` are ours.
 Every notebook begins with a cell that defines the canaries: SECRET and OUTSIDE (files), FOLDER (of the submissions),
 GRADEBOOK, NEIGHBOUR (another submission), HOME (with keys in it), PORT, ABSTRACT, SOCKETS and DATAGRAMS (listeners),
-GRADER (its pid), PACKAGE.
+GRADER (its pid), PACKAGE, AMONG_PYTHON (a folder in the environment, with a submission and a gradebook).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ SHORT = Limits(cell_seconds=4, probe_seconds=3, memory=1500 * MIB)
 BRIEF = Limits(cell_seconds=4, probe_seconds=3, notebook_seconds=10, memory=1500 * MIB)
 """For those that stop the process that keeps the clock inside."""
 SMALL = Limits(memory=1000 * MIB)
+TINY = Limits(memory=128 * MIB)
+"""With those of our own processes, 896 MiB for all of them."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,16 @@ FILESYSTEM = {
     "reads a file outside": leak("leaked = bool(open(SECRET).read())"),
     "makes a file beside the submissions": leak("open(FOLDER + '/planted.py', 'w').write('x')\nleaked = True"),
     "reads another submission": leak("leaked = 'def branch_grads' in open(NEIGHBOUR).read()"),
+    "executes another submission that lies among Python's own files": Case(
+        (
+            *WRONG,
+            f"import json\nfor cell in json.load(open(AMONG_PYTHON + '/ada/{LESSON}.ipynb'))['cells']:\n    exec(cell['source'])",
+        ),
+        ("wrong", "wrong", "wrong"),
+    ),
+    "changes results that lie among Python's own files": leak(
+        "f = open(AMONG_PYTHON + '/gradebook.csv', 'a')\nf.write('mallory')\nf.close()\nleaked = True"
+    ),
     "fs_edit_gradebook": leak("f = open(GRADEBOOK, 'a')\nf.write('mallory,100')\nf.close()\nleaked = True"),
     "fs_read_solutions": leak(
         "import os, site, sys\n"
@@ -461,16 +473,71 @@ BEYOND = {
         "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
         SMALL,
     ),
-    "memory that several processes share with nobody by mmap": fatal(
+    "memory of several processes by mmap": fatal(
         "over-limit",
         "import mmap, os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        try:\n"
-        "            kept = mmap.mmap(-1, 100 << 20)\n            kept.write(b'x' * (100 << 20))\n"
+        "            kept = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE)\n            kept.write(b'x' * (100 << 20))\n"
         "            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
         SMALL,
     ),
+    "memory of several processes whose first threads have ended": fatal(
+        "over-limit",
+        "import ctypes, os, threading, time\ndef hold():\n    time.sleep(1)\n    kept = b'x' * (100 << 20)\n    time.sleep(60)\n"
+        "for _ in range(20):\n    if os.fork() == 0:\n        threading.Thread(target=hold).start()\n"
+        "        ctypes.CDLL(None).syscall({'x86_64': 60, 'aarch64': 93}[os.uname().machine], 0)\ntime.sleep(50)",
+        SMALL,
+    ),
+    "memory in sockets of several processes": fatal(
+        "over-limit",
+        "import os, socket, time\nfor _ in range(40):\n    if os.fork() == 0:\n        kept = [b'x' * (8 << 20)]\n        try:\n"
+        "            while True:\n                kept += socket.socketpair()\n                for one in kept[-2:]:\n"
+        "                    one.setblocking(False)\n                    try:\n"
+        "                        while True:\n                            one.send(b'x' * 30_000)\n"
+        "                    except BlockingIOError:\n                        pass\n"
+        "        except OSError:\n            time.sleep(60)\n        finally:\n            os._exit(0)\ntime.sleep(50)",
+        TINY,
+    ),
+    "memory of no process: maps that are shared": leak(
+        "import mmap\nfor kind in (1, 3):\n    try:\n        mmap.mmap(-1, 4096, flags=kind | mmap.MAP_ANONYMOUS)\n"
+        "        leaked = True\n    except OSError:\n        pass"
+    ),
+    "memory of no process: maps of /dev/zero": leak(
+        "import mmap, os\nwith open('/dev/zero', 'rb') as zero:\n    assert zero.read(1) == bytes(1)\n"
+        "mmap.mmap(os.open('/dev/zero', os.O_RDWR), 4096)\nleaked = True"
+    ),
+    "memory of no process: pages in pipes, and rules of Landlock": leak(
+        REFUSED.format(calls="((275, 0, 0, 1, 0, 1, 0), (276, 0, 1, 1, 0), (278, 1, 0, 0, 0), (40, 1, 0, 0, 1), (444, 0, 0, 1))")
+    ),
+    "memory of no process: sockets that hold more": leak(
+        "import socket\na, b = socket.socketpair()\na.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)\n"
+        "a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)\nleaked = True"
+    ),
+    "memory of no process: locks on parts of files": leak(
+        "import fcntl, struct\nfile = open('locked', 'w')\nfcntl.flock(file, fcntl.LOCK_EX)\nfor command in (6, 7, 37, 38):\n"
+        "    try:\n        fcntl.fcntl(file, command, struct.pack('hhqqi', 1, 0, 0, 1, 0))\n        leaked = True\n"
+        "    except OSError:\n        pass"
+    ),
+    "threads with descriptors of their own": leak(
+        REFUSED.format(calls="((56, 0x10900, 0, 0, 0, 0),)")
+    ),
+    "files of no bytes without end": in_cell(
+        "over-limit", "import os\nfor i in range(1_000_000):\n    os.mknod(f'/tmp/{i}')", SMALL
+    ),
+    "files of no bytes without end in a closed folder": in_cell(
+        "over-limit",
+        "import os, time\nos.mkdir('closed')\nfor i in range(6000):\n    os.mknod(f'closed/{i}')\n"
+        "os.chmod('closed', 0)\ntime.sleep(50)",
+        SMALL,
+    ),
+    "what copies and shares goes on": honest(
+        "import mmap, multiprocessing, shutil, socket\nwith open('a', 'wb') as file:\n    file.write(bytes(100_000))\n"
+        "shutil.copyfile('a', 'b')\nwith open('b', 'r+b') as file:\n    assert mmap.mmap(file.fileno(), 0)[99_999] == 0\n"
+        "multiprocessing.Value('i', 3).value += 1\na, b = socket.socketpair()\n"
+        "with open('b', 'rb') as file:\n    a.sendfile(file, count=100)\nassert len(b.recv(100)) == 100"
+    ),
     "memory by mmap": in_cell(
         "over-limit",
-        "import mmap\nkept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 50 << 20))\n    kept[-1].write(b'x' * (50 << 20))",
+        "import mmap\nkept = []\nwhile True:\n    kept.append(mmap.mmap(-1, 50 << 20, flags=mmap.MAP_PRIVATE))\n    kept[-1].write(b'x' * (50 << 20))",
         SMALL,
     ),
     "memory in /dev/shm": in_cell(
@@ -517,7 +584,7 @@ BEYOND = {
     "signals everybody": Case(
         ("import os, signal\nos.kill(-1, signal.SIGCONT)", *RIGHT), FULL
     ),
-    "kills everybody": fatal("crashed", "import os\nos.kill(-1, 9)"),
+    "kills everybody": honest("import os\nos.kill(-1, 9)"),
     "spies on processes": leak(
         REFUSED.format(
             calls="((101, 16, GRADER, 0, 0), (310, GRADER, 0, 0, 0, 0, 0), (311, GRADER, 0, 0, 0, 0, 0), (312, 1, 1, 0, 0, 0), "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up
-from graders.run.cache import RunCache, run_key
+from graders.run.cache import RunCache, Unkept, from_bytes, run_key, to_bytes
 from graders.run.conversation import Probe
 from graders.run.runner import CachedRunner, NoRunner, Transcript
 from graders.run.submissions import Submission
@@ -113,13 +113,46 @@ def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, 
     assert out.mark(ada=CELLS[:2], **change)[1] == 1
 
 
-@pytest.mark.parametrize("damage", [b"", b"garbage", None], ids=["empty", "garbage", "cut"])
-def test_a_damaged_file_is_run_again(out: Out, damage: bytes | None) -> None:
+def first_and_last(raw: bytes) -> bytes:
+    label, *_, last = from_bytes(raw)
+    return raw[:32] + to_bytes([label, last])[32:]
+
+
+def without_a_key(raw: bytes) -> bytes:
+    frames = from_bytes(raw)
+    for frame in frames:
+        frame.head.pop("key", None)
+    return raw[:32] + to_bytes(frames)[32:]
+
+
+def with_another_bit(raw: bytes) -> bytes:
+    return raw[:-40] + bytes([raw[-40] ^ 1]) + raw[-39:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda raw: b"",
+        lambda raw: b"garbage",
+        lambda raw: raw[:-3],
+        lambda raw: raw[:32],
+        lambda raw: raw[32:],
+        lambda raw: raw + b"\0",
+        first_and_last,
+        without_a_key,
+        with_another_bit,
+    ],
+    ids=["empty", "garbage", "cut", "digest alone", "no digest", "longer", "first and last", "no key", "a bit"],
+)
+def test_a_damaged_file_is_run_again(out: Out, damage: Callable[[bytes], bytes]) -> None:
     first, _ = out.mark(ada=CELLS[:2])
     (file,) = (out.folder / "out/runs").glob("*.frames")
-    file.write_bytes(file.read_bytes()[:-3] if damage is None else damage)
+    whole = file.read_bytes()
+    file.write_bytes(damage(whole))
+    assert file.read_bytes() != whole
     again, runs = out.mark(ada=CELLS[:2])
     assert (first[0].score, again[0].score, runs) == (1.0, 1.0, 1)
+    assert file.read_bytes() == whole
 
 
 def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
@@ -137,8 +170,9 @@ def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
     assert RunCache(tmp_path).seed(6) == 5
     assert RunCache(tmp_path, fresh=True).seed(7) == 7
     assert RunCache(tmp_path).seed(8) == 7
-    (tmp_path / "seed").write_text("nonsense")
-    assert RunCache(tmp_path).seed(9) == 9
+    for nonsense in ("nonsense", "-1", str(2**53), "9" * 5000, ""):
+        (tmp_path / "seed").write_text(nonsense)
+        assert RunCache(tmp_path).seed(9) == 9
 
 
 def test_a_folder_without_runs_is_empty(tmp_path: Path) -> None:
@@ -167,6 +201,19 @@ def test_a_run_that_does_not_count_is_forgotten(tmp_path: Path) -> None:
     assert again.run(["x = 1"], []) == kept
     again.run(["y = 1"], [])
     assert asked.noted == [["y = 1"]]
+
+
+def test_a_run_that_lacked_a_package_counts_until_the_package_is_installed(tmp_path: Path) -> None:
+    cache, ending = RunCache(tmp_path / "runs"), ended()
+    for name, module in (
+        ("absent", "no_such_package"),
+        ("installed", "pytest"),
+        ("ours", "tests"),
+        ("part", "torch.x"),
+    ):
+        cache.keep(name, "D", [Frame({"type": "cell", "cell": 0, "modules": module}), ending])
+    found = {name: cache.find(name, "D") is not None for name in ("absent", "installed", "ours", "part")}
+    assert found == {"absent": True, "installed": False, "ours": True, "part": True}
 
 
 def test_what_did_not_start_is_not_kept(tmp_path: Path) -> None:
@@ -238,6 +285,22 @@ def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/runs").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="runs"):
-        RunCache(tmp_path / "out/runs").keep("good", "A", KEPT)
+    cache = RunCache(tmp_path / "out/runs")
+    with pytest.raises(Unkept, match=r"out/runs is for the runs of notebooks, and is a link\. Move it away"):
+        cache.check()
+    cache.keep("good", "A", KEPT)
+    assert "runs is a link or no folder" in cache.trouble
     assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_run_that_cannot_be_kept_counts_and_it_is_said(out: Out) -> None:
+    (out.folder / "out").mkdir()
+    (out.folder / "out/runs").write_text("mine")
+    cache = RunCache(out.folder / "out/runs")
+    with pytest.raises(Unkept, match="and is no folder"):
+        cache.check()
+    results, runs = out.mark(ada=CELLS)
+    assert (results[0].status, results[0].score, runs) == (SubmissionStatus.GRADED, 4.0, 1)
+    cache.keep("good", "A", KEPT)
+    assert cache.trouble.startswith(f"Runs could not be kept in {out.folder / 'out/runs'}: ")
+    assert (out.folder / "out/runs").read_text() == "mine"

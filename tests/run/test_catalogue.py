@@ -10,6 +10,7 @@ import os
 import platform
 import select
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -80,11 +81,22 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
     keys.mkdir(0o700, parents=True)
     (keys / "id").write_text("kept")
     found = Outcome()
-    with listeners(folder, tier, found) as places, kit_folder() as kit:
+    within = Path(sys.prefix, "share")
+    with (
+        listeners(folder, tier, found) as places,
+        kit_folder() as kit,
+        tempfile.TemporaryDirectory(dir=within if os.access(within, os.W_OK) else folder) as among_python,
+    ):
+        os.chmod(among_python, 0o755)
+        make_class.hand_in(Path(among_python, "ada"), LESSON, [make_class.SETUP, *RIGHT])
+        inner = Path(among_python, "gradebook.csv")
+        inner.write_text("kept")
+        inner.chmod(0o666)
         neighbour = make_class.hand_in(folder / "neighbour", LESSON, [make_class.SETUP, *RIGHT])
         canaries = {"OUTSIDE": str(files["outside.txt"]), "SECRET": str(files["secret.txt"]), "FOLDER": str(folder),
                     "GRADEBOOK": str(files["gradebook.csv"]), "NEIGHBOUR": str(neighbour),
                     "HOME": str(keys.parent), "GRADER": os.getpid(),
+                    "AMONG_PYTHON": among_python,
                     "PACKAGE": str(Path(__file__).parents[2] / "graders"), **places}  # fmt: skip
         setup = make_class.SETUP + "".join(f"\n{name} = {value!r}" for name, value in canaries.items())
         by_limits: dict[object, dict[Path, str]] = {}
@@ -95,7 +107,9 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
         listed = set(folder.iterdir())
         with WarmProcess(kit) as warm:  # as `pytest graders` marks them
             for limits, names in by_limits.items():
-                runner = BoxRunner(kit, tier, limits, warm, slack_seconds=2.0, keep_outputs=keep_outputs)
+                runner = BoxRunner(
+                    kit, tier, limits, warm, slack_seconds=2.0, keep_outputs=keep_outputs, private=(among_python,)
+                )
                 marking = Marking(Questions(3), runner, jobs=2)
                 submissions = [Submission(file.parent.name, LESSON, file) for file in names]
                 marking.start(
@@ -103,6 +117,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
                 )
                 marking.close()
         found.left += processes_of(kit)
+        found.changed += ["among Python's files"] * (inner.read_text() != "kept")
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
     return found

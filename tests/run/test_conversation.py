@@ -83,6 +83,17 @@ def test_how_a_box_ends_is_told_with_all_that_it_said_before(error: Exception, h
     assert (frames[-1].head["how"], frames[-1].head["message"]) == (how, message)
 
 
+@pytest.mark.parametrize("spent", [0.0, 3.3, 19.9, 200.0])
+@pytest.mark.parametrize("pace", [1.0, 1.118344])
+def test_a_second_try_names_the_seconds_of_the_notebook_and_not_what_was_left_of_them(
+    spent: float, pace: float
+) -> None:
+    limits = Limits(notebook_seconds=20).at_pace(pace).after(spent)
+    last = run_notebook(SayingBox(READY, BoxTimeout()), ["x = 1"], [], limits, fork=True)[-1]
+    assert last.head["message"] == "the notebook did not come to its end in 20 seconds"
+    assert limits.notebook_seconds == max(1.0, 20 * pace - spent)
+
+
 def test_an_answer_to_a_question_that_was_not_asked_is_suspect() -> None:
     cell = Frame({"type": "cell", "cell": 0, "status": "ok", "message": "", "seconds": 0.1})
     probe = Probe(key="90-x", name="f", case=0, source="", tree=None, body=b"", seed=1)

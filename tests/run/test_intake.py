@@ -3,12 +3,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from graders.run.intake import MAX_BYTES, MAX_CELLS, MAX_SOURCE, Unreadable, read_notebook
+from graders.run.intake import (
+    MAX_BYTES,
+    MAX_CELLS,
+    MAX_DEPTH,
+    MAX_SOURCE,
+    MAX_TEXTS,
+    Unreadable,
+    parse_notebook,
+    read_notebook,
+)
 from graders.wire import frames
 from tests import notebooks
 
@@ -65,7 +75,7 @@ def test_cells_of_odd_form_are_empty_or_left_out(file: Path) -> None:
 
 def test_a_lone_surrogate_in_a_cell_is_replaced(file: Path) -> None:
     assert cells_of(file, '{"nbformat": 4, "cells": [{"cell_type": "code", "source": "a = \'\\udc80\'"}]}') == (
-        "a = '?'",
+        "a = '\ufffd'",
     )
 
 
@@ -80,6 +90,35 @@ def test_the_lesson_in_the_metadata_and_the_hash_of_the_file_are_noted(file: Pat
 def test_metadata_of_another_form_names_no_lesson(file: Path, metadata: Any) -> None:
     cells_of(file, notebooks.content("x", metadata=metadata))
     assert read_notebook(file).lesson is None
+
+
+def with_texts(count: int) -> str:
+    """A notebook of one code cell and so many others."""
+    content = notebooks.content("x")
+    content["cells"] += [{"cell_type": "markdown"}] * count
+    return json.dumps(content)
+
+
+def deep(levels: int) -> str:
+    """A notebook with so many levels in its metadata."""
+    return notebooks.text("x", metadata=0).replace('"metadata": 0', '"metadata": ' + "[" * levels + "]" * levels)
+
+
+def called_from(levels: int, call: Callable[[], Any]) -> Any:
+    """What `call` returns, or raises, below so many calls."""
+    return called_from(levels - 1, call) if levels else call()
+
+
+@pytest.mark.parametrize("levels", [0, 100, 300])
+def test_whoever_asks_a_notebook_can_be_read_or_not(levels: int) -> None:
+    assert called_from(levels, lambda: parse_notebook(deep(MAX_DEPTH - 1).encode())).cells == ("x",)
+    for more in (MAX_DEPTH, 976, 100_000):
+        with pytest.raises(Unreadable):
+            called_from(levels, lambda more=more: parse_notebook(deep(more).encode()))
+
+
+def test_as_many_texts_as_allowed_are_read(file: Path) -> None:
+    assert cells_of(file, with_texts(MAX_TEXTS)) == ("x",)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +147,8 @@ def test_metadata_of_another_form_names_no_lesson(file: Path, metadata: Any) -> 
         ('{"nbformat": 4, "cells": null}', "has no code cell"),
         ('{"nbformat": 3, "worksheets": {"cells": []}}', "has no code cell"),
         (notebooks.text(*["x"] * (MAX_CELLS + 1)), "has 501 code cells; at most 500 are run"),
+        (with_texts(300_000), "has 300000 cells without code; at most 2000 are read"),
+        (deep(MAX_DEPTH), "in more than 500 levels"),
     ],
 )
 def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, content: str | bytes, message: str) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,6 @@ import pytest
 from graders.run.box_process import Box
 from graders.run.conversation import run_notebook
 from graders.run.leftovers import take_lock
-from graders.run.memory import MemoryWatch
 from graders.run.memory_cgroup import MemoryCgroup, bound_memory, own_cgroup, prepare
 from graders.wire.limits import MIB, Limits
 
@@ -26,15 +26,33 @@ MOUNTS = """\
 """
 
 
+MOUNTS_1 = """\
+32 31 0:29 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory
+"""
 EVENTS = "low 0\nhigh 0\nmax 7\noom 0\noom_kill 0\noom_group_kill 0\n"
 FILES = {"cgroup_procs": "", "memory_oom.group": "", "memory_swap.max": "", "memory_max": "", "memory_events": EVENTS}
 
 
+LIMIT_FILES = ("memory.max", "memory.limit_in_bytes")
+FILL = {
+    "maps that are shared": "import mmap, time\nkept = mmap.mmap(-1, 200 << 20)\n"
+    "for at in range(0, 200 << 20, 1 << 20):\n    kept[at : at + (1 << 20)] = bytes(1 << 20)\n"
+    "    kept.madvise(mmap.MADV_DONTNEED)\ntime.sleep(60)",
+    "sockets": "import resource, socket, time\nresource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))\nkept = []\n"
+    "for _ in range(480):\n    kept += socket.socketpair()\n    kept[-1].setblocking(False)\n    try:\n"
+    "        while True:\n            kept[-1].send(bytes(30_000))\n    except OSError:\n        pass\ntime.sleep(60)",
+}
+"""Programs that take 200 MB, or 90, and let none of it show."""
+
+
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
+    """A process that runs what is written to it."""
+    code = "import sys; exec(sys.stdin.read())"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
         yield process
-        process.communicate()
+        process.kill()
 
 
 def fake(folder: Path, **files: str) -> Path:
@@ -62,6 +80,20 @@ def test_our_cgroup_is_found_where_it_is_mounted(tmp_path: Path) -> None:
     assert own_cgroup(tmp_path / "none") is None
 
 
+def test_our_cgroup_of_version_1_is_the_one_that_counts_memory(tmp_path: Path) -> None:
+    def found(cgroup: str, mounts: str) -> Path | None:
+        (tmp_path / "cgroup").write_text(cgroup)
+        (tmp_path / "mountinfo").write_text(mounts)
+        return own_cgroup(tmp_path, "memory")
+
+    mounts = MOUNTS_1 + MOUNTS
+    assert found("9:cpu,cpuacct:/x\n4:memory:/a/b\n0::/\n", mounts) == Path("/sys/fs/cgroup/memory/a/b")
+    assert found("4:hugetlb,memory:/\n", mounts) == Path("/sys/fs/cgroup/memory")
+    assert found("9:cpu,cpuacct:/x\n0::/\n", mounts) is None
+    assert found("4:memory:/a\n", MOUNTS) is None
+    assert found("4:memory:/a\n", mounts.replace("0:32 /", "0:32 /docker/c1")) is None
+
+
 def test_what_a_box_holds_and_its_limit_are_its_bound(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
     folder = fake(tmp_path / "box", **FILES, memory_current=f"{300 * MIB}\n")
     box = MemoryCgroup(folder, tmp_path, process.pid, 200 * MIB)
@@ -74,6 +106,21 @@ def test_what_a_box_holds_and_its_limit_are_its_bound(tmp_path: Path, process: s
     fake(folder, cgroup_kill="")
     box.close()
     assert (folder / "cgroup.kill").read_text() == "1\n"
+
+
+def test_a_box_of_version_1_has_its_bound(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
+    folder = fake(tmp_path / "box", cgroup_procs="", memory_limit_in_bytes="", memory_memsw_limit_in_bytes="",
+                  memory_usage_in_bytes=f"{3 * MIB}\n", memory_oom_control="under_oom 0\noom_kill 0\n")  # fmt: skip
+    (folder / "memory.memsw_limit_in_bytes").rename(folder / "memory.memsw.limit_in_bytes")
+    box = MemoryCgroup(folder, tmp_path, process.pid, 200 * MIB)
+    for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
+        assert (folder / name).read_text() == f"{203 * MIB}\n"
+    assert (box.exceeded(), box.held()) == (False, 0)
+    (folder / "memory.usage_in_bytes").write_text(f"{10 * MIB}\n")
+    (folder / "memory.oom_control").write_text("under_oom 0\noom_kill 1\n")
+    assert (box.exceeded(), box.held()) == (True, 7 * MIB)
+    box.close()
+    assert process.wait(5) == -9  # there is no file for it
 
 
 def test_a_kernel_that_counts_no_swap_will_do(tmp_path: Path, process: subprocess.Popen[bytes]) -> None:
@@ -154,18 +201,41 @@ def test_what_killed_runs_left_is_removed(tmp_path: Path) -> None:
     os.close(held)
 
 
-def test_a_box_of_the_kernels_own(process: subprocess.Popen[bytes]) -> None:
-    """Where no cgroup can be made, the sum is watched, and that is all there is to see."""
-    bound = bound_memory(process.pid, 256 * MIB)
-    if isinstance(bound, MemoryWatch):
-        bound.close()
-        pytest.skip("no cgroup with a memory limit can be made here (version 2, delegated): the sum is watched")
-    assert str(process.pid) in (bound.folder / "cgroup.procs").read_text().split()
-    assert int((bound.folder / "memory.max").read_text()) >= 256 * MIB
-    assert not bound.exceeded()
-    bound.close()
-    assert not bound.folder.exists()
+@pytest.fixture
+def own_bound(process: subprocess.Popen[bytes]) -> MemoryCgroup:
+    """A cgroup of the kernel's own with 64 MiB for a process. Where none can be made, the sum is watched."""
+    bound = bound_memory(process.pid, 64 * MIB)
+    if not isinstance(bound, MemoryCgroup):
+        pytest.skip("no cgroup with a memory limit can be made here: the sum is watched")
+    return bound
+
+
+def test_a_box_of_the_kernels_own(process: subprocess.Popen[bytes], own_bound: MemoryCgroup) -> None:
+    assert str(process.pid) in (own_bound.folder / "cgroup.procs").read_text().split()
+    (limit,) = (own_bound.folder / name for name in LIMIT_FILES if (own_bound.folder / name).exists())
+    assert 64 * MIB <= int(limit.read_text()) < 80 * MIB
+    assert not own_bound.exceeded()
+    assert own_bound.held() < 64 * MIB
+    own_bound.close()
+    assert not own_bound.folder.exists()
     assert process.wait(5) == -9
+
+
+@pytest.mark.parametrize("what", FILL)
+def test_the_kernel_counts_what_is_in_no_page_table(
+    process: subprocess.Popen[bytes], own_bound: MemoryCgroup, what: str
+) -> None:
+    assert process.stdin is not None
+    process.stdin.write(FILL[what].encode())
+    process.stdin.close()
+    until = time.monotonic() + 20
+    while not own_bound.exceeded() and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.05)
+    exceeded = own_bound.exceeded()
+    usage = own_bound.held()
+    own_bound.close()
+    assert exceeded or (what == "sockets" and usage > 60 * MIB)  # a send may fail instead
+    assert usage <= 80 * MIB
 
 
 def test_a_cgroup_takes_processes_ends_them_and_is_removed(process: subprocess.Popen[bytes]) -> None:

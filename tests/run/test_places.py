@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graders.core import course
-from graders.core.cells import home_of
+from graders.core.cells import homes
 from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
@@ -101,7 +101,7 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
         found |= {
             exercise.key: check_in(exercise, names).status.value
             for exercise in EXERCISES
-            if home_of(cells, exercise.name) == index
+            if homes(cells).get(exercise.name) == index
         }
     return tuple(found.values())
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from graders.run.intake import Unreadable, read_notebook
-from graders.run.submissions import NoSubmissions, Submission, find_submissions, lesson_of
+from graders.run.lessons import Lessons
+from graders.run.submissions import NoSubmissions, Submission, find_submissions
 from tests import notebooks
 
 LESSONS = ("01_first_things", "02_second_things")
@@ -24,7 +25,7 @@ def found(where: Path) -> list[tuple[str, str, str | None]]:
     """Student, lesson and file name of all submissions."""
     return [
         (submission.student, submission.lesson, submission.file and submission.file.name)
-        for submission in find_submissions(where, LESSONS)
+        for submission in find_submissions(where, LESSONS).submissions
     ]
 
 
@@ -74,7 +75,7 @@ def test_a_folder_with_notebooks_is_one_students_work(tmp_path: Path) -> None:
 def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
     hand_in(tmp_path / "ann", "01_first_things.ipynb", "02_second_things.ipynb")
     file = tmp_path / "ann" / "02_second_things.ipynb"
-    assert find_submissions(file, LESSONS) == [Submission("ann", "02_second_things", file)]
+    assert find_submissions(file, LESSONS).submissions == [Submission("ann", "02_second_things", file)]
 
 
 @pytest.mark.parametrize(
@@ -84,26 +85,26 @@ def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, name: str) -> None:
     hand_in(tmp_path, name)
-    assert lesson_of(tmp_path / name, LESSONS) == "01_first_things"
+    assert Lessons(LESSONS).of(tmp_path / name, name) == "01_first_things"
 
 
 @pytest.mark.parametrize("name", ["1_first.ipynb", "homework.ipynb", "03_third.ipynb", "011_first.ipynb"])
 def test_another_name_says_none(tmp_path: Path, name: str) -> None:
     hand_in(tmp_path, name)
-    assert lesson_of(tmp_path / name, LESSONS) is None
+    assert Lessons(LESSONS).of(tmp_path / name, name) is None
 
 
 @pytest.mark.parametrize(("lesson", "belongs_to"), [("02_second_things", "02_second_things"), ("09_none", None)])
 def test_else_its_metadata_says_it(tmp_path: Path, lesson: str, belongs_to: str | None) -> None:
     file = tmp_path / "homework.ipynb"
     file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": lesson}}))
-    assert lesson_of(file, LESSONS) == belongs_to
+    assert Lessons(LESSONS).of(file, file.name) == belongs_to
 
 
 def test_the_name_counts_more_than_the_metadata(tmp_path: Path) -> None:
     file = tmp_path / "01_mine.ipynb"
     file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": "02_second_things"}}))
-    assert lesson_of(file, LESSONS) == "01_first_things"
+    assert Lessons(LESSONS).of(file, file.name) == "01_first_things"
 
 
 def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_what_cannot_be_read_is_a_submission_all_the_same(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "cy" / "01_first_things.ipynb")
     assert [student for student, _, name in found(tmp_path) if name] == ["ann", "bob", "cy"]
     pipe = tmp_path / "cy" / "01_first_things.ipynb"
-    assert find_submissions(pipe, LESSONS) == [Submission("cy", "01_first_things", pipe)]
+    assert find_submissions(pipe, LESSONS).submissions == [Submission("cy", "01_first_things", pipe)]
 
 
 def test_the_class_may_be_given_as_a_link(tmp_path: Path) -> None:
@@ -163,7 +164,7 @@ def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
     hand_in(tmp_path, *(f"{name}/01_first_things.ipynb" for name in (" zzz_good", "zzz_good", "zzz_good ", "ZZZ_good")))
     by_name = {
         submission.student: submission.file and submission.file.parent.name
-        for submission in find_submissions(tmp_path, LESSONS)
+        for submission in find_submissions(tmp_path, LESSONS).submissions
     }
     assert by_name == {
         "zzz_good": "zzz_good",
@@ -177,7 +178,7 @@ def test_a_name_that_is_shown_like_another_stays_another(tmp_path: Path) -> None
     hand_in(tmp_path, "␣ann/01_first_things.ipynb", " ann/01_first_things.ipynb")
     by_name = {
         submission.student: submission.file and submission.file.parent.name
-        for submission in find_submissions(tmp_path, LESSONS)
+        for submission in find_submissions(tmp_path, LESSONS).submissions
     }
     assert by_name == {"␣ann": "␣ann", "␣ann*": " ann"}
 
@@ -187,7 +188,7 @@ def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "class/bob").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "class/eve").mkdir()
     (tmp_path / "class/eve/01_first_things.ipynb").symlink_to(tmp_path / "elsewhere/01_first_things.ipynb")
-    ann, bob, eve = find_submissions(tmp_path / "class", LESSONS)
+    ann, bob, eve = find_submissions(tmp_path / "class", LESSONS).submissions
     assert (ann.student, bob.student, eve.student) == ("ann", "bob", "eve")
     assert bob.file is None
     assert bob.problem == (
@@ -201,10 +202,10 @@ def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
 def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -> None:
     hand_in(tmp_path, "ann/01_first_things.ipynb")
     (tmp_path / "bob/01_first_things.ipynb").mkdir(parents=True)
-    _, bob = find_submissions(tmp_path, LESSONS)
+    _, bob = find_submissions(tmp_path, LESSONS).submissions
     assert (bob.student, bob.lesson, bob.file) == ("bob", "01_first_things", None)
     assert bob.problem == ("01_first_things.ipynb is a folder, not a file. Hand in the saved notebook (.ipynb) itself.")
-    (alone,) = find_submissions(tmp_path / "bob", LESSONS)
+    (alone,) = find_submissions(tmp_path / "bob", LESSONS).submissions
     assert alone.problem == bob.problem
 
 
@@ -216,7 +217,7 @@ def test_what_one_student_hands_in_makes_nobody_elses_missing(tmp_path: Path) ->
         ("eve", "01_first_things"),
         ("eve", "02_second_things"),
     ]
-    said = find_submissions(tmp_path, LESSONS, due=["02_second_things"])
+    said = find_submissions(tmp_path, LESSONS, due=["02_second_things"]).submissions
     assert [
         (submission.student, submission.lesson, submission.file is None)
         for submission in said

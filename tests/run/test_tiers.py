@@ -166,8 +166,3 @@ def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, t
     assert "bubblewrap" in tiers.missing("A")
     with pytest.raises(OSError, match="is gone"):
         tiers.launch("A", tmp_path, tmp_path, Limits())
-
-
-def test_what_an_editable_installation_leaves_among_the_packages_is_hidden(tmp_path: Path) -> None:
-    (tmp_path / "graders/course").mkdir(parents=True)
-    assert set(tiers.hidden_folders([str(tmp_path)])) == {str(tiers.PACKAGE.resolve()), str(tmp_path / "graders")}

@@ -91,6 +91,18 @@ def test_an_exception_brings_its_line_and_call() -> None:
     )
 
 
+def test_what_a_notebook_did_not_find_is_told_by_name_and_nothing_else_is() -> None:
+    cells = [Frame({**cell(0, "raised").head, "modules": "pandas google.colab", "undefined": "pd"}), cell(1)]
+    answer = raised(status="raised", modules="pandas", undefined="<b>")
+    run = read_transcript([READY, *cells, DONE, asked(), answer, END, ended()])
+    assert run.missing_modules == ("google.colab", "pandas")
+    assert [one.undefined for one in run.cells] == ["pd", ""]
+    assert outcome(run).undefined == ""
+    odd = Frame({**cell(0).head, "modules": "a/b <x> \x1b[2J 1a ../x", "undefined": 3})
+    run = read_transcript([READY, odd, DONE, END, ended()])
+    assert (run.missing_modules, run.cells[0].undefined) == ((), "")
+
+
 @pytest.mark.parametrize("status", ["raised", "not-attempted", "timed-out", "over-limit", "crashed"])
 def test_the_box_may_report_what_the_learners_code_did(status: str) -> None:
     assert outcome_of(raised(status=status)).status == Status(status)
@@ -203,7 +215,10 @@ def test_a_transcript_without_an_end_is_that_of_a_box_that_died() -> None:
 def test_a_transcript_is_kept_as_it_came() -> None:
     transcript = [READY, cell(0), DONE, asked(), seen([torch.ones(2), "text"]), END, ended()]
     assert from_bytes(to_bytes(transcript)) == transcript
-    assert from_bytes(b"") == []
+    assert from_bytes(to_bytes([])) == []
+    for other in (b"", b"x", to_bytes(transcript)[32:], to_bytes(transcript) + to_bytes(transcript)):
+        with pytest.raises(FrameError):
+            from_bytes(other)
     with pytest.raises(FrameError):
         from_bytes(to_bytes(transcript)[:-1])
 

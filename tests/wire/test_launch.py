@@ -21,7 +21,7 @@ PLANS = {
     ),
     "supervised": Plan(
         tier="B", box=BOX, uid=400_000, keep_reading=True, command=("python",), supervised=True,
-        private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",)),
+        private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",), (("b", "/a"),)),
     ),
 }  # fmt: skip
 

@@ -1,19 +1,17 @@
-"""Results as other programs read them. Each format is a function from a batch to files: path and text."""
+"""Results as other programs read them. Each format is a function from what is wanted to files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from graders.core.results import Batch
-from graders.core.roster import Roster
 from graders.report.exports import canvas, gradescope, junit, moodle
-from graders.report.titles import Titles
+from graders.report.exports.exported import Exported, Wanted
 
-Export = Callable[[Batch, Titles, "Roster | None"], Mapping[str, str]]
+Export = Callable[[Wanted], Exported]
 
 EXPORTS: dict[str, Export] = {
-    "canvas": canvas.files,
-    "gradescope": gradescope.files,
-    "junit": junit.files,
-    "moodle": moodle.files,
+    "canvas": canvas.export,
+    "gradescope": gradescope.export,
+    "junit": junit.export,
+    "moodle": moodle.export,
 }

@@ -11,41 +11,48 @@ import csv
 import io
 import re
 
-from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.roster import Person, Roster
+from graders.core.results import SubmissionResult
+from graders.core.roster import Person
 from graders.core.text import points
+from graders.report.exports.exported import Exported, Wanted, score, twice
 from graders.report.gradebook import neutral
 from graders.report.titles import Titles
 
+FILE = "canvas.csv"
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+_FOUND_BY = slice(1, 4)
+"""The columns by which Canvas finds somebody."""
 
 
-def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
-    """`canvas.csv`."""
-    return {"canvas.csv": render(batch, titles, roster)}
-
-
-def render(batch: Batch, titles: Titles, roster: Roster | None = None) -> str:
-    """The file. A column is called as in the roster, where one assignment there names the lesson.
+def export(wanted: Wanted) -> Exported:
+    """`canvas.csv`. A column is called as in the roster, where one assignment there names the lesson.
 
     Otherwise it is called by its lesson: Canvas asks which assignment is meant, or makes one.
     """
-    lessons = sorted({submission.lesson for submission in batch.submissions})
-    most = {submission.lesson: submission.max_score for submission in batch.submissions}
-    people = {person.name: person for person in roster.people} if roster else {}
+    lessons = wanted.all_lessons
+    listed = wanted.roster.columns if wanted.roster else ()
+    assignments = [column for column in listed if re.search(r"\(\d+\)\s*$", column)]
+    columns = {lesson: _column(lesson, wanted.titles, assignments) for lesson in lessons}
+    maxima = {lesson: wanted.roster.maxima.get(columns[lesson]) if wanted.roster else None for lesson in lessons}
     found: dict[str, dict[str, SubmissionResult]] = {}
-    for submission in batch.submissions:
+    for submission in wanted.batch.submissions:
         found.setdefault(submission.student, {})[submission.lesson] = submission
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    assignments = [column for column in roster.columns if re.search(r"\(\d+\)\s*$", column)] if roster else []
-    writer.writerow([*_IDENTITY, *(neutral(_column(lesson, titles, assignments)) for lesson in lessons)])
-    writer.writerow(["    Points Possible", "", "", "", "", *(points(most[lesson]) for lesson in lessons)])
+    people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
+    identities = {student: _identity(student, people.get(student), _number(student, wanted)) for student in found}
+    header = [*_IDENTITY, *(neutral(columns[lesson]) for lesson in lessons)]
+    rows = [["    Points Possible", *[""] * 4, *(points(maxima[one] or wanted.most(one)) for one in lessons)]]
     for student in sorted(found):
-        number = next((submission.student_id for submission in found[student].values() if submission.student_id), "")
-        cells = [score(found[student].get(lesson)) for lesson in lessons]
-        writer.writerow([*map(neutral, _identity(student, people.get(student), number)), *cells])
-    return text.getvalue()
+        cells = [score(found[student].get(lesson), wanted.factor(lesson, maxima[lesson])) for lesson in lessons]
+        rows.append([*map(neutral, identities[student]), *cells])
+    exported = Exported(notes=[note for one in lessons if (note := wanted.about_points(FILE, one, maxima[one]))])
+    why = twice((one, dict(zip(_IDENTITY[_FOUND_BY], identities[one][_FOUND_BY]))) for one in sorted(found))
+    if why:
+        exported.refused[FILE] = why
+        return exported
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    exported.files[FILE] = text.getvalue()
+    return exported
 
 
 def _column(lesson: str, titles: Titles, assignments: list[str]) -> str:
@@ -56,15 +63,15 @@ def _column(lesson: str, titles: Titles, assignments: list[str]) -> str:
     return found[0] if len(found) == 1 else title
 
 
+def _number(student: str, wanted: Wanted) -> str:
+    """The number that the platform gave; none of Moodle's, which in Canvas would be another person's."""
+    moodles = wanted.roster is not None and wanted.roster.worksheet is not None
+    numbers = (one.student_id for one in wanted.batch.submissions if one.student == student and one.student_id)
+    return "" if moodles else next(numbers, "")
+
+
 def _identity(student: str, person: Person | None, number: str) -> list[str]:
     if person is None:
         return [student, number, "", "", ""]
     row = [person.get(column.casefold()) for column in _IDENTITY[1:]]
     return [person.get("student", "name") or student, row[0] or number, *row[1:]]
-
-
-def score(submission: SubmissionResult | None) -> str:
-    """Points; empty where nothing was handed in or something could not be graded."""
-    if submission is None or submission.status is SubmissionStatus.MISSING or not submission.graded:
-        return ""
-    return points(submission.score)

@@ -10,22 +10,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.roster import Roster
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean, points
+from graders.report.exports.exported import Exported, Wanted
 from graders.report.names import file_names
 from graders.report.titles import Titles
 
 _OURS = "This could not be graded, and that is not your doing. Your instructor sees it, too."
 
 
-def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+def export(wanted: Wanted) -> Exported:
     """`gradescope/<student>/results.json`."""
-    folders = file_names(submission.student for submission in batch.submissions)
+    folders = file_names(submission.student for submission in wanted.batch.submissions)
     found: dict[str, list[SubmissionResult]] = {}
-    for submission in batch.submissions:
+    for submission in wanted.batch.submissions:
         found.setdefault(submission.student, []).append(submission)
-    return {f"gradescope/{folders[student]}/results.json": render(found[student], batch, titles) for student in found}
+    files: dict[str, str | bytes] = {
+        f"gradescope/{folders[student]}/results.json": render(found[student], wanted.batch, wanted.titles)
+        for student in found
+    }
+    return Exported(files)
 
 
 def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles) -> str:

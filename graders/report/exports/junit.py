@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.roster import Roster
 from graders.core.text import clean, points
+from graders.report.exports.exported import Exported, Wanted
 from graders.report.titles import Titles
 
 
-def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
+def export(wanted: Wanted) -> Exported:
     """`junit.xml`."""
-    return {"junit.xml": render(batch, titles)}
+    return Exported({"junit.xml": render(wanted.batch, wanted.titles)})
 
 
 def render(batch: Batch, titles: Titles) -> str:

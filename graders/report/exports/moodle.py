@@ -1,19 +1,21 @@
 """Moodle: a grading worksheet for each lesson, for *Assignment > Upload grading worksheet*.
 
-Moodle finds students by `Identifier`, the number in the names of the files it lets you download. The same file can be
-read by the gradebook's CSV import, which finds students by their email address.
+Moodle finds students by `Identifier`, the number in the names of the files it lets you download. A worksheet that is
+given as the roster is given back filled in. Without one the file is in English; the gradebook's CSV import can read it,
+too, and finds students by their email address.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from graders.core.results import Batch, Status, SubmissionResult
-from graders.core.roster import Person, Roster
-from graders.core.text import clean, points
-from graders.report.exports.canvas import score
+from graders.core.results import Status, SubmissionResult
+from graders.core.roster import Person, Worksheet
+from graders.core.text import clean, plural, points
+from graders.report.exports import worksheet
+from graders.report.exports.exported import Exported, Wanted, score, twice
 from graders.report.gradebook import neutral
 from graders.report.titles import Titles
 
@@ -21,28 +23,71 @@ HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", 
           "Feedback comments")  # fmt: skip
 
 
-def files(batch: Batch, titles: Titles, roster: Roster | None = None) -> dict[str, str]:
-    """`moodle/<lesson>.csv`."""
-    lessons = sorted({submission.lesson for submission in batch.submissions})
-    by_lesson = {
-        lesson: [submission for submission in batch.submissions if submission.lesson == lesson] for lesson in lessons
-    }
-    return {f"moodle/{lesson}.csv": render(by_lesson[lesson], titles, roster) for lesson in lessons}
+def export(wanted: Wanted) -> Exported:
+    """`moodle/<lesson>.csv`. A given worksheet is that of the lessons that were marked just now, and of no others."""
+    exported = Exported()
+    given = wanted.roster.worksheet if wanted.roster else None
+    for lesson in wanted.all_lessons:
+        found = {one.student: one for one in wanted.batch.submissions if one.lesson == lesson}
+        if given is None or not _belongs(given, found):
+            # What was written with the worksheet of another assignment stays.
+            if given is None or wanted.lessons is None or lesson in wanted.lessons:
+                _plain(exported, lesson, wanted, found)
+        elif wanted.lessons is None or lesson in wanted.lessons:
+            _given_back(exported, lesson, wanted, found, given)
+    return exported
 
 
-def render(submissions: Sequence[SubmissionResult], titles: Titles, roster: Roster | None = None) -> str:
-    """The worksheet of one lesson. Students without a number of Moodle's have an empty identifier."""
-    people = {person.name: person for person in roster.people} if roster else {}
+def _belongs(given: Worksheet, found: Mapping[str, SubmissionResult]) -> bool:
+    """Whether a worksheet is that of a lesson: the numbers of its students are in it, as far as there are any."""
+    listed = {person.participant for person in given.people if person}
+    numbers = {one.student_id for one in found.values() if one.student_id}
+    return not numbers or bool(numbers & listed)
+
+
+def _given_back(
+    exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, SubmissionResult], given: Worksheet
+) -> None:
+    """The worksheet itself with grades and feedback."""
+    path, most = f"moodle/{lesson}.csv", worksheet.maximum(given)
+    rows = ((person.name, {"the identifier": person.participant}) for person in given.people if person)
+    if why := twice(rows):
+        exported.refused[path] = why
+        return
+    table = worksheet.filled(given, found, lambda one: _comment(one, wanted.titles), wanted.factor(lesson, most))
+    exported.files[path] = table.to_bytes()
+    exported.notes += filter(None, [wanted.about_points(path, lesson, most)])
+    if given.columns.comment is None:
+        exported.notes.append(f"{path}: the worksheet has no column for feedback, so it has grades alone.")
+    strangers = sorted(set(found) - {person.name for person in given.people if person})
+    if strangers:
+        exported.notes.append(f"{path}: the worksheet has no row for {', '.join(clean(one, 40) for one in strangers)}.")
+    if lost := table.lost:
+        encoding = table.layout.encoding
+        exported.notes.append(
+            f"{path}: {encoding} lacks {plural(lost, 'character')} of the feedback; each is a question mark."
+        )
+
+
+def _plain(exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, SubmissionResult]) -> None:
+    """A worksheet in English. Students without a number of Moodle's have an empty identifier."""
+    path = f"moodle/{lesson}.csv"
+    people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
+    rows, identities = [], []
+    for student in sorted(found):
+        result, person = found[student], people.get(student, Person(student))
+        number = f"Participant {result.student_id}" if result.student_id else ""
+        identities.append((student, {"Identifier": number} if number else {"the address": person.email}))
+        rest = [score(result), points(result.max_score), "-"]
+        names = map(neutral, (number, student, person.email))
+        rows.append([*names, *rest, neutral(_comment(result, wanted.titles))])
+    if why := twice(identities):
+        exported.refused[path] = why
+        return
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
-    for submission in sorted(submissions, key=lambda submission: submission.student):
-        person = people.get(submission.student, Person(submission.student))
-        number = submission.student_id
-        identity = [f"Participant {number}" if number else "", submission.student, person.get("email address", "email")]
-        rest = [score(submission), points(submission.max_score), "-"]
-        writer.writerow([*map(neutral, identity), *rest, neutral(_comment(submission, titles))])
-    return text.getvalue()
+    csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
+    exported.files[path] = text.getvalue()
+    exported.notes += filter(None, [wanted.about_points(path, lesson, None)])
 
 
 def _comment(submission: SubmissionResult, titles: Titles) -> str:

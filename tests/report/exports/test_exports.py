@@ -6,14 +6,16 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
 from graders.core import roster
-from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionStatus
-from graders.report.exports import EXPORTS, canvas, gradescope, junit, moodle
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
+from graders.report.exports import EXPORTS, junit
+from graders.report.exports.exported import Wanted
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
 from tests.test_hostile_text import TRAPS, traps
@@ -64,8 +66,14 @@ JUNIT = """<?xml version="1.0" encoding="utf-8"?>
 """  # noqa: E501
 
 
+def made(export: str, found: Batch = CLASS, people: roster.Roster | None = None, **parts: Any) -> dict[str, str]:
+    """The files of an export as text."""
+    files = EXPORTS[export](Wanted(found, TITLES, people, **parts)).files
+    return {path: content if isinstance(content, str) else content.decode() for path, content in files.items()}
+
+
 def test_canvas() -> None:
-    assert canvas.render(CLASS, TITLES, ROSTER) == (
+    assert made("canvas", CLASS, ROSTER)["canvas.csv"] == (
         "Student,ID,SIS User ID,SIS Login ID,Section,1. The first\n"
         "    Points Possible,,,,,3\n"
         "Bob,102,S2,bob,A,\n"
@@ -86,18 +94,66 @@ def test_canvas() -> None:
 )
 def test_canvas_gets_the_name_and_number_of_its_assignment_back(columns: str, called: str) -> None:
     people = roster.parse(f'Student,ID,{columns}\n"Lovelace, Ada",101\n')
-    header = canvas.render(CLASS, TITLES, people).partition("\n")[0]
+    header = made("canvas", CLASS, people)["canvas.csv"].partition("\n")[0]
     assert header == f"Student,ID,SIS User ID,SIS Login ID,Section,{called}"
+
+
+def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
+    hundred = roster.parse(
+        'Student,ID,The first (8)\n    Points Possible,,100\n"Lovelace, Ada",101,\nBob,102,\nDi,103,\n'
+    )
+    plain = EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred))
+    assert plain.notes == [
+        "canvas.csv: 01_first has 100 points on the roster, and at most 3 are entered. --scale converts them."
+    ]
+    rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred)["canvas.csv"])))
+    assert [rows[1][-1], rows[-1][-1]] == ["100", "2"]
+    rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred, scale=True)["canvas.csv"])))
+    assert [rows[1][-1], rows[-1][-1]] == ["100", "66.67"]
+    assert EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred, scale=True)).notes == []
+
+
+@pytest.mark.parametrize(("export", "path"), [("canvas", "canvas.csv"), ("moodle", "moodle/01_first.csv")])
+def test_nothing_is_converted_in_silence_where_the_roster_has_no_points(export: str, path: str) -> None:
+    done = EXPORTS[export](Wanted(CLASS, TITLES, ROSTER, scale=True))
+    assert done.notes == [f"{path}: the roster has no points for 01_first, so --scale converts nothing."]
+    assert done.files == EXPORTS[export](Wanted(CLASS, TITLES, ROSTER)).files
+
+
+@pytest.mark.parametrize(
+    ("export", "path", "why"),
+    [
+        ("canvas", "canvas.csv", "ID 7a stands for Ann and for Bob"),
+        ("moodle", "moodle/01_first.csv", "Identifier participant 7a stands for Ann and for Bob"),
+    ],
+)
+def test_no_table_has_two_rows_for_one_identity(export: str, path: str, why: str) -> None:
+    twice = batch(graded("Ann", exercise("01-a"), student_id="7A"), graded("Bob", exercise("01-a"), student_id=" 7a"))
+    done = EXPORTS[export](Wanted(twice, TITLES))
+    assert (done.files, done.refused) == ({}, {path: why})
+
+
+@pytest.mark.parametrize("column", ["ID", "SIS User ID", "SIS Login ID"])
+def test_canvas_finds_people_in_three_ways_and_none_is_there_twice(column: str) -> None:
+    people = roster.parse(f"Student,{column}\nAnn,x\nBob,x\n")
+    done = EXPORTS["canvas"](Wanted(batch(graded("Ann"), graded("Bob")), TITLES, people))
+    assert done.refused == {"canvas.csv": f"{column} x stands for Ann and for Bob"}
+
+
+def test_a_number_of_moodle_is_nobodys_in_canvas() -> None:
+    sheet = roster.parse("ID,Vollständiger Name,Bewertung,Bestwertung\nTeilnehmer/in7,Ann,,1\n")
+    (text,) = made("canvas", batch(graded("Ann", exercise("01-a"), student_id="7")), sheet).values()
+    assert text.endswith("\nAnn,,,,,1\n")
 
 
 def test_moodle_is_told_in_plain_text() -> None:
     late = graded("Ann", exercise("01-a", Status.WRONG, 0, message="`one` is `None`."), penalty=0.1, late_note="Why.")
-    (text,) = moodle.files(batch(late), TITLES).values()
+    (text,) = made("moodle", batch(late)).values()
     assert text.endswith(",Why. 0.1 points are taken off. | Sum: one is None.\n")
 
 
 def test_moodle() -> None:
-    (text,) = moodle.files(CLASS, TITLES, ROSTER).values()
+    (text,) = made("moodle", CLASS, ROSTER).values()
     assert text == (
         "Identifier,Full name,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments\n"
         ",Bob,bob@x.org,,3,-,Order: Disk full.\n"
@@ -105,7 +161,7 @@ def test_moodle() -> None:
         ",Di,,0,3,-,Empty.\n"
         'Participant 101,"Lovelace, Ada",ada@x.org,2,3,-,Sum: Return it.\n'
     )
-    assert list(moodle.files(CLASS, TITLES)) == ["moodle/01_first.csv"]
+    assert list(made("moodle")) == ["moodle/01_first.csv"]
 
 
 def test_junit() -> None:
@@ -124,7 +180,7 @@ def test_junit_tells_failures_from_our_errors_and_from_what_is_missing() -> None
 
 
 def test_gradescope() -> None:
-    files = gradescope.files(CLASS, TITLES)
+    files = made("gradescope")
     assert list(files) == [f"gradescope/{name}/results.json" for name in ("Lovelace_Ada", "Bob", "Cy", "Di")]
     assert json.loads(files["gradescope/Lovelace_Ada/results.json"]) == {
         "score": 2, "execution_time": 1, "output": "Inputs drawn from seed 42; torch 2.13.0.",
@@ -143,9 +199,9 @@ def test_gradescope() -> None:
 
 
 def test_gradescope_takes_every_file_and_what_is_ours_is_said_to_be() -> None:
-    for text in gradescope.files(CLASS, TITLES).values():
+    for text in made("gradescope").values():
         jsonschema.validate(json.loads(text), SCHEMA)
-    bob = json.loads(gradescope.files(CLASS, TITLES)["gradescope/Bob/results.json"])
+    bob = json.loads(made("gradescope")["gradescope/Bob/results.json"])
     assert "not your doing" in bob["tests"][1]["output"]
     assert "status" not in bob["tests"][1]
     assert bob["extra_data"]["graded"] is False
@@ -167,8 +223,8 @@ def test_no_text_of_a_student_steers_or_hides_anything(trap: str) -> None:
         ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
         ungraded(text + "3", SubmissionStatus.NOT_GRADED, text),
     )
-    for export in EXPORTS.values():
-        for path, content in export(found, TITLES, None).items():
+    for export in EXPORTS:
+        for path, content in made(export, found).items():
             assert traps(path + content) == set()
             if path.endswith(".csv"):
                 for row in csv.reader(io.StringIO(content)):

@@ -1,0 +1,69 @@
+"""A stand-in for `google.colab`: whatever a notebook calls of it does nothing.
+
+Only a notebook that imports it as a matter of course gets it. One that asks by `try` whether this is Colab is told that
+it is not, and takes the way that it has for other places.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+NAME = "google.colab"
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `google.colab` and all below it, where no other finder does."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """A spec for a module of Colab, and for the package that it lies in."""
+        if name == "google" or f"{name}.".startswith(f"{NAME}."):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
+        """An object that has every attribute. What notebooks compute with is of the type that Colab gives them."""
+        if spec.name == "google":
+            return None  # an ordinary module
+        if spec.name != NAME:
+            return functools.reduce(getattr, spec.name.split(".")[2:], sys.modules[NAME])
+        from unittest.mock import MagicMock
+
+        module = MagicMock(name=NAME)
+        module.files.upload.return_value = {}
+        module.userdata.get.return_value = ""
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """There is nothing to run."""
+
+
+@functools.cache
+def make_importable() -> None:
+    """From here on `import google.colab` finds the stand-in, unless the package itself is there."""
+    sys.meta_path.append(_Finder())
+
+
+def is_imported_by(statement: ast.stmt) -> bool:
+    """Whether a statement, or one within it, imports something of Colab outside of any `try`."""
+    return any(f"{name}.".startswith(f"{NAME}.") for name in _imported(statement))
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """The full names of modules that are imported outside of any `try`."""
+    match node:
+        case ast.Import(names=names):
+            yield from (name.name for name in names)
+        case ast.ImportFrom(module=str(module), names=names, level=0):
+            yield from (f"{module}.{name.name}" for name in names)
+        case ast.stmt() if not isinstance(node, ast.Try):
+            for part in ast.iter_child_nodes(node):
+                yield from _imported(part)

@@ -1,0 +1,82 @@
+"""What a notebook has written: whether it is too much, and away with it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+
+from graders.wire.limits import FILES_SLACK, FOLDERS, Limits
+
+_PLACES = ("/tmp", "/dev/shm")
+"""Where a box may have file systems of its own, in memory, beside its folder."""
+
+
+def files_over_limit(folder: str, limits: Limits) -> str | None:
+    """What a folder, or a file system of the box's own, holds too much of, in words, or None."""
+    found = [_held_by(place) for place in (folder, *_PLACES) if _is_our_own(place)]
+    if not _is_our_own(folder):
+        found.append(_seen_in(folder, limits))
+    if any(count > limits.inodes for count, _ in found):
+        return f"more than {limits.inodes} files"
+    over = any(size > limits.files + FILES_SLACK for _, size in found)
+    return f"more than {limits.files >> 20} MiB of files" if over else None
+
+
+def _is_our_own(place: str) -> bool:
+    """Whether a file system was mounted for this box. Root owns those of the machine, and of tier D what it made."""
+    with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows knows no users
+        return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
+    return False
+
+
+def _held_by(place: str) -> tuple[int, int]:
+    """Files and bytes of a whole file system: also those in folders that are closed, and those without a name."""
+    facts = os.statvfs(place)
+    return facts.f_files - facts.f_ffree, (facts.f_blocks - facts.f_bfree) * facts.f_frsize
+
+
+def _seen_in(folder: str, limits: Limits) -> tuple[int, int]:
+    """Files and bytes found in a folder. Looks at no more entries than the limit."""
+    folders = [folder]
+    count = size = 0
+    while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        facts = entry.stat(follow_symlinks=False)
+                        size += facts.st_blocks * 512 if hasattr(facts, "st_blocks") else facts.st_size
+                    if count > limits.inodes:
+                        break
+        except OSError:  # gone by now, closed, or a path longer than the system takes
+            continue
+    return count, size
+
+
+def remove_files(folder: str) -> None:
+    """Remove all that a notebook may have written, also in folders that it closed. Its kernel has ended."""
+    for place in (*(os.path.join(folder, name) for name in FOLDERS), *filter(_is_our_own, _PLACES)):
+        with contextlib.suppress(OSError):
+            _empty(place)
+
+
+def _empty(folder: str) -> None:
+    os.makedirs(folder, exist_ok=True)
+    _open(folder)
+    for at, folders, _ in os.walk(folder):
+        for name in folders:
+            _open(os.path.join(at, name))  # before it is entered
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # it was a folder
+            os.unlink(path)
+
+
+def _open(folder: str) -> None:
+    with contextlib.suppress(OSError):
+        os.chmod(folder, 0o700)

@@ -1,0 +1,45 @@
+"""What `import pip` finds in a box: pip itself, after a word on why it cannot install anything.
+
+This file becomes `pip/__init__.py` there, in a folder that comes before all others, for `pip`, `python -m pip` and
+`%pip` alike. Variables of the box tell pip not to look for a network; what is there already it finds as ever.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.metadata
+import os
+import re
+import sys
+
+_kit = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_found = importlib.machinery.PathFinder.find_spec("pip", [path for path in sys.path if os.path.realpath(path) != _kit])
+_SWITCHES = {"-q", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-deps"}
+
+
+def _not_there(arguments: list[str]) -> list[str]:
+    """Which of these packages are not installed; none where there are arguments that take pip to understand."""
+    names = [argument for argument in arguments if argument not in _SWITCHES]
+    if not all(re.fullmatch(r"\w[\w.-]*", name) for name in names):
+        return []
+    missing = []
+    for name in names:
+        try:
+            importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    return missing
+
+
+if sys.argv[1:2] == ["install"]:
+    print(
+        "No network: nothing can be installed while a notebook is marked. What is there can be used.", file=sys.stderr
+    )
+    if _missing := _not_there(sys.argv[2:]):  # pip itself would take half a second to say so
+        sys.exit(f"ERROR: not installed here: {', '.join(_missing)}")
+if _found is None or _found.origin is None:
+    raise ModuleNotFoundError("No module named 'pip'", name="pip")
+__path__ = list(_found.submodule_search_locations or ())
+__file__ = _found.origin
+with open(_found.origin, encoding="utf-8") as _file:
+    exec(compile(_file.read(), _found.origin, "exec"))

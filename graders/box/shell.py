@@ -1,0 +1,111 @@
+"""IPython's shell in a box. A package that is not there costs what uses it, and nothing else.
+
+Where the notebook was written it was there, so a cell that imports it must not lose all that stands below. A statement
+that fails for want of a package is left out: one that imports it, or needs a name that is lost with it. The other
+statements of its cell run.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ipykernel.zmqshell import ZMQInteractiveShell
+
+from graders.box import colab
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is untyped
+    """IPython's shell, which goes on after a statement that fails for want of a package."""
+
+    _transformed: tuple[str, str] | None = None
+    """A cell that was transformed, and has not run yet."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        """As ipykernel makes it."""
+        super().__init__(**kwargs)
+        self._left_out: list[BaseException] = []
+        """Why statements of this cell were left out."""
+        self._lost: set[str] = set()
+        """The names that such statements would have bound, in all cells; "*" stands for any."""
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """The cell as Python, without magics. What was found is told once more, and then forgotten.
+
+        ipykernel has each cell transformed twice, once to see whether it awaits something.
+        """
+        known, self._transformed = self._transformed, None
+        if known is not None and known[0] == raw_cell:
+            return known[1]
+        found: str = super().transform_cell(raw_cell)
+        self._transformed = raw_cell, found
+        return found
+
+    async def run_ast_nodes(
+        self,
+        nodelist: list[ast.stmt],
+        cell_name: str,
+        interactivity: str = "last_expr",
+        compiler: Any = compile,
+        result: Any = None,
+    ) -> bool:
+        """Run statements as IPython does, and go on after those that are left out.
+
+        Returns whether any failed; the last error is in `result`.
+        """
+        failed = False
+        statements = [part for node in nodelist for part in _one_name_each(node)]
+        for statement in statements:
+            if colab.is_imported_by(statement):
+                colab.make_importable()
+            shown = interactivity if statement is statements[-1] or interactivity == "all" else "none"
+            if await super().run_ast_nodes([statement], cell_name, shown, compiler, result):
+                failed = True
+                if not self._is_left_out(statement, getattr(result, "error_in_exec", None)):
+                    break
+        return failed
+
+    def _is_left_out(self, statement: ast.stmt, error: BaseException | None) -> bool:
+        """Whether a statement failed for want of a package; then it is noted."""
+        needs_it = isinstance(error, NameError) and not self._lost.isdisjoint({error.name, "*"})
+        if error is None or not (isinstance(error, ImportError) or needs_it):
+            return False
+        self._left_out.append(error)
+        self._lost |= _bound_names(statement)
+        return True
+
+    def lacking(self) -> dict[str, str]:
+        """What the cell that has just run lacked: why statements were left out, modules, and a name."""
+        left_out, self._left_out = self._left_out, []
+        errors = [*left_out, getattr(self.last_execution_result, "error_in_exec", None)]
+        modules = [str(error.name) for error in errors if isinstance(error, ModuleNotFoundError) and error.name]
+        names = [str(error.name) for error in errors if isinstance(error, NameError) and error.name]
+        why = dict.fromkeys(f"{type(error).__name__}: {error}" for error in left_out)
+        return {"left_out": "; ".join(why), "modules": " ".join(modules), "undefined": " ".join(names[:1])}
+
+
+def _one_name_each(statement: ast.stmt) -> list[ast.stmt]:
+    """An import as several that bind a name each, so that one that is not there costs no other."""
+    match statement:
+        case ast.Import(names=names):
+            parts: list[ast.stmt] = [ast.Import([name]) for name in names]
+        case ast.ImportFrom(module=module, names=names, level=level):
+            parts = [ast.ImportFrom(module, [name], level) for name in names]
+        case _:
+            return [statement]
+    return [ast.copy_location(part, statement) for part in parts]
+
+
+def _bound_names(statement: ast.stmt) -> set[str]:
+    """The names that a statement would have bound; some that a function within it binds may be among them."""
+    found = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.alias):
+            found.add(node.asname or node.name.partition(".")[0])
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, _DEFINITIONS):
+            found.add(node.name)
+    return found

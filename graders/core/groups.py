@@ -1,0 +1,69 @@
+"""Who works with whom: a table with groups and students, written by hand or exported by Canvas or Moodle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from graders.core.roster import Person, people_in, squashed
+from graders.core.roster_columns import plain
+from graders.core.tables import BadTable, cell, read_table
+
+_GROUP = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe", "nom du groupe",
+          "grupo", "nombre del grupo", "gruppo", "groep", "grupa", "skupina", "grupp", "ryhmä", "группа")  # fmt: skip
+_GROUPS = ("groups", "teams", "gruppen", "groupes", "grupos", "gruppi", "groepen", "grupy", "skupiny", "grupper",
+           "ryhmät", "группы")  # fmt: skip
+"""Titles of a column that has all groups of somebody in one cell."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group and its members, as the file names them."""
+
+    name: str
+    members: tuple[Person, ...]
+
+
+class Groups:
+    """The groups of a class, by name."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        """Names are told apart letter by letter; otherwise two that differ in case or punctuation find nothing."""
+        self.groups = tuple(groups)
+        self._exact = {group.name: group for group in self.groups}
+
+    def find(self, name: str) -> Group | None:
+        """The group of this name, as it stands or as a platform writes it in the name of a file."""
+        if name in self._exact:
+            return self._exact[name]
+        found = [group for group in self.groups if squashed(group.name) == squashed(name) != ""]
+        return found[0] if len(found) == 1 else None
+
+
+def parse(content: bytes | str) -> Groups:
+    """The groups in a CSV file with a header. Who stands in several rows or has several groups is in each of them.
+
+    Raises `BadTable`.
+    """
+    table = read_table(content)
+    titles = [plain(title) for title in table.header]
+    column = next((titles.index(title) for title in (*_GROUP, *_GROUPS) if title in titles), None)
+    if column is None:
+        raise BadTable(
+            "it has no column Group. Expected a header with the columns Group and Student, and a row for each student; "
+            "the exports of groups of Canvas and Moodle are such files"
+        )
+    members: dict[str, dict[tuple[str, tuple[str, ...]], Person]] = {}
+    for row, person in zip(table.rows, people_in(table)):
+        written = cell(row, column)
+        names = re.split(r"\s*[,;]\s*", written) if titles[column] in _GROUPS else [written]
+        for name in names:
+            if name not in ("", "-") and person is not None:
+                # Moodle repeats a group for each grouping that it is in.
+                members.setdefault(name, {}).setdefault((person.name, person.ids), person)
+    if not members:
+        raise BadTable(
+            "it puts nobody into a group. Expected the columns Group and Student, and a row for each student"
+        )
+    return Groups(Group(name, tuple(people.values())) for name, people in members.items())

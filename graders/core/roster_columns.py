@@ -1,0 +1,168 @@
+"""Which column of a roster is which, whatever the language of its header.
+
+Well-known words are looked up. A grading worksheet of Moodle is recognised by its shape as well, for its header and its
+identifiers are in the language of whoever downloaded it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from graders.core.tables import Table, number
+
+NAMES = ("student", "name", "full name", "sortable name", "student name", "vollständiger name", "teilnehmer",
+         "teilnehmer in", "nom complet", "étudiant", "nombre completo", "estudiante", "alumno", "nome completo",
+         "studente", "volledige naam", "naam", "imię i nazwisko", "pełna nazwa", "celé jméno", "fullständigt namn",
+         "fullt navn", "fulde navn", "koko nimi", "ad soyad", "полное имя", "氏名", "姓名", "全名")  # fmt: skip
+FIRST_NAMES = ("first name", "firstname", "given name", "forename", "vorname", "prénom", "prénom s", "nombre", "nome",
+               "voornaam", "imię", "jméno", "förnamn", "fornavn", "etunimi", "ad", "имя", "名")  # fmt: skip
+LAST_NAMES = ("surname", "last name", "lastname", "family name", "nachname", "familienname", "nom", "nom de famille",
+              "apellido", "apellidos", "apellido s", "cognome", "apelido", "apelidos", "sobrenome", "achternaam",
+              "nazwisko", "příjmení", "efternamn", "efternavn", "etternavn", "sukunimi", "soyad", "фамилия",
+              "姓")  # fmt: skip
+IDS = ("id", "id number", "idnumber", "student id", "user id", "canvas user id", "sis user id", "sis login id",
+       "login id", "login", "username", "folder", "orgdefinedid", "id nummer", "matrikelnummer", "anmeldename",
+       "benutzername", "numéro d identification", "numéro d étudiant", "identifiant", "nom d utilisateur",
+       "número de id", "número de identificación", "nombre de usuario", "matricola", "número de identificação",
+       "nome de utilizador", "identificatienummer", "gebruikersnaam")  # fmt: skip
+EMAILS = ("email address", "email", "e mail", "mail", "e mail adresse", "adresse e mail", "adresse de courriel",
+          "courriel", "dirección de correo", "dirección email", "correo electrónico", "correo", "indirizzo email",
+          "endereço de email", "endereço de e mail", "e mailadres", "adres e mail")  # fmt: skip
+GRADES = ("grade", "bewertung", "note", "calificación", "valutazione", "voto", "nota", "cijfer", "beoordeling", "ocena",
+          "známka", "betyg", "karakter", "arvosana", "оценка", "成绩", "評点")  # fmt: skip
+MAXIMA = ("maximum grade", "maximum points", "bestwertung", "note maximale", "calificación máxima", "puntuación máxima",
+          "valutazione massima", "voto massimo", "nota máxima", "maximumcijfer", "maximum cijfer")  # fmt: skip
+COMMENTS = ("feedback", "comment", "kommentar", "comentari", "comentário", "comentár", "commento", "commenti",
+            "retroaliment", "opmerking", "komentar", "komentár", "komentář", "kommentti", "yorum", "отзыв", "коммент",
+            "コメント", "反馈")  # fmt: skip
+"""What stands somewhere in the title of the column for feedback."""
+PARTICIPANTS = ("participant", "teilnehmer in", "teilnehmer", "participante", "partecipante", "deelnemer", "uczestnik",
+                "účastník", "deltagare", "deltaker", "deltager", "osallistuja", "участник",
+                "учасник")  # fmt: skip
+"""What Moodle writes before the number of somebody in an assignment."""
+
+PARTICIPANT = re.compile(r"(?P<word>\D*?)\s*(?P<number>\d+)")
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The indices of columns; None where there is no such column. `ids` are numbers and logins by which to find people.
+
+    `identifier` is Moodle's number of somebody in one assignment, `maximum` the points of an assignment.
+    """
+
+    name: int | None = None
+    first: int | None = None
+    last: int | None = None
+    email: int | None = None
+    ids: tuple[int, ...] = ()
+    identifier: int | None = None
+    grade: int | None = None
+    maximum: int | None = None
+    comment: int | None = None
+
+
+def plain(title: str) -> str:
+    """A title in lower case, its words with one blank between them: `E-Mail-Adresse` is `e mail adresse`."""
+    return " ".join(re.findall(r"[^\W_]+", title.casefold()))
+
+
+def columns_of(table: Table) -> Columns:
+    """Which column is which."""
+    titles = [plain(title) for title in table.header]
+    grade, maximum = _grade_and_maximum(table, titles)
+    identifier = _identifier(table, titles, worksheet=maximum is not None)
+    email = _first(titles, EMAILS)
+    if email is None:
+        email = next((index for index in range(len(titles)) if _all(table, index, _ADDRESS)), None)
+    name, first, last = (_first(titles, words) for words in (NAMES, FIRST_NAMES, LAST_NAMES))
+    if first is not None and last is None:  # "Name, Vorname"; or "Nombre", which alone is the whole name
+        last, name = name, first if name is None else None
+    elif first is None and last is not None and name is None:
+        name = last
+    if identifier is not None and grade is not None and name is None and first is None:
+        name = _name_by_place(table, identifier, grade, email)
+    return Columns(
+        name=name,
+        first=first,
+        last=last,
+        email=email,
+        ids=tuple(titles.index(word) for word in IDS if word in titles and titles.index(word) != identifier),
+        identifier=identifier,
+        grade=grade if identifier is not None else None,
+        maximum=maximum if identifier is not None else None,
+        comment=_comment(table, titles, grade, maximum) if identifier is not None else None,
+    )
+
+
+def _first(titles: list[str], words: Collection[str]) -> int | None:
+    """The column that is called by the first of these words that is a title."""
+    return next((titles.index(word) for word in words if word in titles), None)
+
+
+def _all(table: Table, index: int, pattern: re.Pattern[str]) -> bool:
+    """Whether there is something in a column, and all of it has this form."""
+    cells = [cell for cell in table.column(index) if cell]
+    return bool(cells) and all(pattern.fullmatch(cell) for cell in cells)
+
+
+def _identifier(table: Table, titles: list[str], *, worksheet: bool) -> int | None:
+    """The column with Moodle's numbers: one word and a number in each cell, `Participant 12` or `Teilnehmer/in12`.
+
+    Of a word that is not known the first column of a worksheet alone can be sure.
+    """
+    if "identifier" in titles:
+        return titles.index("identifier")
+    for index in range(len(titles)):
+        words = {match["word"] for match in _matches(table, index)}
+        if _all(table, index, PARTICIPANT) and len(words) == 1:
+            word = plain(words.pop())
+            if word in PARTICIPANTS or (word and worksheet and index == 0):
+                return index
+    return None
+
+
+def _matches(table: Table, index: int) -> Iterator[re.Match[str]]:
+    return (match for cell in table.column(index) if (match := PARTICIPANT.fullmatch(cell)))
+
+
+def _grade_and_maximum(table: Table, titles: list[str]) -> tuple[int | None, int | None]:
+    """The column for grades, and the one behind it that says in every row how many points there are."""
+    grade, maximum = _first(titles, GRADES), _first(titles, MAXIMA)
+    if maximum is None:
+        maximum = next((index for index in range(2, len(titles)) if _is_maximum(table, index)), None)
+    if grade is None and maximum:
+        grade = maximum - 1
+    return grade, maximum
+
+
+def _is_maximum(table: Table, index: int) -> bool:
+    most = {number(cell) for cell in table.column(index)}
+    before = [cell for cell in table.column(index - 1) if cell not in ("", "-")]
+    return len(most) == 1 and (most.pop() or 0) > 0 and all(number(cell) is not None for cell in before)
+
+
+def _comment(table: Table, titles: list[str], grade: int | None, maximum: int | None) -> int | None:
+    """The column for feedback: by its title, otherwise the last one, when it is not the date of the grade."""
+    start = max(grade or 0, maximum or 0) + 1
+    named = [index for index in range(start, len(titles)) if any(word in titles[index] for word in COMMENTS)]
+    if named:
+        return named[-1]
+    last = len(titles) - 1
+    dated = all(cell == "-" or re.search(r"\d", cell) for cell in table.column(last))
+    return last if last > start and not dated else None
+
+
+def _name_by_place(table: Table, identifier: int, grade: int, email: int | None) -> int | None:
+    """The column behind the identifier, where it is a name: with blind marking it is what was handed in.
+
+    Whoever marks blindly sees no address either. Without addresses a column of names repeats nothing.
+    """
+    index = identifier + 1
+    if index == email or grade - index < 2:  # what was handed in stands before the grade in any case
+        return None
+    cells = [cell for cell in table.column(index) if cell]
+    return index if email is not None or (bool(cells) and len(set(cells)) == len(table.rows)) else None

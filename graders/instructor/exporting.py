@@ -1,0 +1,49 @@
+"""The files for other programs: all of them are made and looked at before the first is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graders.core.fences import Fences
+from graders.core.files import write_atomically
+from graders.core.results import Batch
+from graders.instructor.request import Request
+from graders.report.exports import EXPORTS
+from graders.report.exports.exported import Exported, Wanted
+from graders.report.titles import Titles
+
+
+@dataclass
+class Exports:
+    """What was written, and what a person should know: `refused` has a sentence for each file that was not written."""
+
+    written: list[Path] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
+def export(request: Request, batch: Batch, titles: Titles, lessons: Iterable[str], fences: Fences) -> Exports:
+    """Write the files that were asked for. `lessons` are those that were marked just now.
+
+    What cannot be made or written is said in `fences`, and the rest is written.
+    """
+    wanted = Wanted(batch, titles, request.roster, request.scale, frozenset(lessons))
+    made: list[Exported] = []
+    for name in request.exports:
+        with fences.around(f"The export for {name}"):
+            made.append(EXPORTS[name](wanted))
+    done = Exports()
+    for exported in made:
+        done.notes += exported.notes
+        for path, why in exported.refused.items():
+            old = " What lies there is of an earlier command." if (request.out / path).exists() else ""
+            done.refused.append(f"{path} is not written, for it would give one person two rows: {why}.{old}")
+    for exported in made:
+        for path, content in exported.files.items():
+            with fences.around(request.out / path):
+                write_atomically(request.out / path, content, below=request.out)
+            top = request.out / path.partition("/")[0]
+            done.written += [top] if top not in done.written else []
+    return done

@@ -1,0 +1,105 @@
+"""One command at a time works in a folder of results: two would each overwrite what the other has marked."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+
+from graders.core.text import clean
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+NAME = ".hookwork-lock"
+
+Lock = Callable[[int, int], None]
+
+
+@contextlib.contextmanager
+def alone_in(
+    out: Path, say: Callable[[str], None], lock: Lock | None = fcntl.flock if fcntl else None
+) -> Iterator[None]:
+    """Work in the folder while no other command does; `say` tells when one has to be waited for.
+
+    The system itself locks a file in the folder, so that the lock ends with its process, however that ends. A folder
+    that is made for it and stays empty is removed. Raises `OSError` where nothing can be written.
+    """
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    try:
+        descriptor = _locked(out, say, lock)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (out / NAME).unlink()  # while it is locked: whoever waits for it looks whether it is still there
+            os.close(descriptor)
+    finally:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
+    """The lock's file, open and locked, where the system can do that."""
+    while True:
+        descriptor = _opened(out)
+        try:
+            if lock is not None:
+                _wait_for(descriptor, out, say, lock)
+            if _still_there(descriptor, out / NAME):
+                _sign(descriptor)
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # the one before took it away; the next may have made another
+
+
+def _opened(out: Path) -> int:
+    while True:
+        out.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # the one before found it empty and removed it
+            return os.open(out / NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+
+
+def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock) -> None:
+    try:
+        lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say(
+            f"Another command works in {out} ({_holder(descriptor)}). "
+            "This one goes on when that has ended; Ctrl+C ends this one."
+        )
+        lock(descriptor, fcntl.LOCK_EX)
+    except OSError as error:  # some network drives know no locks
+        why = (error.strerror or "").lower()
+        say(f"{out} cannot be locked here ({why}): start no other command for it before this one has ended.")
+
+
+def _holder(descriptor: int) -> str:
+    with contextlib.suppress(OSError):
+        return clean(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just begun"
+    return "it does not say which"
+
+
+def _sign(descriptor: int) -> None:
+    """Write down who holds the lock."""
+    who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
+    with contextlib.suppress(OSError):  # on a full disk: the lock holds all the same
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, who.encode("utf-8", "replace"))
+
+
+def _still_there(descriptor: int, file: Path) -> bool:
+    try:
+        found = os.stat(file, follow_symlinks=False)
+    except OSError:
+        return False
+    ours = os.fstat(descriptor)
+    return (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino)

@@ -1,0 +1,45 @@
+"""What marking leaves in `--out` beside the tables: all of it can be made again from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from graders.core.fences import Fences
+from graders.core.results import Batch
+from graders.instructor import accounts
+from graders.instructor.report_inputs import similar_answers
+from graders.report import outputs
+from graders.report.similar import Pair
+from graders.report.titles import Titles
+from graders.run.submissions import Found, Submission
+from graders.run.terms import Terms
+
+
+def write_rest(
+    batch: Batch,
+    out: Path,
+    titles: Titles,
+    handed_in: Sequence[Submission],
+    marked: Sequence[Submission],
+    terms: Terms,
+    fences: Fences,
+    found: Found | None,
+) -> list[Path]:
+    """Write pages, executed notebooks, and an account of the files that were `found`; the paths that people would open.
+
+    All that was `handed_in` is compared; executed notebooks are those of what was `marked` now. What fails for one
+    student is said in `fences`, and the rest is written.
+    """
+    similar: list[Pair] = []
+    with fences.around("Which answers are alike"):
+        similar = similar_answers(handed_in)
+    written = outputs.write_pages(batch, out, titles, fences, similar)
+    if found and found.accounts:
+        with fences.around(out / "files.csv"):
+            written.append(accounts.write(found, out))
+    if terms.keep_outputs:
+        from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
+
+        written.append(executed.write(batch, marked, terms, out, fences))
+    return written

@@ -1,0 +1,53 @@
+"""A grading worksheet of Moodle's, given back with grades and feedback and everything else as it was.
+
+Moodle compares header and identifiers with what it calls them in the language of whoever uploads the file. Its own file
+is the one that it surely takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.core.roster import Worksheet
+from graders.core.tables import Table, cell, number
+from graders.report.exports.exported import score
+from graders.report.gradebook import inert, neutral
+
+
+def maximum(worksheet: Worksheet) -> float | None:
+    """The points of the assignment; None where the worksheet does not say, or says different ones."""
+    index = worksheet.columns.maximum
+    found = {number(written) for written in worksheet.table.column(index)} if index is not None else set()
+    return found.pop() if len(found) == 1 else None
+
+
+def filled(
+    worksheet: Worksheet,
+    found: Mapping[str, SubmissionResult],
+    comment: Callable[[SubmissionResult], str],
+    factor: float = 1.0,
+) -> Table:
+    """The worksheet with the results of students, by name. A row without one, or without points, keeps its own."""
+    columns, delimiter = worksheet.columns, worksheet.table.layout.delimiter
+    ours = (columns.identifier, worksheet.grade, columns.maximum)
+    decimal = "," if any(re.search(r"\d,\d", one) for one in _numbers(worksheet)) else "."
+    rows = []
+    for row, person in zip(worksheet.table.rows, worksheet.people):
+        result = found.get(person.name) if person else None
+        cells = [*row, *[""] * (len(worksheet.table.header) - len(row))]
+        if result is not None and (grade := score(result, factor)):
+            cells[worksheet.grade] = grade.replace(".", decimal)
+        if result is not None and columns.comment is not None:
+            handed_in = result.graded and result.status is not SubmissionStatus.MISSING
+            if handed_in or not cell(row, columns.comment):
+                cells[columns.comment] = neutral(comment(result))
+        rows.append(tuple(one if at in ours else inert(one, delimiter) for at, one in enumerate(cells)))
+    return replace(worksheet.table, rows=tuple(rows))
+
+
+def _numbers(worksheet: Worksheet) -> tuple[str, ...]:
+    indices = (worksheet.grade, worksheet.columns.maximum)
+    return tuple(written for index in indices if index is not None for written in worksheet.table.column(index))

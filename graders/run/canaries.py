@@ -1,0 +1,123 @@
+"""What the self-test of a box must not reach: files and sockets of ours, put where those of others lie."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graders.run.visible import copies
+
+LOOKED_AT = 200
+"""How many entries of a folder to which nothing can be written are looked at for a file."""
+
+
+@dataclass
+class Canaries:
+    """Files and sockets that have to stay untouched."""
+
+    outside: str
+    """An empty file, to which everybody may write."""
+    closed: Mapping[str, list[str]]
+    """Files that no notebook may read or change, by what it would be."""
+    server: socket.socket
+    listeners: Sequence[socket.socket] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        """Of a server on this machine."""
+        return int(self.server.getsockname()[1])
+
+    @property
+    def sockets(self) -> list[str]:
+        """The paths of sockets to which everybody may connect or send."""
+        return [listener.getsockname() for listener in self.listeners]
+
+    def arrived(self) -> list[str]:
+        """What was reached nevertheless."""
+        found = {
+            "something came out that the self-test did not see": os.path.getsize(self.outside) > 0,
+            "reaching a server on this machine": _was_visited(self.server),
+            "reaching sockets of others": any(map(_was_visited, self.listeners)),
+        }
+        return [what for what, reached in found.items() if reached]
+
+
+@contextlib.contextmanager
+def canaries(private: Sequence[str] | None) -> Iterator[Canaries]:
+    """Those of one self-test, in folders of their own and in the `private` ones; removed afterwards.
+
+    With None nothing is to be closed.
+    """
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        folder.chmod(0o755)
+        outside, submission = folder / "outside", folder / "submission.ipynb"
+        for file in (outside, submission):
+            file.touch()
+            file.chmod(0o666)
+        closed = {} if private is None else {"reading submissions": [str(submission)]} | _closed(stack, private)
+        listeners = [listener for place in _places_of_sockets(stack, folder) for listener in _listening(stack, place)]
+        yield Canaries(str(outside), closed, server, listeners)
+
+
+def _closed(stack: contextlib.ExitStack, private: Sequence[str]) -> dict[str, list[str]]:
+    found = {
+        f"reading or changing what lies in {place} (move it out of the folders of Python and of the system)": files
+        for place in private
+        if (files := _files_in(stack, place))
+    }
+    return found | {f"reading the solutions and graders in {copy}": _of_package(copy) for copy in copies()}
+
+
+def _files_in(stack: contextlib.ExitStack, place: str) -> list[str]:
+    """A file of ours in a folder, open to everybody; where none can be made, one that is there. A file is itself."""
+    if not os.path.isdir(place):
+        return [place] if os.path.exists(place) else []
+    with contextlib.suppress(OSError):
+        descriptor, canary = tempfile.mkstemp(dir=place, prefix=".hookwork-canary-")
+        stack.callback(Path(canary).unlink, missing_ok=True)
+        os.close(descriptor)
+        os.chmod(canary, 0o666)
+        return [canary]
+    entries = (file for file, _ in zip(Path(place).rglob("*"), range(LOOKED_AT)))
+    return [str(next((file for file in entries if file.is_file()), place))]
+
+
+def _of_package(copy: Path) -> list[str]:
+    """A solution, a grader and an answer of a copy of this package, as far as it has them."""
+    patterns = ("course/solutions/*.ipynb", "../solutions/*.ipynb", "lesson_*/test_*.py", "../tests/answers/*/*.py")
+    return [str(file) for pattern in patterns for file in sorted(copy.glob(pattern))[:1]]
+
+
+def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Path]:
+    """Folders in which a program may have a socket for everybody; some need root to write to."""
+    yield folder
+    for place in ("/run", "/var/tmp"):
+        with contextlib.suppress(OSError):
+            found = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=place)))
+            found.chmod(0o755)
+            yield found
+
+
+def _listening(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.socket]:
+    """Sockets in a folder to which everybody may connect or send."""
+    if not hasattr(socket, "AF_UNIX"):
+        return
+    for name, kind in (("stream", socket.SOCK_STREAM), ("datagram", socket.SOCK_DGRAM)):
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, kind))
+        listener.bind(str(folder / name))
+        (folder / name).chmod(0o777)
+        if kind == socket.SOCK_STREAM:
+            listener.listen()
+        yield listener
+
+
+def _was_visited(server: socket.socket) -> bool:
+    return bool(select.select([server], [], [], 0.01)[0])

@@ -1,0 +1,395 @@
+"""Whose each file of a class is: read from where it lies and what it is called, and never from what is in it.
+
+What is certain is a place: a file below a student's folder, or one that a platform named. Where names leave it open
+whose a file is, the likeliest reading is taken, and a doubt is told; a file that nobody can be named for stays
+nobody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from graders.core.text import clean
+from graders.run.archives import WANTED, is_wanted
+from graders.run.lms import Named, Owner, Pattern, folder_format, format_of
+from graders.run.tree import Entry, Tree
+
+LessonOf = Callable[[Entry], str | None]
+
+_ATTEMPT = re.compile(
+    r"(?i)(?:.*[\W_])?(?:attempt|version|v|try|draft|final|old|new|backup|copy|kopie|copie|submission|revision|rev)"
+    r"[\W_]*\d*|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
+)
+"""Folders that hold one person's attempts, and not persons."""
+_OF_A_LESSON = (
+    r"(?i)(?:.*[\W_])?(?:lesson|lektion|leçon|week|unit|lab|hw|homework|exercise|assignment)[\W_]*0*{0}(?:\D.*)?"
+    r"|0*{0}(?:[\W_].*)?"
+)
+_SUBMITTED, _WORKING = "Submitted files", "Working files"
+"""Folders of Teams: what was handed in, and what students still work on."""
+_MARKS = " _-.,()[]"
+_COPY = re.compile(r"(?i)(?:copy|copie|kopie|copia)?(?: of| von| de)?[\W_]*(?:\(?\d{1,3}\)?)?")
+CONFIRM = "If that is so, confirm it with"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Whose a file is, and what its place tells. `name` is the name its owner gave it; the rest is as in `Named`."""
+
+    owner: Owner
+    name: str
+    late: bool | None = None
+    attempt: float = 0.0
+    timeless: bool = False
+    """Whether its time is not that of its being handed in."""
+
+
+@dataclass
+class Layout:
+    """Whose everything is.
+
+    `how` says how the class was read. `places` has a place for each file that is somebody's, `nobodys` a reason for
+    each other; `owners` are all students, with files or without. `doubts` are sentences for the instructor.
+    """
+
+    how: str
+    is_class: bool
+    places: dict[Entry, Place] = field(default_factory=dict)
+    nobodys: dict[Entry, str] = field(default_factory=dict)
+    owners: set[Owner] = field(default_factory=set)
+    doubts: list[str] = field(default_factory=list)
+
+
+def arrange(
+    tree: Tree, name: str, lesson_of: LessonOf, *, packed: bool, names: Pattern | None = None, single: bool = False
+) -> Layout:
+    """Whose the files of a tree are.
+
+    `name` is that of the place which is marked, and of the student if all is one student's, as with `single`. `packed`
+    is whether it is an archive. `names` is what the instructor says of names.
+    """
+    if single or not (tree.entries or tree.folders):
+        return _of_one(tree.entries, name)
+    if names is not None and names.of_paths:
+        return _by_paths(tree, names)
+    return _Arrangement(tree, name, lesson_of, packed, names).layout()
+
+
+def _of_one(entries: Iterable[Entry], name: str) -> Layout:
+    owner = Owner(name)
+    return Layout(
+        "the work of one student", False, {entry: Place(owner, entry.name) for entry in entries}, owners={owner}
+    )
+
+
+def _by_paths(tree: Tree, names: Pattern) -> Layout:
+    found = Layout(names.format.name, is_class=True)
+    for entry in tree.entries:
+        named = names.format.of_file("/".join(entry.parts))
+        if named:
+            found.places[entry] = Place(named.owner, _file_name(named, entry), attempt=named.attempt)
+        else:
+            found.nobodys[entry] = f"Its path does not fit {names.text!r}."
+    found.owners = {place.owner for place in found.places.values()}
+    return found
+
+
+def _file_name(named: Named, entry: Entry) -> str:
+    """The name that the owner gave a file; where a pattern took its suffix off, with that of the file."""
+    given = named.file.rpartition("/")[2] or entry.name
+    suffix = next((suffix for suffix in WANTED if entry.name.lower().endswith(suffix)), "")
+    return given if not suffix or given.lower().endswith(suffix) else given + suffix
+
+
+class _Arrangement:
+    """How the files of a tree are read; those in one folder of a group or a lesson, where its `level` is given."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        name: str,
+        lesson_of: LessonOf,
+        packed: bool,
+        names: Pattern | None,
+        level: int | None = None,
+    ) -> None:
+        self.name, self.lesson_of, self.packed, self.names = name, lesson_of, packed, names
+        self.working: list[Entry] = []
+        entries = tree.entries
+        if any(_SUBMITTED in entry.parts for entry in entries):
+            self.working = [entry for entry in entries if _WORKING in entry.parts]
+            entries = [entry for entry in entries if _WORKING not in entry.parts]
+        self.entries = entries
+        self.counting = [entry for entry in entries if entry.counts] or entries
+        self.folders = [folder for folder in tree.folders if _WORKING not in folder]
+        self.level = self._level() if level is None else level
+
+    def layout(self) -> Layout:
+        """Whose everything is."""
+        above = self.counting[0].parts[: self.level] if self.counting else ()
+        below = [
+            entry for entry in self.entries if entry.parts[: self.level] == above and len(entry.parts) > self.level
+        ]
+        loose = [entry for entry in below if len(entry.parts) == self.level + 1]
+        foldered = [entry for entry in below if len(entry.parts) > self.level + 1]
+        found = self._class(loose, foldered, above) or self._one(loose, foldered)
+        self._give_strays(found)
+        for entry in self.working:
+            found.nobodys[entry] = "It lies among the working files of Teams, and was not handed in."
+        return found
+
+    def _give_strays(self, found: Layout) -> None:
+        """What lies beside the students is that of the one in its name, with a doubt; without a name it is nobody's."""
+        strays = [entry for entry in self.entries if entry not in found.places and entry not in found.nobodys]
+        for entry in strays:
+            lesson = self.lesson_of(entry)
+            name = _name_beside(entry.name, lesson) if entry.counts and lesson else ""
+            if name:
+                found.places[entry] = Place(Owner(name), entry.name)
+                found.owners.add(Owner(name))
+                found.doubts.append(
+                    f"{clean(entry.name, 100)} is not named like the others. It was taken for the work of "
+                    f"{clean(name, 60)!r}."
+                )
+            else:
+                found.nobodys[entry] = (
+                    "It lies beside the students, and nothing says whose it is. If it is somebody's, put it into a "
+                    "folder with that name."
+                )
+
+    # At which level of folders the students are told apart.
+
+    def _level(self) -> int:
+        level = 0
+        while self.counting and all(len(entry.parts) > level + 1 for entry in self.counting):
+            if len({entry.parts[level] for entry in self.counting}) > 1:
+                break
+            level += 1
+        if level and not self._are_students(level):
+            return 0
+        return level
+
+    def _are_students(self, level: int) -> bool:
+        """Whether what lies in the one folder that holds everything is several students'."""
+        loose = [entry.name for entry in self.counting if len(entry.parts) == level + 1]
+        above = self.counting[0].parts[:level]
+        folders = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
+        folders |= {entry.parts[level] for entry in self.counting if len(entry.parts) > level + 1}
+        if self.names is not None:
+            of_file, of_folder = self.names.format.of_file, self.names.format.of_folder
+            return any(map(of_file, loose)) or any(map(of_folder, folders))
+        inner = {part for entry in self.entries for part in entry.parts}
+        if format_of(loose) or folder_format(sorted(folders), sorted(inner)):
+            return True
+        several = len(folders) > 1 and not any(map(_ATTEMPT.fullmatch, folders))
+        if not several:
+            return False
+        if self._shared(level) or self._sections(level, self.entries):
+            return True
+        return self.packed and not loose and not self._of_lessons(level)
+
+    def _by_folder(self, level: int, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+        found: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            if len(entry.parts) > level + 1:
+                found[entry.parts[level]].append(entry)
+        return dict(found)
+
+    def _shared(self, level: int, entries: Sequence[Entry] | None = None) -> set[str]:
+        """The lessons that lie in several folders of a level."""
+        lessons: defaultdict[str, set[str]] = defaultdict(set)
+        for folder, inside in self._by_folder(level, self.counting if entries is None else entries).items():
+            for entry in inside:
+                if entry.counts and (lesson := self.lesson_of(entry)):
+                    lessons[lesson].add(folder)
+        return {lesson for lesson, folders in lessons.items() if len(folders) > 1}
+
+    def _of_lessons(self, level: int, entries: Sequence[Entry] | None = None) -> bool:
+        """Whether each folder of a level is called after the one lesson that lies in it."""
+        folders = self._by_folder(level, self.counting if entries is None else entries)
+        for folder, inside in folders.items():
+            lessons = {lesson for entry in inside if entry.counts and (lesson := self.lesson_of(entry))}
+            if len(lessons) != 1:
+                return False
+            (lesson,) = lessons
+            if lesson not in folder and not re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder):
+                return False
+        return bool(folders)
+
+    # A class.
+
+    def _class(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
+        """The layout of a class; None where all this is the work of one student."""
+        level = self.level
+        if sections := self._sections(level, foldered):
+            return self._of_sections(sections, loose)
+        folders = self._by_folder(level, foldered)
+        empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
+        # An archive stands among files that a platform named as one of them, and elsewhere for a folder.
+        packed = [name for name in folders if is_wanted(name)]
+        counting = [entry.name for entry in loose if entry.counts] or [entry.name for entry in loose]
+        files = self.names.format if self.names else format_of([*counting, *packed])
+        by_file = {name: named for name in (*(entry.name for entry in loose), *packed)
+                   if files and (named := files.of_file(name))}  # fmt: skip
+        names = sorted({*folders, *empty} - {*by_file})
+        inner = {part for entry in foldered for part in entry.parts[level + 1 :]}
+        kind = self.names.format if self.names and self.names.format.folders else folder_format(names, sorted(inner))
+        by_folder = {name: named for name in names if kind and (named := kind.of_folder(name))}
+        if not by_file and not by_folder and not self._is_class(loose, foldered, empty):
+            return None
+        found = Layout("a folder for each student", is_class=True)
+        if by_file and files:
+            found.how = f"files as {files.name} names them"
+        elif by_folder and kind:
+            found.how = f"folders as {kind.name} names them"
+        for entry in loose:
+            if entry.name in by_file:
+                found.places[entry] = _place(by_file[entry.name], _file_name(by_file[entry.name], entry))
+            for one in (files, kind):
+                if one and one.sidecars and one.sidecars.fullmatch(entry.name):
+                    found.nobodys[entry] = f"{one.name} wrote it."
+        for entry in foldered:
+            folder = entry.parts[level]
+            named = by_file.get(folder) or by_folder.get(folder) or Named(Owner(_without_suffix(folder)))
+            found.places[entry] = _place(named, entry.name)
+        found.owners = {place.owner for place in found.places.values()}
+        found.owners |= {(by_folder.get(folder) or Named(Owner(folder))).owner for folder in empty - {*folders}}
+        _tell_equal_numbers(found)
+        return found
+
+    def _is_class(self, loose: Sequence[Entry], foldered: Sequence[Entry], empty: set[str]) -> bool:
+        """Whether folders that no platform named are those of students."""
+        if not foldered and not empty:
+            return False
+        shared = self._shared(self.level, foldered)
+        if any(
+            entry.counts for entry in loose
+        ):  # one student's, beside whose notebooks lie folders, unless these say more
+            return bool(shared)
+        return bool(shared) or not self._of_lessons(self.level, foldered)
+
+    def _sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
+        """The folders of a level that hold a class each, of a group or a lesson; none where they are those of students.
+
+        In most of them several folders hold the same lesson, or the files are named by a platform.
+        """
+        folders = self._by_folder(level, foldered)
+        holding = {folder: inside for folder, inside in folders.items() if any(entry.counts for entry in inside)}
+        names = sorted(holding)
+        if folder_format(names, []) or (self.names and (any(map(self.names.format.of_folder, names)))):
+            return {}
+        if sum(self._is_section(level, inside) for inside in holding.values()) * 2 <= len(holding):
+            return {}
+        # Where folders of the same names hold the same lesson in several, they are not those of students.
+        claims = [
+            (entry.parts[level + 1], lesson, entry.parts[level])
+            for inside in holding.values()
+            for entry in inside
+            if entry.counts and (lesson := self.lesson_of(entry))
+        ]
+        return folders if len({claim[:2] for claim in claims}) == len(set(claims)) else {}
+
+    def _is_section(self, level: int, inside: Sequence[Entry]) -> bool:
+        direct = [entry.name for entry in inside if entry.counts and len(entry.parts) == level + 2]
+        if direct:
+            return format_of(direct) is not None
+        below = self._by_folder(level + 1, inside)
+        if folder_format(sorted(below), []):
+            return True
+        return bool(self._shared(level + 1, inside)) and not all(map(_ATTEMPT.fullmatch, below))
+
+    def _of_sections(self, sections: dict[str, list[Entry]], loose: Sequence[Entry]) -> Layout:
+        """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
+        found = Layout("", is_class=True)
+        for folder, inside in sections.items():
+            folders = [one for one in self.folders if len(one) > self.level and one[self.level] == folder]
+            level = self.level + 1
+            part = _Arrangement(Tree(inside, folders), folder, self.lesson_of, self.packed, self.names, level).layout()
+            found.places |= part.places
+            found.nobodys |= part.nobodys
+            found.owners |= part.owners
+            found.doubts += part.doubts
+            found.how = found.how or f"{part.how}, in folders of a group or a lesson"
+        _tell_equal_numbers(found)
+        return found
+
+    # One student's work, or what looks like it.
+
+    def _one(self, loose: Sequence[Entry], foldered: Sequence[Entry]) -> Layout:
+        counting = [entry for entry in loose if entry.counts]
+        by_lesson: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in counting:
+            if lesson := self.lesson_of(entry):
+                by_lesson[lesson].append(entry)
+        several = any(len(entries) > 1 for entries in by_lesson.values())
+        if self.names is not None and self.names.text != "plain":
+            return Layout(f"files as {self.names.format.name} names them", is_class=True)
+        if (several or self.names) and not foldered and (owners := _plain_names(counting, by_lesson)):
+            found = Layout("files with the name of a student in each", is_class=True)
+            found.places = {entry: Place(owner, entry.name) for entry, owner in owners.items()}
+            found.owners = set(owners.values())
+            if self.names is None:
+                people = ", ".join(sorted(clean(owner.name, 40) for owner in found.owners)[:5])
+                found.doubts.append(
+                    f"The files lie side by side, and no known platform named them so. They were taken for those of "
+                    f"{len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one student's, say "
+                    "--one-student; otherwise say where the names stand, as in --names '{student}_{id}_{lesson}'."
+                )
+            return found
+        found = _of_one(self.entries, self.name)
+        if several and not foldered:
+            files = next(entries for entries in by_lesson.values() if len(entries) > 1)
+            found.doubts.append(
+                f"There are several files for one lesson, and nothing says whose they are: "
+                f"{', '.join(clean(entry.name, 60) for entry in files[:4])}. They were taken for one student's. "
+                f"{CONFIRM} --one-student; otherwise say where the names stand, as in --names '{{student}}_{{lesson}}'."
+            )
+        return found
+
+
+def _place(named: Named, name: str) -> Place:
+    return Place(named.owner, name, late=named.late, attempt=named.attempt, timeless=named.late is not None)
+
+
+def _without_suffix(name: str) -> str:
+    """The name of a folder, or of an archive that stands for one."""
+    return re.sub(r"(?i)\.(?:zip|tar\.gz|tgz)$", "", name) or name
+
+
+def _plain_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
+    """For each file the student in its name, which is what is left without the lesson's; empty where one has none."""
+    lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
+    names = {entry: _name_beside(entry.name, lesson_by_entry.get(entry)) for entry in entries}
+    return (
+        {entry: Owner(name) for entry, name in names.items()}
+        if all(names.values()) and len(set(names.values())) > 1
+        else {}
+    )
+
+
+def _name_beside(file: str, lesson: str | None) -> str:
+    """What a file's name has beside the lesson's: a student's name; empty where that is nothing, or an attempt's."""
+    stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
+    before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
+    if not there:
+        before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
+    # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
+    name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
+    return "" if _ATTEMPT.fullmatch(name) else name
+
+
+def _tell_equal_numbers(found: Layout) -> None:
+    """Doubt names that claim one number: they are not merged, and at most one of them is right."""
+    claims: defaultdict[str, set[str]] = defaultdict(set)
+    for owner in found.owners:
+        if owner.id:
+            claims[owner.id].add(owner.name)
+    for number, names in sorted(claims.items()):
+        if len(names) > 1:
+            shown = ", ".join(repr(clean(name, 60)) for name in sorted(names))
+            found.doubts.append(
+                f"The number {clean(number, 40)} stands in the names of several: {shown}. Look whose it is."
+            )

@@ -1,0 +1,100 @@
+"""Which lesson a file belongs to, and whether somebody worked in it, by its name and its text: nothing is run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graders.core import course
+from graders.core.source import STUB, exercise_cells
+from graders.run.archives import NOTEBOOKS
+from graders.run.intake import Notebook, Unreadable, read_notebook
+
+_DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.M)
+_CHECKED = re.compile(r"\b(?:check|hint|solution)\(\s*[\"'](\d\d)-")
+
+
+def functions(lesson: str) -> frozenset[str]:
+    """The names that the exercises of a lesson ask for; none where there is no such lesson."""
+    if lesson not in course.lessons():
+        return frozenset()
+    cells = exercise_cells(course.source(lesson))
+    return frozenset(
+        name
+        for key, cell in cells.items()
+        for name in _DEFINED.findall(cell)
+        if name.replace("_", "").casefold() == course.words(key).replace("_", "")  # GuardedNet answers guarded-net
+    )
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What the text of a notebook tells: its metadata, and the lesson of the functions and checks in its cells."""
+
+    named: str | None
+    defined: str | None
+    sha256: str
+
+
+class Lessons:
+    """The lessons that can be marked, by their stems. A file is read only where its name says nothing."""
+
+    def __init__(self, stems: Sequence[str]) -> None:
+        self.stems = tuple(stems)
+        self._functions = {lesson: functions(lesson) for lesson in self.stems}
+        self._told: dict[Path, _Told] = {}
+
+    def of(self, file: Path | None, name: str) -> str | None:
+        """The lesson of a file with this name: by the stem or `NN_` prefix in it, by its metadata, or by its text."""
+        if lesson := self.in_name(name):
+            return lesson
+        told = self._tell(file) if file is not None and file.name.lower().endswith(NOTEBOOKS) else None
+        return (told.named or told.defined) if told else None
+
+    def in_name(self, name: str) -> str | None:
+        """The lesson that a name tells; None where it tells none."""
+        for lesson in self.stems:
+            if lesson in name:
+                return lesson
+        if match := re.match(r"(\d\d)[_\-. ]", name):
+            for lesson in self.stems:
+                if lesson.startswith(match[1] + "_"):
+                    return lesson
+        return None
+
+    def untouched(self, file: Path, lesson: str) -> bool:
+        """Whether nobody worked in a notebook: no function of the lesson's exercises has more than its stub."""
+        try:
+            cells = read_notebook(file).cells
+        except Unreadable:
+            return True
+        asked = self._functions.get(lesson, frozenset())
+        return all(STUB in cell for cell in cells if asked & set(_DEFINED.findall(cell)))
+
+    def digest(self, file: Path) -> str:
+        """The SHA-256 of a notebook, empty where it cannot be read: equal files need no choice between them."""
+        told = self._tell(file)
+        return told.sha256 if told else ""
+
+    def _tell(self, file: Path) -> _Told | None:
+        if file not in self._told:
+            try:
+                found = read_notebook(file)
+            except Unreadable:
+                return None
+            named = found.lesson if found.lesson in self.stems else None
+            self._told[file] = _Told(named, None if named else self._by_text(found), found.sha256)
+        return self._told[file]
+
+    def _by_text(self, notebook: Notebook) -> str | None:
+        """The one lesson to which most of the functions and checks in the cells belong."""
+        votes: Counter[str] = Counter()
+        for cell in notebook.cells:
+            numbers, names = set(_CHECKED.findall(cell)), set(_DEFINED.findall(cell))
+            for lesson in self.stems:
+                votes[lesson] += len(names & self._functions[lesson]) + (lesson[:2] in numbers)
+        (best, count), (_, second), *_ = [*votes.most_common(2), ("", 0), ("", 0)]
+        return best if count > second else None

@@ -1,0 +1,159 @@
+"""All files below a folder or in an archive, whatever they are: folders and archives are searched in the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graders.core.text import clean
+from graders.run.archives import CLASS, ArchiveLimits, is_trace, is_wanted, unpack
+from graders.run.members import BadArchive, is_archive
+
+_ONLY_NOTEBOOKS = "Hand in the notebooks themselves."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file that was handed in.
+
+    `parts` are the folders and archives in which it lies below the place that is marked, and its own name; of a folder
+    that cannot be entered the name is empty. `file` is where it can be read; None for what is no notebook and lies in
+    an archive, and where `problem` says why it cannot be read. `origin` is how reports call it. `handed_in` is in
+    seconds since 1970.
+    """
+
+    parts: tuple[str, ...]
+    file: Path | None
+    origin: str
+    handed_in: float
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self.parts[-1]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a notebook, or something that should have been one and cannot be read."""
+        return bool(self.problem) or (self.file is not None and is_wanted(self.name))
+
+
+@dataclass
+class Tree:
+    """What was found: files, folders that may be those of students (their parts), and notes for the instructor."""
+
+    entries: list[Entry] = field(default_factory=list)
+    folders: list[tuple[str, ...]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def tree_of(where: Path, scratch: Path | None, besides: Path | None = None) -> Tree:
+    """The files below the folder `where`, or in the archive `where`.
+
+    Archives are unpacked into new folders in `scratch`, which should be private; without it they stay closed. So does
+    an archive in the archive that a student handed in. Links are not followed, and the folder `besides` is left out.
+    Raises `BadArchive` when `where` itself is an archive that cannot be read, and `OSError` when it is a folder that
+    cannot be.
+    """
+    found = _Search(scratch, besides)
+    if where.is_dir():
+        only = _only_archive(where) if scratch else None
+        if only is None:
+            for path in sorted(where.iterdir()):
+                found.add(path, ())
+            return found.tree
+        where = only
+    found.unpack(where, (), str(where), None, CLASS)
+    return found.tree
+
+
+def _only_archive(folder: Path) -> Path | None:
+    """The archive that is all there is in a folder beside a roster or notes: as if it had been named itself."""
+    inside = [path for path in folder.iterdir() if not is_trace(path.name) and (path.is_dir() or is_wanted(path.name))]
+    single = len(inside) == 1 and is_archive(inside[0]) and inside[0].is_file() and not inside[0].is_symlink()
+    return inside[0] if single else None
+
+
+class _Search:
+    def __init__(self, scratch: Path | None, besides: Path | None) -> None:
+        self.scratch, self.besides = scratch, besides and besides.resolve()
+        self.tree, self._unpacked = Tree(), 0
+
+    def add(self, path: Path, above: tuple[str, ...]) -> None:
+        """A file, or all that is in a folder."""
+        parts = (*above, path.name)
+        if is_trace(path.name) or (self.besides and path.resolve() == self.besides):
+            return
+        try:
+            changed = path.lstat().st_mtime
+            if path.is_symlink() and path.is_dir():
+                why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
+                self._problem((*parts, ""), str(path), changed, why)
+            elif path.is_dir() and is_wanted(path.name):
+                why = f"{clean(path.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
+                self._problem(parts, str(path), changed, why)
+            elif path.is_dir():
+                if (path / "pyvenv.cfg").exists():  # thousands of files, and none of them somebody's work
+                    return
+                self.tree.folders.append(parts)
+                for inside in sorted(path.iterdir()):
+                    self.add(inside, parts)
+            else:
+                self._file(Entry(parts, path, str(path), changed), ArchiveLimits())
+        except OSError as error:
+            self._problem((*parts, ""), str(path), 0.0, f"The folder cannot be read: {error.strerror}.")
+
+    def _file(self, entry: Entry, limits: ArchiveLimits | None) -> None:
+        """A file; an archive is replaced by what is in it, unless it has to stay closed (no `limits`)."""
+        if entry.file is None or entry.problem or not is_archive(Path(entry.name)):
+            self.tree.entries.append(entry)
+        elif limits is None or self.scratch is None:
+            why = f"{clean(entry.name, 100)} is an archive, and was not opened. {_ONLY_NOTEBOOKS}"
+            self._problem(entry.parts, entry.origin, entry.handed_in, why)
+        else:
+            try:
+                self.unpack(entry.file, entry.parts, entry.origin, entry.handed_in, limits)
+            except BadArchive as error:
+                self._problem(entry.parts, entry.origin, entry.handed_in, clean(error))
+
+    def unpack(
+        self, archive: Path, above: tuple[str, ...], origin: str, handed_in: float | None, limits: ArchiveLimits
+    ) -> None:
+        """The files in an archive.
+
+        `handed_in` is when the archive itself came: what a student's archive says about times is the student's word.
+        None believes it.
+        """
+        assert self.scratch is not None
+        self._unpacked += 1
+        found, note = unpack(archive, self.scratch / str(self._unpacked), limits)
+        if note:
+            self.tree.notes.append(f"{clean(origin, 1000)}: {note}.")
+        inside = [member for member in found if member.parts[-1]]
+        self.tree.folders += [(*above, *member.parts[:-1]) for member in found if not member.parts[-1]]
+        if above and not any(member.file or member.problem for member in inside):
+            raise BadArchive(f"{clean(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
+        for member in inside:
+            parts = (*above, *member.parts)
+            came = (member.modified or archive.stat().st_mtime) if handed_in is None else handed_in
+            entry = Entry(parts, member.file, f"{origin}/{'/'.join(member.parts)}", came, member.problem)
+            self._file(entry, None if above else ArchiveLimits())
+
+    def _problem(self, parts: tuple[str, ...], origin: str, handed_in: float, why: str) -> None:
+        self.tree.entries.append(Entry(parts, None, origin, handed_in, why))
+
+
+def not_a_notebook(entry: Entry) -> str:
+    """Why a file of another kind cannot be marked, and what to hand in instead."""
+    kind = next((kind for suffix, kind in _KINDS.items() if entry.name.lower().endswith(suffix)), "no notebook")
+    return f"{clean(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
+
+
+_KINDS = {".html": "a web page, not a notebook", ".htm": "a web page, not a notebook", ".pdf": "a PDF, not a notebook",
+          ".py": "a Python program, not a notebook", ".docx": "a text document, not a notebook",
+          ".txt": "a text, not a notebook", ".md": "a text, not a notebook",
+          ".rar": "an archive of a kind that is not opened", ".7z": "an archive of a kind that is not opened",
+          ".tar": "an archive of a kind that is not opened", ".gz": "an archive of a kind that is not opened",
+          ".png": "a picture, not a notebook", ".jpg": "a picture, not a notebook", ".url": "a link, not a notebook",
+          ".gdoc": "a link, not a notebook", ".webloc": "a link, not a notebook"}  # fmt: skip

@@ -1,0 +1,88 @@
+"""Which box has to end when the machine itself runs short of memory."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from graders.run.last_fuse import LEAST_HELD, LastFuse, is_short
+from graders.run.runner import BoxRunner, Transcript
+from graders.run.warm import WarmProcess
+from graders.wire.limits import MIB, Limits
+
+
+class Held:
+    """A bound of a box that holds so much."""
+
+    pause = 0.1
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def exceeded(self) -> bool:
+        return False
+
+    def held(self) -> int:
+        return self.size
+
+    def close(self) -> None:
+        pass
+
+
+def a_fuse(*boxes: Held, short: bool = True) -> LastFuse:
+    fuse = LastFuse(lambda: short)
+    for box in boxes:
+        fuse.add(box)
+    return fuse
+
+
+def test_the_box_that_holds_most_ends_and_no_other_meanwhile() -> None:
+    small, large, middle = (Held(LEAST_HELD * part) for part in (1, 3, 2))
+    fuse = a_fuse(small, large, middle)
+    assert [fuse.blows(box) for box in (small, large, middle)] == [False, True, False]
+    large.size = 0  # its processes have ended, and it is about to be closed
+    assert [fuse.blows(box) for box in (small, middle)] == [False, False]
+    fuse.remove(large)
+    assert [fuse.blows(box) for box in (small, middle)] == [False, True]  # if the machine is still short
+
+
+def test_as_long_as_there_is_memory_nobody_ends() -> None:
+    box = Held(LEAST_HELD * 100)
+    assert not a_fuse(box, short=False).blows(box)
+
+
+def test_a_box_that_holds_little_is_not_the_reason() -> None:
+    box = Held(LEAST_HELD - 1)
+    assert not a_fuse(box).blows(box)
+
+
+@pytest.mark.parametrize(
+    ("available", "total", "short"),
+    [(200, 4096, True), (300, 4096, False), (3000, 131072, True), (5000, 131072, False)],
+)
+def test_the_machine_is_short_of_memory(available: int, total: int, short: bool) -> None:
+    assert is_short(available * MIB, total * MIB) is short
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs forked boxes")
+def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(kit: Path, warm: WarmProcess, tmp_path: Path) -> None:
+    """The machine seems short of memory while a box holds 300 MiB, which it does in both of its runs."""
+    fuse = LastFuse(lambda: any(box.held() > 300 * MIB for box in fuse._boxes))
+    runs = tmp_path / "runs"
+    hungry = f"import os, time\nopen({str(runs)!r}, 'a').write('x')\nkept = b'x' * (350 << 20)\ntime.sleep(30)"
+    modest = "import time\ntime.sleep(4)"
+
+    def run(cell: str) -> Transcript:
+        return BoxRunner(kit, "D", Limits(), warm, fuse=fuse).run([cell], [])
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(run, [hungry, modest])
+    assert (first.ended, second.ended) == ("over-limit", "finished")
+    assert (
+        first.message == "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
+    )
+    assert runs.read_text() == "xx"
+    assert fuse._boxes == []

@@ -5,8 +5,9 @@
 #
 # **The goal.** You can find the layer where a broken run goes wrong, with the hooks of the lessons before, and say why.
 #
-# This is the last lesson, and the hardest. It has no new tool. It has six runs that do not learn, each broken in a way
-# that people really ship. As always: write down what you predict, run the cell, then read on.
+# This is the last lesson, and the hardest. It needs no new tool. Six runs go wrong, each in a way that people really
+# ship, and a seventh waits at the end. For each you get a curve, a chart and a list of suspects. As always: guess
+# first, run the cell, then read on.
 
 # %%
 import copy
@@ -15,8 +16,11 @@ import math
 import torch
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+
+# Small tensors: one thread is fastest, and on a shared machine many wait for each other.
+torch.set_num_threads(1)
 
 # %% [markdown]
 # ## Six curves
@@ -51,23 +55,23 @@ def small_net():
 
 healthy = train(small_net())
 share = labels.mean()
-guess = -(share * share.log() + (1 - share) * (1 - share).log()).item()
+blind = -(share * share.log() + (1 - share) * (1 - share).log()).item()
 print(f"first loss {healthy[0]:.3f}, last loss {healthy[-1]:.3f}")
-print(f"{share:.0%} of the labels are 1; who always answers with this share has the loss {guess:.3f}")
-assert healthy[-1] < 0.1 < guess
+print(f"{share:.0%} of the labels are 1; always answering with this share gives the loss {blind:.3f}")
+assert healthy[-1] < 0.1 < blind
 
 # %% [markdown]
-# Remember the last number: a net whose output **ignores its input** gets no further than that.
+# Remember the last number. Let us call it the **blind loss**: a net whose output ignores its input gets no lower.
 #
-# The next cell breaks six runs, A to F. Its code is folded away, so that you can guess what is wrong. Run it, and open
-# it later: each run has its section below.
+# The next cell breaks six runs, A to F. Its code is folded away so that you can guess what is wrong. Run it without
+# looking; if your editor shows the code, scroll past it. Open it at the end.
 
 
 # %% tags=["spoiler"]
 def deep_net():
     torch.manual_seed(0)
     layers = [nn.Linear(2, 32), nn.Tanh()]
-    for _ in range(10):
+    for _ in range(14):
         layers += [nn.Linear(32, 32), nn.Tanh()]
     return nn.Sequential(*layers, nn.Linear(32, 1))
 
@@ -111,10 +115,29 @@ def share_net(shares):
     return nn.Sequential(nn.Linear(2, 6), nn.ReLU(), shares, nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 1))
 
 
+def normal_net():
+    torch.manual_seed(0)
+    layers = [nn.Linear(2, 32), nn.Tanh()]
+    for _ in range(22):
+        layers += [nn.Linear(32, 32), nn.Tanh()]
+    for layer in layers[::2]:
+        nn.init.normal_(layer.weight)  # standard deviation 1: harmless for 2 inputs, far too much for 32
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(*layers, nn.Linear(32, 1))
+
+
 far_points = points + 10
-net_a, net_b, net_c, net_d = small_net(), deep_net(), TwoParts(), hooked_net()
-net_e = scaled_net().eval()  # the last thing that ran before was the validation
-net_f = share_net(Share())
+make = {
+    "A": small_net,
+    "B": deep_net,
+    "C": TwoParts,
+    "D": hooked_net,
+    "E": lambda: scaled_net().eval(),  # the last thing that ran before was the validation
+    "F": lambda: share_net(Share()),
+    "G": normal_net,  # the seventh
+}
+causes = {"A": "dead", "B": "vanishing", "C": "cut", "D": "hook", "E": "mode", "F": "nan", "G": "exploding"}
+net_a, net_b, net_c, net_d, net_e, net_f = (make[name]() for name in "ABCDEF")
 runs = {
     "A": train(net_a, lr=5),
     "B": train(net_b, lr=0.02),
@@ -140,9 +163,9 @@ def curve(axes, losses, left, bottom, width, height, colour, limit=1.0):
 
 
 def frame(axes, left, bottom, width, height, limit=1.0):
-    """Two axes, and a dashed line at the loss of a guess."""
+    """Two axes, and a dashed line at the blind loss."""
     axes.plot([left, left, left + width], [bottom + height, bottom, bottom], color=QUIET, linewidth=0.8)
-    level = bottom + height * guess / limit
+    level = bottom + height * blind / limit
     axes.plot([left, left + width], [level, level], color=QUIET, linewidth=0.8, linestyle="--")
 
 
@@ -164,27 +187,91 @@ for index, (name, losses) in enumerate(runs.items()):
     curve(axes, healthy, left, bottom, 2.1, 1.2, FORWARD)
     curve(axes, losses, left, bottom, 2.1, 1.2, BACKWARD)
     caption(axes, left + 1.9, bottom + 1.1, name, size=11)
-caption(axes, 0.5, 0.17, "dashed: the loss of a guess", colour=QUIET, size=9)
+caption(axes, 0.5, 0.17, "dashed: the blind loss", colour=QUIET, size=9)
 show(
     figure,
     "Loss curves of six runs over 150 steps. The healthy run falls to almost 0. A swings wildly and then lies on the "
-    "dashed line, the loss of a guess. B and E lie on it almost from the start. C and D fall slowly. F falls a little "
+    "dashed line, the blind loss. B and E lie on it almost from the start. C and D fall slowly. F falls a little "
     "and ends at a NaN.",
 )
 
 # %% [markdown]
-# **Predict.** What is wrong with each? Write down a guess for A to F before you go on.
+# The curves say little: flat, flat, slow, slow, flat, gone. A loss is one number at the end of the net. The cause sits
+# somewhere inside it.
 #
-# Six causes, and the curves say little: flat, flat, slow, slow, flat, gone. A loss is one number at the end of
-# the net. The cause sits somewhere inside it.
+# ## Nine suspects
 #
-# ## Run A: dead channels
+# Six of these did it, each in one run:
 #
-# The curve swings, then lies at the loss of a guess: the output ignores the input. A hook on each ReLU tells where the
-# input is lost (lesson 5). A **channel** of a layer is dead when it is 0 for every input.
+# | name | what happened |
+# |---|---|
+# | `"nan"` | a number on the way is NaN or infinite |
+# | `"hook"` | a hook changes gradients |
+# | `"mode"` | a layer is in eval mode, and should be in training mode |
+# | `"unused"` | a layer is never called |
+# | `"frozen"` | the parameters of a layer do not require a gradient |
+# | `"cut"` | the graph is cut: layers before the cut are called, and get no gradient |
+# | `"exploding"` | gradients grow from layer to layer, on their way back |
+# | `"dead"` | a ReLU outputs only zeros, whatever comes in |
+# | `"vanishing"` | gradients shrink from layer to layer, on their way back |
 #
-# **Predict.** The first ReLU has 32 channels, and so has the second. In how many of them does the ReLU output only
-# zeros, in a fresh net, and after run A?
+# And this is a chart: one pass, with a forward hook on each layer (lesson 5). For each it shows the mode,
+# what the layer outputs, and how large the gradient of its own parameters is. The size of a tensor is its **RMS**, the
+# root of the mean of the squares: it does not depend on the number of entries. First the healthy net, before its first
+# step:
+
+
+# %%
+def rms(t):
+    return t.detach().square().mean().sqrt().item()
+
+
+def chart(model, inputs=points):
+    """Print what one pass shows of each layer that is called. Afterwards the model has no hooks and no gradients."""
+    outputs, handles = {}, []
+
+    def watch(name, module):
+        def hook(module, args, output):
+            outputs[name] = output.detach()
+
+        handles.append(module.register_forward_hook(hook))
+
+    layers = {name: module for name, module in model.named_modules() if not list(module.children())}
+    for name, module in layers.items():
+        watch(name, module)
+    model.zero_grad()
+    loss_fn(model(inputs), labels).backward()
+    for handle in handles:
+        handle.remove()
+    print(f"{'layer':22} mode    mean   std   zeros   gradient")
+    for name, output in outputs.items():
+        layer = layers[name]
+        grads = [p.grad for p in layer.parameters()]
+        there = [grad.flatten() for grad in grads if grad is not None]
+        gradient = f"{rms(torch.cat(there)):.0e}" if there else "None" if grads else "-"
+        mode = "train" if layer.training else "eval"
+        sizes = f"{output.mean():6.2f} {output.std():5.2f}   {(output == 0).float().mean():5.0%}"
+        print(f"{name:11}{type(layer).__name__:11} {mode:5} {sizes}   {gradient:>8}")
+    model.zero_grad()
+
+
+chart(small_net())
+
+# %% [markdown]
+# About half of what a ReLU outputs is zeros: that is its job.
+#
+# ## Run A
+#
+# The curve swings, then lies at the blind loss: the output ignores the input. Here is the chart after the run.
+
+# %%
+chart(net_a)
+
+# %% [markdown]
+# **Predict.** What is wrong? Write the name of a suspect.
+
+# %%
+guess("13-run-a", cause="dead")
 
 
 # %%
@@ -208,21 +295,35 @@ def fired(model, x):
 fresh, after_a = fired(small_net(), points), fired(net_a, points)
 for when, found in (("fresh net", fresh), ("after run A", after_a)):
     print(when, {name: f"{(~channels).sum()} of 32 dead" for name, channels in found.items()})
+compare("13-run-a", cause=causes["A"])
 assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
 # %% [markdown]
-# The second ReLU is dead as a whole. The step was too large: it threw the parameters to where no input brings one of
-# these channels above 0. And a layer that is dead as a whole stays dead: its slope is 0 everywhere, so **no gradient
-# comes through** to the layers before it.
+# **Dead channels.** A channel of a layer is dead when it is 0 for every input. The hook on each ReLU tells where the
+# input is lost: the second one is dead as a whole. The step was too large: it threw the parameters to where no input
+# brings one of these channels above 0. And such a layer stays dead: its slope is 0 everywhere, so **no gradient comes
+# through** to the layers before it.
+#
+# **Predict.** Layer `4` comes after the dead ReLU, and a gradient does arrive at its output. What is the gradient of
+# its weight?
+
+# %%
+guess("13-after-zeros", weight=0)
 
 # %%
 net_a.zero_grad()
 loss_fn(net_a(points), labels).backward()
-print({name: p.grad.abs().max().item() for name, p in net_a.named_parameters()})
+for name, p in net_a.named_parameters():
+    print(f"{name:9} largest entry of the gradient: {p.grad.abs().max():g}")
+compare("13-after-zeros", weight=net_a[4].weight.grad.abs().max())
 assert all(p.grad.abs().max() == 0 for p in net_a[:3].parameters())
+assert not net_a[4].weight.grad.any()
 
 # %% [markdown]
-# The fix: a smaller step, from fresh weights. (A warm-up, smaller initial biases, or a leaky ReLU help as well.)
+# Also 0: the gradient of a weight is what arrives at the output times the *input*, and here the input is 0. All that
+# can still learn is `4.bias`. It has: the net gives the same answer for every point.
+#
+# The fix: a smaller step, from fresh weights.
 
 # %%
 fixed = train(small_net(), lr=0.2)
@@ -282,22 +383,26 @@ def dead_channels(model, batches):
 
 
 # %% [markdown]
-# ## Run B: what each layer outputs, and what comes back
+# ## Run B
 #
-# Run B has eleven `tanh` layers, and its curve lies at the loss of a guess, too. But no channel is dead in a `tanh`.
-# So measure both directions: how large is what each layer outputs, and how large is the gradient that arrives there?
-# The size of a tensor is its **RMS**, the root of the mean of the squares: it does not depend on the number of entries.
-#
-# A forward hook sees the output. A *tensor hook* that it registers on this output (lesson 2) sees the gradient.
-#
-# **Predict.** By which factor does the gradient shrink from the last `tanh` to the first?
+# Run B has fifteen `tanh` layers, and its curve lies at the blind loss, too. Its chart before the first step:
+
+# %%
+chart(make["B"]())
+
+# %% [markdown]
+# **Predict.** What is wrong?
+
+# %%
+guess("13-run-b", cause="vanishing")
+
+# %% [markdown]
+# Let us measure both directions: how large is what each `tanh` outputs, and how large is the gradient that arrives
+# there? A forward hook sees the output. A *tensor hook* that it registers on this output (lesson 2) sees the gradient.
+# And beside it the same net with other initial weights.
 
 
 # %%
-def rms(t):
-    return t.detach().square().mean().sqrt().item()
-
-
 def signals(model, x, kind):
     """[RMS of the output, RMS of the gradient that arrives there] for each call of a module of this kind, in order."""
     rows, handles = [], []
@@ -318,8 +423,8 @@ def signals(model, x, kind):
     return rows
 
 
-def wider(net):
-    """The same net with larger first weights: each tanh makes a signal smaller, and the layer before it makes up for it."""
+def rescaled(net):
+    """The same net with initial weights that make up for what each tanh takes from the size of a signal."""
     gain = nn.init.calculate_gain("tanh")
     for module in net:
         if isinstance(module, nn.Linear):
@@ -329,21 +434,22 @@ def wider(net):
 
 
 torch.manual_seed(0)
-narrow_rows, wide_rows = signals(deep_net(), points, nn.Tanh), signals(wider(deep_net()), points, nn.Tanh)
-for label, rows in (("as it was", narrow_rows), ("wider", wide_rows)):
+small_rows, kept_rows = signals(deep_net(), points, nn.Tanh), signals(rescaled(deep_net()), points, nn.Tanh)
+for label, rows in (("as it was", small_rows), ("rescaled", kept_rows)):
     print(f"{label:10} output: first {rows[0][0]:.1e}, last {rows[-1][0]:.1e}", end="   ")
     print(f"gradient: first {rows[0][1]:.1e}, last {rows[-1][1]:.1e}")
-assert narrow_rows[0][1] < 0.01 * narrow_rows[-1][1] and wide_rows[0][1] > 0.1 * wide_rows[-1][1]
+compare("13-run-b", cause=causes["B"])
+assert small_rows[0][1] < 0.01 * small_rows[-1][1] and kept_rows[0][1] > 0.1 * kept_rows[-1][1]
 
 # %% [markdown]
-# The gradient **vanishes** on its way back: each layer makes it smaller by a similar factor, and eleven factors below 1
-# are next to nothing. The first layers do not learn. The picture needs a **logarithmic** axis: a factor at each layer
-# is a straight line there.
+# The gradient **vanishes** on its way back: from the last `tanh` to the first it passes fourteen layers, each makes it
+# smaller by a similar factor, and fourteen such factors leave next to nothing. The first layers do not learn. The
+# picture needs a **logarithmic** axis: a factor at each layer is a straight line there.
 #
-# The fix: first weights that keep the size. (Or a residual connection around each layer, or a norm.)
+# The fix: initial weights that keep the size. (Or a residual connection around each layer, or a norm.)
 
 # %%
-fixed = train(wider(deep_net()), lr=0.02)
+fixed = train(rescaled(deep_net()), lr=0.02)
 print(f"before: {runs['B'][-1]:.3f}   after: {fixed[-1]:.3f}")
 assert fixed[-1] < 0.3
 
@@ -354,8 +460,8 @@ for power in (-2, -4, -6, -8):
     y = 0.55 + 1.5 * (power + 8.5) / 7
     axes.plot([1.0, 4.9], [y, y], color=QUIET, linewidth=0.4)
     caption(axes, 0.9, y, f"1e{power}", colour=QUIET, size=8.5, align="right")
-for rows, colour, label in ((narrow_rows, BACKWARD, "as it was"), (wide_rows, FORWARD, "wider")):
-    x = [1.2 + 0.35 * i for i in range(len(rows))]
+for rows, colour, label in ((small_rows, BACKWARD, "as it was"), (kept_rows, FORWARD, "rescaled")):
+    x = [1.2 + 0.25 * i for i in range(len(rows))]
     y = [0.55 + 1.5 * (math.log10(row[1]) + 8.5) / 7 for row in rows]
     axes.plot(x, y, "o-", color=colour, markersize=4, linewidth=1.4)
     caption(axes, 1.2, y[0] + (0.18 if colour == FORWARD else 0.3), label, colour=colour, size=9.5)
@@ -364,17 +470,21 @@ caption(axes, 4.7, 0.35, "last", colour=QUIET, size=9, align="center")
 before_and_after(axes, runs["B"], fixed)
 show(
     figure,
-    f"On a logarithmic axis, the RMS of the gradient at eleven tanh layers. As it was, it falls in a straight line "
-    f"from {narrow_rows[-1][1]:.0e} at the last to {narrow_rows[0][1]:.0e} at the first. With wider weights it stays "
-    f"between {min(r[1] for r in wide_rows):.0e} and {max(r[1] for r in wide_rows):.0e}. After the fix the loss falls "
+    f"On a logarithmic axis, the RMS of the gradient at fifteen tanh layers. As it was, it falls in a straight line "
+    f"from {small_rows[-1][1]:.0e} at the last to {small_rows[0][1]:.0e} at the first. Rescaled, it stays "
+    f"between {min(r[1] for r in kept_rows):.0e} and {max(r[1] for r in kept_rows):.0e}. After the fix the loss falls "
     f"to {fixed[-1]:.2f}.",
 )
 
 # %% [markdown]
-# The opposite has the same cause. A recurrent net calls **one** layer many times, and each call multiplies the gradient.
+# The opposite has the same cause. A recurrent net calls **one** layer many times, and each call multiplies the
+# gradient.
 #
-# **Predict.** The layer below multiplies by 1.3, and a loop calls it 30 times. How large is the gradient at the first
-# call, if it is 1 at the last?
+# **Predict.** The layer below multiplies by 1.3, and a loop calls it 30 times. The gradient at the output of the last
+# call is 1. How large is it at the output of the first? Let Python work it out: you may write an expression.
+
+# %%
+guess("13-thirty-calls", first=1.3**29)
 
 # %%
 loop = nn.Linear(4, 4, bias=False)
@@ -392,11 +502,13 @@ with loop.register_forward_hook(hook):
         h = loop(h)
 h.sum().backward()
 print(f"at the last call {arrived[0]:g}, at the first {arrived[-1]:.0f}")
+compare("13-thirty-calls", first=arrived[-1])
 assert arrived[0] == 1 and math.isclose(arrived[-1], 1.3**29, rel_tol=1e-4)
 
 # %% [markdown]
-# 1.3 to the power of 29: it **explodes**. With 0.7 it would vanish. One entry for each *call* shows it; one for each
-# *module* would hide it. What helps is to clip the gradients (lesson 4), or a layer with gates, such as an LSTM.
+# 1.3 to the power of 29, for 29 calls lie between: it **explodes**. With 0.7 it would vanish. One entry for each *call*
+# shows it; one for each *module* would hide it. What helps is to clip the gradients (lesson 4), or a layer with gates,
+# such as an LSTM.
 
 
 # %% exercise="13-signal-report"
@@ -444,29 +556,30 @@ def signal_report(model, loss_fn, x):
 
 
 # %% [markdown]
-# ## Run C: a parameter without a gradient
+# ## Run C
 #
-# Run C learns, slowly. Nothing is dead or tiny. The first thing to ask of a slow run: **do all parameters get a
-# gradient?** The optimizer does not complain when one does not: it leaves out every parameter whose `.grad` is `None`.
-#
-# **Predict.** Look at `TwoParts` above. For which parameters is `.grad` `None` after `backward()`?
+# Run C learns, but slowly. Its chart before the first step:
 
 # %%
-net_c.zero_grad()
-loss_fn(net_c(points), labels).backward()
-size_of_grad = {name: None if p.grad is None else rms(p.grad) for name, p in net_c.named_parameters()}
-print(size_of_grad)
-assert all((size is None) == name.startswith("features") for name, size in size_of_grad.items())
+chart(make["C"]())
+print("\nAll parameters require a gradient:", all(p.requires_grad for p in make["C"]().parameters()))
 
 # %% [markdown]
-# All of `features`. But why? `None` has several causes, and they need different fixes. Hooks tell them apart:
+# The first thing to ask of a slow run is: **do all parameters get a gradient?** The optimizer does not complain when
+# one does not: it leaves out every parameter whose `.grad` is `None`. Here, that is all of `features`. Why? There are
+# several causes, and they need different fixes:
 #
 # | a parameter gets nothing, and … | cause | what you see |
 # |---|---|---|
-# | its `requires_grad` is `False` | it is **frozen** | no hook needed (lesson 1) |
-# | its module is **never called** | it is registered, but unused | a forward hook that never fires (lesson 5) |
-# | its module is called, and no gradient arrives at the output | the graph is **cut** after it | a tensor hook that never fires (lesson 2) |
-# | a gradient arrives, and comes out as 0 | a **zero** on the way: a dead ReLU, a factor 0 | a tensor hook that gets zeros |
+# | its `requires_grad` is `False` | `"frozen"` | no hook needed (lesson 1) |
+# | its module is never called | `"unused"` | a forward hook that never fires (lesson 5) |
+# | its module is called, and no gradient arrives at the output | `"cut"` | a tensor hook that never fires (lesson 2) |
+# | a gradient arrives, and comes out as 0 | a zero on the way: `"dead"`, or a factor 0 | a tensor hook that gets zeros |
+#
+# **Predict.** Which is it? The next cell puts a forward hook on each layer, and in it a tensor hook on the output.
+
+# %%
+guess("13-run-c", cause="cut")
 
 # %%
 for name, module in net_c.named_modules():
@@ -475,25 +588,36 @@ for name, module in net_c.named_modules():
 
         def hook(module, args, output, events=events):
             events.append("called")
-            assert output.requires_grad  # a tensor without a graph takes no hook
             output.register_hook(lambda grad: events.append("gradient arrived"))
 
         with module.register_forward_hook(hook):
             loss_fn(net_c(points), labels).backward()
         print(f"{name:12}", events)
         assert events == ["called"] + ["gradient arrived"] * (name == "head")
+compare("13-run-c", cause=causes["C"])
 
 # %% [markdown]
-# `features.3` is called, its output has a graph, and no gradient arrives: the graph is cut after it. There stands the
-# line `h = h.detach()`, which was meant for a log. A `no_grad` block cuts as well, and so does every way through a
-# number or an array, such as `.item()`.
+# `features.3` is called, its output has a graph (or it would not take a hook), and no gradient arrives: the graph is
+# **cut** after it. There stands the line `h = h.detach()`, which was meant for a log.
+#
+# **Predict.** What else cuts? Below, `2 * w` is computed as usual, inside a `no_grad` block, and by way of a number,
+# with `.item()`. Which of the three results require a gradient? Answer with `True` or `False`.
+
+# %%
+guess("13-what-cuts", usual=True, in_block=False, by_number=False)
 
 # %%
 w = torch.ones(1, requires_grad=True)
 with torch.no_grad():
     in_block = 2 * w
-print((2 * w).requires_grad, in_block.requires_grad, torch.tensor((2 * w).item()).requires_grad)
-assert (2 * w).requires_grad and not in_block.requires_grad and not torch.tensor((2 * w).item()).requires_grad
+results = {"usual": 2 * w, "in_block": in_block, "by_number": torch.tensor((2 * w).item())}
+attached = {way: result.requires_grad for way, result in results.items()}
+print(attached)
+compare("13-what-cuts", usual=attached["usual"], in_block=attached["in_block"], by_number=attached["by_number"])
+assert list(attached.values()) == [True, False, False]
+
+# %% [markdown]
+# The fix: the log gets the copy that is cut off, the net goes on with `h` itself.
 
 
 # %%
@@ -509,8 +633,12 @@ print(f"before: {runs['C'][-1]:.3f}   after: {fixed[-1]:.3f}")
 assert fixed[-1] < 0.1 < runs["C"][-1]
 
 # %% tags=["figure"]
+net_c.zero_grad()
+loss_fn(net_c(points), labels).backward()
+size_of_grad = {name: None if p.grad is None else rms(p.grad) for name, p in net_c.named_parameters()}
+assert all((size is None) == name.startswith("features") for name, size in size_of_grad.items())
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run C: where the gradient arrives", size=11)
+caption(axes, 0.4, 2.3, "Run C, after 150 steps: where the gradient arrives", size=11)
 for x, label, name in ((0.95, "features", "features.2.weight"), (2.6, "detach", None), (4.15, "head", "head.weight")):
     below = "" if name is None else "no gradient" if size_of_grad[name] is None else f"RMS {size_of_grad[name]:.0e}"
     node(axes, x, 1.35, label, kind="loss" if name is None else "non-leaf", below=below, width=1.05)
@@ -566,14 +694,29 @@ def why_no_gradient(model, loss_fn, x):
 
 
 # %% [markdown]
-# ## Run D: a hook from an earlier experiment
+# ## Run D
 #
-# Run D is slow, like C. But here each parameter has a gradient, none is 0, and the signals look much like those of a
-# healthy net. What is wrong with a gradient that looks right? **Compare it with what it should be.**
+# Run D is slow, like C. At the start it has the same weights as the healthy net, to the last digit. Both charts before
+# the first step:
+
+# %%
+print("healthy")
+chart(small_net())
+print("\nrun D")
+chart(make["D"]())
+
+# %% [markdown]
+# All layers are called, and all get a gradient.
 #
-# `copy.deepcopy` copies the hooks of modules, and drops those of parameters (lesson 11). Here that helps.
-#
-# **Predict.** The model and its copy have the same weights. By what do their gradients differ?
+# **Predict.** What is wrong?
+
+# %%
+guess("13-run-d", cause="hook")
+
+# %% [markdown]
+# How do you find fault with a gradient that looks right? **Compare it with what it should be.** `copy.deepcopy` copies
+# the hooks of modules, and drops those of parameters (lesson 11). Here that helps: the next cell divides the gradients
+# of the model by those of its copy.
 
 
 # %%
@@ -583,15 +726,17 @@ def gradients(model):
     return {name: p.grad.clone() for name, p in model.named_parameters()}
 
 
-net_d = hooked_net()
+net_d = make["D"]()
 with_hooks, without = gradients(net_d), gradients(copy.deepcopy(net_d))
 ratios = {name: (with_hooks[name].norm() / without[name].norm()).item() for name in without}
 print({name: round(ratio, 4) for name, ratio in ratios.items()})
+compare("13-run-d", cause=causes["D"])
 assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
 
 # %% [markdown]
-# The parameters of the layers `0` and `2` get a hundredth. A hook scales them, which somebody registered and whose
-# handle nobody kept (lesson 11). The fix here: build the model anew, without that cell.
+# The parameters of the layers `0` and `2` get a hundredth of it. A **hook** scales their gradients: somebody registered
+# it in an earlier experiment, and nobody kept the handle (lesson 11). The fix here: build the model anew, without that
+# cell.
 
 # %%
 fixed = train(copy.deepcopy(net_d))
@@ -614,8 +759,8 @@ show(
 )
 
 # %% [markdown]
-# A copy does not lose the hooks of *modules*. In the exercise you have to switch off all kinds of them, and to put them
-# back as they were.
+# A copy keeps the hooks of *modules*. In the exercise you have to switch off hooks of all kinds, and put them back as
+# they were.
 
 
 # %% exercise="13-changed-by-hooks"
@@ -659,12 +804,34 @@ def changed_by_hooks(model, loss_fn, x):
 
 
 # %% [markdown]
-# ## Run E: the wrong mode
+# ## Run E
 #
 # The points of run E lie around 10 and not around 0, and a BatchNorm is there to put that right. Still the curve lies
-# at the loss of a guess. A hook on the BatchNorm says what it does.
+# near the blind loss. Its chart before the first step:
+
+# %%
+chart(make["E"](), inputs=far_points)
+
+# %% [markdown]
+# **Predict.** What is wrong? The next cell mends it, and trains again.
+
+# %%
+guess("13-run-e", cause="mode")
+
+# %%
+fixed = train(scaled_net().train(), inputs=far_points)
+print(f"before: {runs['E'][-1]:.3f}   after: {fixed[-1]:.3f}")
+compare("13-run-e", cause=causes["E"])
+assert fixed[-1] < 0.1 < runs["E"][-1]
+
+# %% [markdown]
+# All that changed is the **mode**.
 #
-# **Predict.** In training mode, what are the mean and the standard deviation of its output? And what are they in run E?
+# **Predict.** The mean of the BatchNorm's output was 10 in eval mode. What are the mean and the standard deviation
+# in training mode?
+
+# %%
+guess("13-batchnorm", mean=0, deviation=1)
 
 # %%
 seen = {}
@@ -679,22 +846,18 @@ for mode in ("train", "eval"):
     with twin[0].register_forward_hook(hook), torch.no_grad():
         twin(far_points)
     print(f"{mode:6} mean {seen[mode][0]:6.2f}   standard deviation {seen[mode][1]:.2f}")
+compare("13-batchnorm", mean=round(seen["train"][0], 2), deviation=round(seen["train"][1], 2))
 assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and seen["eval"][0] > 9
 assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% [markdown]
-# In eval mode it uses its running mean and variance, and these are still 0 and 1, as at the start: it hands on what it
-# gets, but for a trace of its `eps`. Somebody called `model.eval()` for a validation, and nobody called `model.train()`
-# afterwards.
+# In training mode it uses the mean and variance of the batch. In eval mode it uses its running ones, and these are
+# still 0 and 1, as at the start: it hands on almost exactly what it gets. Somebody called `model.eval()` for a
+# validation, and nobody called `model.train()` afterwards.
 #
 # A mode can also be wrong in a *part*: `model.train()` in the loop sets a frozen BatchNorm back to training, and a
 # Dropout that stays on makes a validation look bad. `module.training` tells the mode; **whether it matters, only the
 # output tells**.
-
-# %%
-fixed = train(scaled_net().train(), inputs=far_points)
-print(f"before: {runs['E'][-1]:.3f}   after: {fixed[-1]:.3f}")
-assert fixed[-1] < 0.1 < runs["E"][-1]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
@@ -773,47 +936,69 @@ def wrong_mode(model, x):
 
 
 # %% [markdown]
-# ## Run F: a NaN, and a whole diagnosis
+# ## Run F
 #
-# Run F learns for some steps, and then its loss is NaN for ever. Two steps with this loss, and there are NaN in every
-# parameter: the gradients have spread them. So stop **before the first bad step**, and look there.
+# Run F learns for some steps, and then its loss is NaN for ever. The suspect is plain: `"nan"`. The question is
+# **where** it starts.
 #
-# **Predict.** The loss is NaN when a single number on the way is. Which share of the numbers that each layer outputs is
-# still finite in the first bad run?
+# **Predict.** Two steps after the first NaN in the loss, how many of the six parameters have a NaN: `"none"`, `"one"`,
+# `"some"` or `"all"`?
+
+# %%
+guess("13-two-steps-later", parameters="all")
 
 # %%
 bad = next(step for step, loss in enumerate(runs["F"]) if math.isnan(loss))
-net_f = share_net(Share())
+too_late = make["F"]()
+train(too_late, steps=bad + 2)
+struck = [name for name, p in too_late.named_parameters() if p.isnan().any()]
+print("first bad step:", bad, "  parameters with a NaN:", struck)
+words = {0: "none", 1: "one", 6: "all"}
+compare("13-two-steps-later", parameters=words.get(len(struck), "some"))
+assert len(struck) == 6 and 20 <= bad < 150
+
+# %% [markdown]
+# The gradients have spread it, and it is too late to look. So stop **before the first bad step**, and look there. The
+# net has six layers: `0` Linear, `1` ReLU, `2` Share, `3` Linear, `4` ReLU, `5` Linear. `Share` is a layer of our own:
+# it divides each number by the sum of its row.
+#
+# **Predict.** Which layer outputs the first NaN? Write its number.
+
+# %%
+guess("13-run-f", layer=2)
+
+# %%
+net_f = make["F"]()
 train(net_f, steps=bad)  # up to, and not including, the step with the first NaN
 assert all(p.isfinite().all() for p in net_f.parameters())
-too_late = share_net(Share())
-train(too_late, steps=bad + 2)
-assert all(p.isnan().any() for p in too_late.parameters())
 
-finite, handles = {}, []
+spoilt, handles = {}, []
 for name, module in net_f.named_children():
     label = f"{name} {type(module).__name__}"
 
     def hook(module, args, output, label=label):
-        finite[label] = output.isfinite().float().mean().item()
+        spoilt[label] = (~output.isfinite()).any(1).sum().item()
 
     handles.append(module.register_forward_hook(hook))
 net_f(points)
 for handle in handles:
     handle.remove()
-print("first bad step:", bad)
-for label, part in finite.items():
-    print(f"{label:10} {part:.1%} finite")
-parts = list(finite.values())
-assert parts[:2] == [1, 1] and parts[2] < 1 and 20 <= bad < 150
+for label, count in spoilt.items():
+    print(f"{label:10} a NaN for {count} of 256 points")
+compare("13-run-f", layer=[count > 0 for count in spoilt.values()].index(True))
+assert list(spoilt.values())[:2] == [0, 0] and all(0 < count < 20 for count in list(spoilt.values())[2:])
 
 # %% [markdown]
-# `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For some point all six channels of
-# the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
+# `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For a few points all six channels
+# of the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
 #
-# The fix: a denominator that stays away from 0. Adding a tiny number, 1e-6 say, stops the NaN and leaves a trap: at such
-# a point, a gradient becomes a million times as large on its way back through `Share`. Here the ReLU before it is 0 and
-# lets nothing through; after another layer, one step could throw the weights far away. So add 1.
+# The fix: a denominator that stays away from 0. One may add a tiny number, 1e-6 say, or 1.
+#
+# **Predict.** At a point where all six channels are 0, a gradient of 1 arrives at the first output of `Share`. How
+# large is the gradient of the first channel of its input, with a tiny number of 1e-6, and with 1?
+
+# %%
+guess("13-tiny-number", tiny=1e6, one=1)
 
 
 # %%
@@ -826,46 +1011,122 @@ class SafeShare(nn.Module):
         return x / (x.sum(1, keepdim=True) + self.extra)
 
 
+before_share = {}
 for extra in (1e-6, 1.0):
     z = torch.full((1, 6), -2.0, requires_grad=True)
     h = torch.relu(z)
     h.retain_grad()
     SafeShare(extra)(h)[0, 0].backward()
+    before_share[extra] = h.grad[0, 0].item()
     print(f"+ {extra:g}: a gradient of 1 becomes {h.grad[0, 0]:g}, and {z.grad[0, 0]:g} before the ReLU")
     assert math.isclose(h.grad[0, 0], 1 / extra, rel_tol=1e-5) and not z.grad.any()
+compare("13-tiny-number", tiny=round(before_share[1e-6]), one=before_share[1.0])
+
+# %% [markdown]
+# The tiny number stops the NaN and leaves a trap: a gradient that becomes a million times as large. Here the ReLU
+# before `Share` is 0 and lets nothing through; after another layer, one step could throw the weights far away. So add
+# 1.
+
+# %%
 fixed = train(share_net(SafeShare(1.0)))
 print(f"before: {runs['F'][-1]}   after: {fixed[-1]:.3f}")
 assert fixed[-1] < 0.3
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, f"Run F, step {bad}: share of finite numbers at each layer", size=11)
-for index, (label, part) in enumerate(finite.items()):
+caption(axes, 0.4, 2.3, f"Run F, step {bad}: points with a NaN in the output of each layer", size=11)
+for index, (label, count) in enumerate(spoilt.items()):
     y = 1.9 - 0.28 * index
     caption(axes, 1.3, y, label, size=9.5, align="right")
-    axes.barh(y, 2.6 * part, left=1.45, height=0.17, color=FORWARD if part == 1 else BACKWARD)
-    caption(axes, 1.55 + 2.6 * part, y, f"{part:.1%}", size=9)
+    axes.barh(y, 2.6 * count / max(spoilt.values()), left=1.45, height=0.17, color=BACKWARD)
+    caption(axes, 1.55 + 2.6 * count / max(spoilt.values()), y, f"{count} of 256", size=9)
 before_and_after(axes, runs["F"], fixed)
 show(
     figure,
-    "Share of finite numbers: "
-    + ", ".join(f"{label} {part:.1%}" for label, part in finite.items())
+    "Points with a NaN in the output of each layer: "
+    + ", ".join(f"{label} {count}" for label, count in spoilt.items())
     + f". Before, the curve ends with a NaN at step {bad}; after the fix the loss falls to {fixed[-1]:.2f}.",
 )
 
 # %% [markdown]
-# Now the other way round. You do not know what is wrong, so you need an **order of questions**. A good one asks first
-# what would spoil the other answers:
+# ## Run G
 #
-# 1. Is a number not finite? Then sizes mean nothing.
-# 2. Is a hook there that changes gradients? Then gradients mean nothing.
-# 3. Is a module in a mode in which it should not be? Then it computes something else than you think.
-# 4. Is every parameter used, not frozen, and reached by a gradient?
-# 5. Does the gradient grow from layer to layer, on its way back?
-# 6. Is a ReLU dead, at the start or after a step?
-# 7. Does the gradient shrink on its way back?
+# A seventh run, without help. The next cell trains it and looks at each of its `tanh` layers with the hooks of run B,
+# *before the first step*. The one below draws what came out.
+
+# %%
+before_g = signals(make["G"](), points, nn.Tanh)
+runs["G"] = train(make["G"](), lr=0.02)
+print(f"first loss {runs['G'][0]:.3f}, last loss {runs['G'][-1]:.3f}")
+assert runs["G"][-1] > 0.5
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.8)
+caption(axes, 0.4, 2.5, "Run G: RMS at each tanh, of its output (blue) and of the gradient there (orange)", size=11)
+for power in (2, 0, -2, -4):
+    y = 0.6 + 1.5 * (power + 4.5) / 7
+    axes.plot([1.0, 4.9], [y, y], color=QUIET, linewidth=0.4)
+    caption(axes, 0.9, y, f"1e{power}", colour=QUIET, size=8.5, align="right")
+for which, colour in ((0, FORWARD), (1, BACKWARD)):
+    x = [1.2 + 0.16 * i for i in range(len(before_g))]
+    y = [0.6 + 1.5 * (math.log10(row[which]) + 4.5) / 7 for row in before_g]
+    axes.plot(x, y, "o-", color=colour, markersize=4, linewidth=1.4)
+caption(axes, 1.2, 0.35, "first", colour=QUIET, size=9, align="center")
+caption(axes, 4.7, 0.35, "last", colour=QUIET, size=9, align="center")
+frame(axes, 5.45, 0.6, 2.4, 1.5)
+curve(axes, runs["G"], 5.45, 0.6, 2.4, 1.5, BACKWARD)
+caption(axes, 5.45, 2.25, "loss", colour=BACKWARD, size=9.5)
+caption(axes, 6.65, 0.4, "150 steps", colour=QUIET, size=9, align="center")
+show(
+    figure,
+    f"Left, on a logarithmic axis, {len(before_g)} tanh layers of run G. The RMS of the output lies between "
+    f"{min(row[0] for row in before_g):.2f} and {max(row[0] for row in before_g):.2f}. The RMS of the gradient is "
+    f"{before_g[0][1]:.0e} at the first layer and {before_g[-1][1]:.0e} at the last, with a straight line between. "
+    "Right, the loss: it jumps above the dashed line, the blind loss, for some 40 steps, and then lies on it.",
+)
+
+# %% [markdown]
+# **Predict.** What is wrong? All nine suspects are possible.
+
+# %%
+guess("13-run-g", cause="exploding")
+
+# %%
+fixed = train(rescaled(make["G"]()), lr=0.02)
+print(f"before: {runs['G'][-1]:.3f}   after: {fixed[-1]:.3f}")
+print(f"gradient at the first tanh / gradient at the last: {before_g[0][1] / before_g[-1][1]:.0f}")
+start, stepped = make["G"](), make["G"]()
+train(stepped, lr=0.02, steps=1)
+moved = (stepped[0].weight - start[0].weight).abs().max()
+print(f"weights of layer 0: the largest is {start[0].weight.abs().max():.1f}, the first step moves one by {moved:.1f}")
+compare("13-run-g", cause=causes["G"])
+assert moved > 10
+assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
+
+# %% [markdown]
+# The curve ends as flat as run B's, and the fault is the opposite. Backward runs from the last layer to the first,
+# and on this way the gradient **explodes**: a single step throws the first layers far away. The cause stands in the
+# folded cell: weights from `nn.init.normal_`, whose standard deviation is 1. That is harmless for 2 inputs and far too
+# much for 32. The outputs look fine, for a `tanh` never leaves the range from -1 to 1.
 #
-# And name the layer where it **starts**: the first NaN in the forward pass, the last layer before the cut.
+# ## A whole diagnosis
+#
+# *Go deeper: this exercise is the longest of the course, and nothing builds on it.* You do not know what is wrong, so
+# you need an **order of questions**. A good one asks first what would spoil the other answers. Nine suspects, three
+# steps:
+#
+# 1. **What could mislead you?** `"nan"`: then sizes mean nothing. `"hook"`: then gradients mean nothing. `"mode"`: then
+#    the net computes something else than you think. One pass with a forward hook on each leaf finds the first; for the
+#    other two, compare with a new model without the hook, or in the other mode (runs D, E and F).
+# 2. **Who gets no gradient?** `"unused"`, `"frozen"`, `"cut"`. Read `.grad` after `backward()`, and see which leaves
+#    the hooks saw called (run C).
+# 3. **How large is it on its way?** `"exploding"`, `"dead"`, `"vanishing"`. Keep the gradient at the output of each
+#    call, and make one step of SGD for the dead (runs A, B and G).
+#
+# And name the layer where it **starts**: the first NaN in the forward pass, the last layer before the cut. Write one
+# step, return `("healthy", None)` for the rest, and run the check: it tells you what is missing. When yours passes, try
+# it on the runs above: `diagnose(make["B"], points, labels, loss_fn, 0.02)`. What went wrong in A and F came up during
+# training: there, `lambda: copy.deepcopy(net_a)` makes the models.
 
 
 # %% exercise="13-diagnose"
@@ -978,8 +1239,8 @@ def diagnose(make, x, y, loss_fn, lr):
 #
 # | symptom | hook | look at | lesson |
 # |---|---|---|---|
-# | the loss lies at the loss of a guess | a forward hook on each ReLU | channels that are 0 for every input | 5, 9 |
-# | the loss lies at the loss of a guess, in a deep net | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call, on a logarithmic axis: it shrinks | 2, 5 |
+# | the loss lies at the blind loss | a forward hook on each ReLU | channels that are 0 for every input | 5, 9 |
+# | the loss lies at the blind loss, in a deep net | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call, on a logarithmic axis: it shrinks | 2, 5 |
 # | the loss jumps or overflows | a forward hook, and in it a tensor hook on the output | RMS of the gradient at each call: it grows | 2, 4 |
 # | the loss falls too slowly | none: read `.grad` after `backward()` | `None`: frozen, unused, or cut | 1 |
 # | the loss falls too slowly, and `.grad` is `None` | a forward hook and a tensor hook on each layer | called, and no gradient arrives: the cut comes right after | 2, 5 |
@@ -1000,3 +1261,7 @@ def diagnose(make, x, y, loss_fn, lr):
 
 # %%
 progress()
+assert causes == {
+    name: diagnose(new, far_points if name == "E" else points, labels, loss_fn, 0.02)[0]
+    for name, new in {**make, "A": lambda: copy.deepcopy(net_a), "F": lambda: copy.deepcopy(net_f)}.items()
+}

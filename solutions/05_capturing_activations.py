@@ -113,8 +113,8 @@ assert seen["output"].shape == (1, 10, 28, 28)
 # %% [markdown]
 # `args` is a **tuple**, even when there is only one argument. The input itself is `args[0]`.
 #
-# We did not change a line of the model. The call `self.stem(x)` inside `SmallNet.forward` calls the convolution, and a
-# call of a module does more than `forward`:
+# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is what
+# happens in that call:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -453,9 +453,10 @@ def capture_activation(model, name, x):
 # A module may return anything, and a hook gets it as it is. Attention layers and LSTMs, for example, return a tuple of
 # two things, and `output.detach()` raises, because a tuple has no `detach`.
 #
-# **Predict.** An LSTM, `nn.LSTM(2, 3, batch_first=True)`, reads one text of 5 words, each given by 2 numbers. The first
-# entry of its output holds the states after each word. What is its shape? Is the second entry, the last state, a tensor,
-# a tuple or `None`? And what is the second entry of an attention layer that was called with `need_weights=False`?
+# **Predict.** An LSTM, `nn.LSTM(2, 3, batch_first=True)`, reads a batch of one text: 5 words, each given by 2 numbers. The
+# first entry of its output holds the state after each word. What is its shape? Is the second entry, the last state, a
+# tensor, a tuple or `None`? And what is the second entry of an attention layer that was called with
+# `need_weights=False`?
 
 # %%
 guess("05-tuple-outputs", states=(1, 5, 3), last_state="tuple", weights=None)  # a shape, then "tensor", "tuple" or None

@@ -578,7 +578,7 @@ for name in "ABCD":
 double(five)
 for handle in handles:
     handle.remove()
-print(" ".join(order))
+print(" -> ".join(order))
 compare("06-prepend", order=order)
 assert order == ["D", "C", "A", "B"]
 

@@ -4,10 +4,10 @@
 # **The question.** You have a model and an image. What does the layer `stem.0` output on this image? `forward` returns
 # only the final result, and you do not want to rewrite it.
 #
-# **The goal.** You can capture the output of any module by its name, of every call, and of all layers at once. What you
+# **The goal.** You can capture the output of any module by its name, at every call, and of all layers at once. What you
 # keep are true copies, and the model is left as you found it.
 #
-# As always: write down what you predict, run the cell, then read on.
+# As always: at **Predict**, fill in your guess and run its cell, then the next one.
 
 # %%
 import functools
@@ -19,15 +19,16 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+
+torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other
 
 # %% [markdown]
 # ## A model that we leave alone
 #
 # This small image classifier stands for any model that somebody else wrote. It has a *stem*, three residual blocks,
-# one pooling layer that is used in two places, and a *head*. Its weights are random, which is good enough for looking
-# inside.
+# a pooling layer and a *head*. Its weights are random, which is good enough for a look inside.
 
 
 # %%
@@ -83,17 +84,21 @@ assert image.shape == (1, 1, 32, 32) and model(image).shape == (1, 10)
 # - `args` holds the positional arguments of the call. (Keyword arguments are not in it: lesson 6.)
 # - `output` is what `forward` returned.
 #
-# A hook that returns `None` only watches. (What happens when it returns something else is lesson 6.)
+# A hook that returns `None` only watches.
 #
-# **Predict.** We put a hook on the first convolution, `nn.Conv2d(1, 10, 5)`, which has no padding. What type is `args`?
-# What are the shapes of the input and the output?
-
+# **Predict.** We put a hook on the first convolution, `nn.Conv2d(1, 10, 5)`, which has no padding, and call the model
+# with our image. What type is `args`: a tensor, a list or a tuple? What is the shape of `output`?
 
 # %%
+guess("05-first-hook", args="tuple", output=(1, 10, 28, 28))  # args: "tensor", "list" or "tuple"
+
+# %%
+seen = {}
+
+
 def describe(module, args, output):
-    shapes = [tuple(value.shape) for value in args]
-    print(f"{type(module).__name__}: args is a {type(args).__name__}, shapes {shapes} -> {tuple(output.shape)}")
-    assert type(args) is tuple and args[0].shape == (1, 1, 32, 32) and output.shape == (1, 10, 28, 28)
+    print(type(module).__name__, "  args:", type(args).__name__, "  shape of the output:", tuple(output.shape))
+    seen.update(args=args, output=output)
 
 
 handle = model.stem[0].register_forward_hook(describe)
@@ -101,12 +106,15 @@ model(image)
 handle.remove()
 model(image)
 print("after handle.remove(), the same call prints nothing")
+compare("05-first-hook", args=type(seen["args"]), output=tuple(seen["output"].shape))
+assert type(seen["args"]) is tuple and seen["args"][0].shape == (1, 1, 32, 32)
+assert seen["output"].shape == (1, 10, 28, 28)
 
 # %% [markdown]
 # `args` is a **tuple**, even when there is only one argument. The input itself is `args[0]`.
 #
-# We did not change a line of the model. The call `self.stem(x)` inside `SmallNet.forward` calls the convolution, and a
-# call of a module does more than `forward`:
+# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is what
+# happens in that call:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -131,8 +139,11 @@ show(
 )
 
 # %% [markdown]
-# **Predict.** We count how often a hook has fired: once after a call of the module, and once more after we called its
-# `forward` ourselves. What are the two numbers?
+# **Predict.** We count how often a hook on this layer has fired: after `conv(image)`, and again after
+# `conv.forward(image)`. What does the counter say each time?
+
+# %%
+guess("05-call-or-forward", after_call=1, after_forward=1)
 
 # %%
 conv, fired = model.stem[0], []
@@ -142,18 +153,22 @@ with conv.register_forward_hook(lambda module, args, output: fired.append("hook"
     conv.forward(image)
     after_forward = len(fired)
 print("after conv(image):", after_call, "  after conv.forward(image):", after_forward)
+compare("05-call-or-forward", after_call=after_call, after_forward=after_forward)
 assert (after_call, after_forward) == (1, 1)
 
 # %% [markdown]
-# Still 1: `conv.forward(image)` computes what the layer itself computes, and fires **no hook**. It is the *call* of the module that
+# Still 1: `conv.forward(image)` computes the same output, but fires **no hook**. It is the *call* of the module that
 # runs the hooks. Always write `module(x)`.
 #
 # (The handle is a context manager: the hook is removed at the end of the `with` block.)
 #
-# Containers are modules, too, and a container is finished only when everything in it is. So hooks fire from the inside
-# to the outside.
+# Containers are modules, too, and can be hooked like any other.
 #
-# **Predict.** Four hooks: on the model, on `stem`, on `stem[0]`, and on `head`. In which order do they fire?
+# **Predict.** Four hooks: on `"model"`, `"stem"`, `"stem[0]"` and `"head"`. In which order do they fire? Write a list of
+# these four names.
+
+# %%
+guess("05-inside-out", order=["stem[0]", "stem", "head", "model"])
 
 # %%
 order, handles = [], []
@@ -163,54 +178,64 @@ model(image)
 for handle in handles:
     handle.remove()
 print(" -> ".join(order))
+compare("05-inside-out", order=order)
 assert order == ["stem[0]", "stem", "head", "model"]
 
 # %% [markdown]
+# A container is finished only when everything in it is. So its hook comes after theirs, and the model's comes last.
+#
 # ## A module by its name
 #
 # Every module in a model has a name: the path of attributes that leads to it. `named_modules()` yields every module
-# with its name, from the outside to the inside, and `get_submodule(name)` finds one.
+# with its name, from the outside in, and `get_submodule(name)` finds one.
 
 # %%
 for name, module in model.named_modules():
     print(f"{name!r:18} {type(module).__name__}")
+print("\nblocks.1.conv2 is", model.get_submodule("blocks.1.conv2"))
 assert len(list(model.named_modules())) == 18
 assert model.get_submodule("stem.0") is model.stem[0]
 assert model.get_submodule("blocks.1.conv2") is model.blocks[1].conv2
 
 # %% [markdown]
-# The model itself has the empty name. Entries of `nn.Sequential` and `nn.ModuleList` have their number as name. A module
-# that can be reached in two ways has two names. `named_modules()` yields it once, under the first one;
+# The model itself has the empty name. The entries of `nn.Sequential` and `nn.ModuleList` are named by their number. A
+# module that can be reached in two ways has two names. `named_modules()` yields it once, under the first;
 # `get_submodule` knows both.
 
 # %%
 act = nn.ReLU()
 chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
 print("names:", [name for name, _ in chain.named_modules()])
+print('"1" and "3" are one module:', chain.get_submodule("1") is chain.get_submodule("3"))
 assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
 assert chain.get_submodule("3") is chain.get_submodule("1")
 
 # %% [markdown]
-#
-# ## Keep a copy, not a reference
+# ## Five ways to keep an output
 #
 # In our model a ReLU with `inplace=True` follows the convolution, as in many real models. Here are the two alone, so
-# small that we know the numbers: the convolution multiplies by 1, and its output is the input, -1 and 2.
-#
-# **Predict.** Five hooks on the convolution store its output in five ways. After the run, which of the five show
-# -1 and 2?
+# small that we know the numbers: the convolution multiplies by 1, so its output is its input, -1 and 2. Five hooks on it
+# store the output in five ways.
 
 # %%
 pair = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))
 nn.init.ones_(pair[0].weight)
 
 ways = {
-    "output": lambda output: output,
-    "output.detach()": lambda output: output.detach(),
-    "output.detach().numpy()": lambda output: output.detach().numpy(),
-    "output.detach().cpu()": lambda output: output.detach().cpu(),
-    "output.detach().clone()": lambda output: output.detach().clone(),
+    "plain": lambda output: output,
+    "detach": lambda output: output.detach(),
+    "numpy": lambda output: output.detach().numpy(),
+    "cpu": lambda output: output.detach().cpu(),
+    "clone": lambda output: output.detach().clone(),
 }
+
+# %% [markdown]
+# **Predict.** After the run, which of the five show -1 and 2? Write one name, or a list of names in the order above.
+
+# %%
+guess("05-five-copies", which="clone")  # "plain", "detach", "numpy", "cpu", "clone"
+
+# %%
 stored, handles = {}, []
 for way, keep in ways.items():
 
@@ -221,12 +246,13 @@ for way, keep in ways.items():
 
 pair(torch.tensor([[[[-1.0, 2.0]]]]))
 for way, value in stored.items():
-    print(f"{way:25}", value.flatten().tolist())
+    print(f"{way:7}", value.flatten().tolist())
+compare("05-five-copies", which=[way for way, value in stored.items() if value.flatten().tolist() == [-1, 2]])
 assert [value.flatten().tolist() for value in stored.values()] == [[0, 2]] * 4 + [[-1, 2]]
 
 # %% [markdown]
 # Only the clone. The other four look at the same memory as the output, and the ReLU wrote its result into that memory.
-# `.cpu()` is no rescue either: a tensor that is on the CPU already comes back as it is.
+# `.cpu()` does not help: a tensor that is on the CPU already comes back as it is. **Keep a copy, not a reference.**
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
@@ -249,28 +275,27 @@ show(
 )
 
 # %% [markdown]
-# `detach()` has another job: it leaves the graph behind. Without it, what you stored requires grad, and it keeps the
-# graph behind it in memory. So the rule is: store **`output.detach().clone()`**.
+# `detach()` has another job: it leaves the graph behind. Without it, what you stored requires grad, and keeps the whole
+# graph in memory. So the rule is: store **`output.detach().clone()`**.
 #
 # Under `torch.no_grad()` there is no graph, and nothing to detach from. The in-place ReLU still overwrites the output,
-# so the clone is needed as before.
+# so you need the clone as before.
 
 # %%
-assert stored["output"].grad_fn is not None and not stored["output.detach()"].requires_grad
+print("requires grad:  plain", stored["plain"].requires_grad, "  detach", stored["detach"].requires_grad)
+assert stored["plain"].grad_fn is not None and not stored["detach"].requires_grad
 with torch.no_grad():
     pair(torch.tensor([[[[-1.0, 2.0]]]]))
-print("without grad:", stored["output"].flatten().tolist(), " requires grad:", stored["output"].requires_grad)
-assert stored["output"].flatten().tolist() == [0, 2] and not stored["output"].requires_grad
+print("under no_grad:  plain", stored["plain"].requires_grad, "  and it shows", stored["plain"].flatten().tolist())
+assert stored["plain"].flatten().tolist() == [0, 2] and not stored["plain"].requires_grad
 for handle in handles:
     handle.remove()
 
 # %% [markdown]
-# ### Store the copy, and return nothing
+# ### What the hook returns
 #
-# A hook that returns `None` only watches. What if it returns the copy that it has stored? Below, one hook stores and
-# returns. The other one only stores.
-#
-# **Predict.** Which of the two models can still be trained?
+# A hook that returns `None` only watches. What if it returns the copy that it has stored? Each of these two hooks goes
+# onto the ReLU of a model of its own, `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
 
 
 # %%
@@ -283,6 +308,13 @@ def store(module, args, output):
     copies.append(output.detach().clone())
 
 
+# %% [markdown]
+# **Predict.** With which hook does the output of the model still require grad, so that it can be trained?
+
+# %%
+guess("05-still-trainable", which="store")  # "store_and_return", "store", "both" or "neither"
+
+# %%
 copies = []
 trainable = {}
 for hook in (store_and_return, store):
@@ -290,14 +322,16 @@ for hook in (store_and_return, store):
     with net[1].register_forward_hook(hook):
         trainable[hook.__name__] = net(torch.ones(1, 2)).requires_grad
 print("the output requires grad:", trainable)
+compare("05-still-trainable", which=[name for name, requires_grad in trainable.items() if requires_grad])
 assert trainable == {"store_and_return": False, "store": True}
 
 # %% [markdown]
-# What a hook returns takes the place of the output. A copy without a graph took its place, so no gradient comes back to
-# the layers before it. There is no error and no warning. **A hook that watches must return `None`.**
+# What a hook returns takes the place of the output. Here that was a copy without a graph, so no gradient comes back to
+# the layers before it. There is no error and no warning. **A hook that watches must return `None`.** (Lesson 6 makes
+# good use of the others.)
 #
-# Mind the lambda, which returns the value of its expression. `list.append` returns `None`, so `kept.append(...)` is
-# fine. `kept or kept.append(...)` is not: in the second call it returns the list.
+# Be careful with a lambda: it returns the value of its expression. `list.append` returns `None`, so `kept.append(...)`
+# is fine. `kept or kept.append(...)` is not: in the second call it returns the list.
 #
 # Others may have put hooks on the module before you. The hooks of a module run in the order in which they were
 # registered (unless somebody asks for another order, as in lesson 6; hooks for all modules at once come first). So yours
@@ -305,7 +339,7 @@ assert trainable == {"store_and_return": False, "store": True}
 #
 # ### The answer
 #
-# With the two rules we can answer the question of this lesson.
+# With these two rules we can answer the question of this lesson.
 
 # %%
 maps = []
@@ -340,15 +374,12 @@ show(
 
 # %% [markdown]
 # These are the first five of ten channels, each the answer of one (random) filter to the ring, all with the same gray
-# scale. The captured values include negative ones, although the ReLU behind the layer has removed them all from the model's own tensor.
+# scale. There are negative values among them. In the model's own tensor the ReLU has since set those to 0.
 #
 # ## Clean up, whatever happens
 #
-# A hook stays until its handle removes it. Losing the handle does not remove the hook; you only lose the means to do
-# it. There is a subtler way to leave a hook behind, too.
-#
-# **Predict.** Both functions get an image of the wrong size, on which the model raises. Then the model runs once more,
-# on a good image. How many entries does each log have at the end?
+# A hook stays until its handle removes it. If you lose the handle, the hook is still there, and you can no longer remove
+# it. There is a subtler way to leave a hook behind, too. These two functions log the output shape of the first layer:
 
 
 # %%
@@ -363,6 +394,14 @@ def careful(model, x, log):
         model(x)
 
 
+# %% [markdown]
+# **Predict.** Each gets a fresh model and an image of 20 by 20 pixels. The convolutions can handle it, but `head`
+# raises. Then the same model runs once more, on a good image. How many entries does each log have at the end?
+
+# %%
+guess("05-after-an-error", careless=2, careful=1)
+
+# %%
 logs = {}
 for function in (careless, careful):
     fresh, log = SmallNet(), []
@@ -373,14 +412,14 @@ for function in (careless, careful):
     fresh(image)
     logs[function.__name__] = log
 print(logs)
+compare("05-after-an-error", careless=len(logs["careless"]), careful=len(logs["careful"]))
 assert logs == {"careless": [(1, 10, 16, 16), (1, 10, 28, 28)], "careful": [(1, 10, 16, 16)]}
 
 # %% [markdown]
-# Both logs hold the output of the run that failed: the convolution was fine, the error came later, in `head`. But
-# `careless` never reached `handle.remove()`. Its hook is still on the model, nobody has the handle, and it wrote into
-# the log again.
+# Both logs have an entry from the run that failed: the first layer was done before `head` raised. But `careless` never
+# reached `handle.remove()`. Its hook is still on the model, nobody has the handle, and it wrote into the log again.
 #
-# The `with` block removes the hook on every way out. If there are several handles, use `try` and `finally`:
+# The `with` block removes the hook however you leave it. If there are several handles, use `try` and `finally`:
 #
 # ```python
 # try:
@@ -411,11 +450,16 @@ def capture_activation(model, name, x):
 # %% [markdown]
 # ## Outputs that are not one tensor
 #
-# A module may return anything. Attention layers and LSTMs return tuples, many models from libraries return a dict, and
-# an entry may be `None`. A hook gets the output as it is. Then `output.detach()` raises, because a tuple has no
-# `detach`.
+# A module may return anything, and a hook gets it as it is. Attention layers and LSTMs, for example, return a tuple of
+# two things, and `output.detach()` raises, because a tuple has no `detach`.
 #
-# **Predict.** The LSTM below reads 5 words of 2 numbers, and its state has 3 numbers. What is `output`?
+# **Predict.** An LSTM, `nn.LSTM(2, 3, batch_first=True)`, reads a batch of one text: 5 words, each given by 2 numbers. The
+# first entry of its output holds the state after each word. What is its shape? Is the second entry, the last state, a
+# tensor, a tuple or `None`? And what is the second entry of an attention layer that was called with
+# `need_weights=False`?
+
+# %%
+guess("05-tuple-outputs", states=(1, 5, 3), last_state="tuple", weights=None)  # a shape, then "tensor", "tuple" or None
 
 # %%
 lstm, attention = nn.LSTM(2, 3, batch_first=True), nn.MultiheadAttention(4, 2, batch_first=True)
@@ -426,20 +470,22 @@ with lstm.register_forward_hook(lambda module, args, output: seen.append(output)
 with attention.register_forward_hook(lambda module, args, output: seen.append(output)):
     attention(words, words, words, need_weights=False)
 
-states, (last_state, last_cell) = seen[0]
-print("LSTM:     ", tuple(states.shape), "and a tuple of", tuple(last_state.shape), tuple(last_cell.shape))
-assert states.shape == (1, 5, 3) and last_state.shape == last_cell.shape == (1, 1, 3)
+states, last = seen[0]
+print("LSTM:     ", tuple(states.shape), "and a", type(last).__name__, "of", [tuple(part.shape) for part in last])
 print("attention:", tuple(seen[1][0].shape), "and", seen[1][1])
+compare("05-tuple-outputs", states=tuple(states.shape), last_state=type(last), weights=seen[1][1])
+assert states.shape == (1, 5, 3) and type(last) is tuple and [part.shape for part in last] == [(1, 1, 3)] * 2
 assert seen[1][0].shape == (1, 5, 4) and seen[1][1] is None
 
 # %% [markdown]
-# A tuple in a tuple. So a copy has to follow the structure: a dict stays a dict with the same keys, a tuple stays a
-# tuple, a list a list. A function that calls itself does that in a few lines:
+# A tuple in a tuple (the LSTM has two kinds of state), and a `None`. Many models from libraries return a dict. So a copy
+# has to follow the structure: a dict stays a dict with the same keys, a tuple stays a tuple, a list a list. A function
+# that calls itself does that in a few lines:
 
 
 # %%
 def copy_of(value):
-    """The same structure, with a copy of each tensor; what is no tensor stays as it is."""
+    """The same structure, with a copy of each tensor; anything else stays as it is."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, dict):
@@ -460,41 +506,59 @@ assert type(kept["states"]) is tuple and type(kept["states"][1]) is list and kep
 # %% [markdown]
 # ## Several layers at once: three traps
 #
-# One hook for each layer, all of them writing into one dict: that is a loop, and the loop has traps.
-#
-# You know the first trap from lesson 2: a hook that was made in a loop looks up `name` **when it runs**. By then the
-# loop is over, and all hooks write under the last name. Give each hook a name of its own, with a default argument or
-# with `functools.partial`.
-#
-# **Predict.** Below, one dict for each of the two ways. Which keys do they have after the run?
+# One hook for each layer, all of them writing into one dict: that is a loop, and the loop has traps. You met the first
+# one in lesson 2. Here are three ways to tell a hook its name:
 
 # %%
 names = ["stem.0", "stem.2", "head"]
+by_name, by_default, by_partial = {}, {}, {}
 
 
 def note(name, found, module, args, output):
     found[name] = tuple(output.shape)
 
 
-by_default, by_partial, handles = {}, {}, []
+hooks = []
 for name in names:
-    module = model.get_submodule(name)
 
-    def hook(module, args, output, name=name):
+    def hook(module, args, output):
+        by_name[name] = tuple(output.shape)
+
+    def hook_with_default(module, args, output, name=name):
         by_default[name] = tuple(output.shape)
 
-    handles.append(module.register_forward_hook(hook))
-    handles.append(module.register_forward_hook(functools.partial(note, name, by_partial)))
+    hook_by_partial = functools.partial(note, name, by_partial)
+    hooks += [(name, hook), (name, hook_with_default), (name, hook_by_partial)]
+
+# %% [markdown]
+# **Predict.** We register all nine hooks, each on the module of its name, and run the model once. How many keys does each
+# of the three dicts get?
+
+# %%
+guess("05-names-in-a-loop", by_name=1, by_default=3, by_partial=3)
+
+# %%
+handles = [model.get_submodule(name).register_forward_hook(hook) for name, hook in hooks]
 model(image)
 for handle in handles:
     handle.remove()
-print(by_default)
+print("by_name:   ", by_name)
+print("by_default:", by_default)
+print("by_partial:", by_partial)
+compare("05-names-in-a-loop", by_name=len(by_name), by_default=len(by_default), by_partial=len(by_partial))
+assert by_name == {"head": (1, 10)}
 assert by_default == by_partial == {"stem.0": (1, 10, 28, 28), "stem.2": (1, 10, 28, 28), "head": (1, 10)}
 
 # %% [markdown]
-# The second trap: a hook gets its `module`, so why not use that as the key, in printed form?
+# A hook that was made in a loop looks up `name` **when it runs**. By then the loop is over, and all hooks write under the
+# last name. Give each hook a name of its own, with a default argument or with `functools.partial`.
 #
-# **Predict.** The three residual blocks have six convolutions. How many keys does this dict get?
+# The second trap: a hook gets its `module`, so why not use that as the key? Say, `found[repr(module)]`, its printed form.
+#
+# **Predict.** The three residual blocks have six convolutions, and each gets this hook. How many keys does `found` get?
+
+# %%
+guess("05-keys-by-repr", keys=1)
 
 
 # %%
@@ -510,14 +574,15 @@ model(image)
 for handle in handles:
     handle.remove()
 print(found)
+compare("05-keys-by-repr", keys=len(found))
 assert len(handles) == 6 and len(found) == 1
 
 # %% [markdown]
-# Only one: `repr` shows the settings of a layer, and here six layers have the same settings. A name of
-# `named_modules()` stands for one module only. Printed forms and class names may stand for several.
+# Only one: `repr` shows the settings of a layer, and these six have the same. A name from `named_modules()` stands for
+# one module only. A printed form or a class name may stand for several.
 #
 # The third trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
-# Register in a `with` block, or remove the old handle in the same cell before you register anew.
+# Register in a `with` block, or remove the old handle in the same cell before you register again.
 
 
 # %% exercise="05-capture-many"
@@ -541,11 +606,15 @@ def capture_many(model, names, x):
 
 
 # %% [markdown]
-# ## A module that runs more than once
+# ## One hook, one entry?
 #
-# A layer without weights is often made once and used in several places. Our model does so with `pool`.
+# A hook on `pool` appends the shape of the output to a list, and also stores it in a dict, as `kept["pool"]`.
 #
-# **Predict.** How often does a hook on `pool` fire in one run? Which shape is in the dict at the end?
+# **Predict.** The model runs once. Look up `SmallNet.forward` again: how many entries does the list have? Which shape is
+# in the dict? (The stem gives maps of 28 by 28, and each pooling halves them.)
+
+# %%
+guess("05-pool-calls", entries=2, shape=(1, 10, 7, 7))
 
 # %%
 calls, kept = [], {}
@@ -560,11 +629,13 @@ with model.pool.register_forward_hook(hook):
     model(image)
 print("list:", calls)
 print("dict:", kept)
+compare("05-pool-calls", entries=len(calls), shape=kept["pool"])
 assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7, 7)}
 
 # %% [markdown]
-# A hook belongs to the module object, and it fires at **every call** of that object. In the dict the second call
-# overwrote the first. The same holds for `act`, which has two names in `chain`: the hook fires whichever name is used.
+# A layer without weights is often made once and used in several places. A hook belongs to the module object, and it
+# fires at **every call** of that object. In the dict the second call overwrote the first. The same holds for `act`,
+# which has two names in `chain`: the hook fires under either.
 
 # %%
 calls = []
@@ -601,6 +672,9 @@ def capture_calls(model, name, x):
 #
 # **Predict.** Our model has 8 convolutions: 2 in the stem and 2 in each of the 3 blocks. How many does this walk find?
 
+# %%
+guess("05-walk", found=2)
+
 
 # %%
 def layers_by_hand(module):
@@ -617,6 +691,7 @@ def layers_by_hand(module):
 by_hand = [module for module in layers_by_hand(model) if isinstance(module, nn.Conv2d)]
 by_name = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
 print(f"the walk finds {len(by_hand)} of {len(by_name)}")
+compare("05-walk", found=len(by_hand))
 assert (len(by_hand), len(by_name)) == (2, 8)
 
 # %% tags=["figure"]
@@ -654,12 +729,12 @@ show(
 )
 
 # %% [markdown]
-# It finds 2 of 8. At the `ModuleList` it stops, and it takes the list itself for a layer. `named_modules()` visits
-# every level, whatever the containers are.
+# It finds 2 of 8. It stops at the `ModuleList`, and takes the list itself for a layer. `named_modules()` visits every
+# level, whatever the containers are.
 #
 # One more thing about order: `named_modules()` yields modules in the order in which they were *defined*. Hooks fire in
-# the order in which modules *run*. A dict that is filled when the hooks fire has the second order. In our model, `pool`
-# is defined after the blocks, but runs before them.
+# the order in which modules *run*, and a dict that they fill has this second order. In our model, `pool` is defined
+# after the blocks, but runs before them.
 
 # %%
 defined = [name for name, _ in model.named_modules() if name in ("blocks.0", "pool")]
@@ -698,37 +773,44 @@ def leaf_shapes(model, x):
 # %% [markdown]
 # ## Where hooks stay silent
 #
-# A forward hook fires when a registered module is *called*. That rules out more than one might think:
+# A forward hook fires when the module is *called*. That rules out more than one might think.
 #
-# - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are no modules. There is nothing to hook.
-# - **Modules whose weights are used without calling them.** `nn.MultiheadAttention` has a submodule `out_proj`, but
-#   computes with `out_proj.weight` directly.
-# - **Modules in a plain Python list.** `named_modules()` does not know them, so you will not find them by name (lesson 12
-#   shows how to see them all the same).
-#
-# **Predict.** We hook an attention layer and its `out_proj`. Only one of the two hooks fires. Which?
+# **Predict.** A residual block computes `F.relu(x + self.conv2(F.relu(self.conv1(x))))`, and all its `modules()` get a
+# hook. An attention layer computes its result with `out_proj`, a linear layer inside it, and both get a hook. Each runs
+# once. How many hooks fire in the block? How many in the attention layer?
 
 # %%
-fired, handles = [], []
-for name, module in {"attention": attention, "attention.out_proj": attention.out_proj}.items():
-    handles.append(module.register_forward_hook(lambda module, args, output, name=name: fired.append(name)))
+guess("05-silent", block=3, attention=1)
+
+# %%
+fired, handles = {"block": [], "attention": []}, []
+for module in model.blocks[0].modules():
+    handles.append(
+        module.register_forward_hook(lambda module, args, output: fired["block"].append(type(module).__name__))
+    )
+for name, module in {"attention": attention, "out_proj": attention.out_proj}.items():
+    handles.append(
+        module.register_forward_hook(lambda module, args, output, name=name: fired["attention"].append(name))
+    )
+model(image)
 attention(words, words, words)
 for handle in handles:
     handle.remove()
-print("fired:", fired)
-assert fired == ["attention"]
-
-fired, handles = [], []
-for module in model.blocks[0].modules():
-    handles.append(module.register_forward_hook(lambda module, args, output: fired.append(type(module).__name__)))
-model(image)
-for handle in handles:
-    handle.remove()
-print("one residual block, with two calls of F.relu and one addition:", fired)
-assert fired == ["Conv2d", "Conv2d", "Residual"]
+for place, names in fired.items():
+    print(f"{place + ':':10}", names)
+compare("05-silent", block=len(fired["block"]), attention=len(fired["attention"]))
+assert fired == {"block": ["Conv2d", "Conv2d", "Residual"], "attention": ["attention"]}
 
 
 # %% [markdown]
+# Three kinds of computation are silent:
+#
+# - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are not modules. There is nothing to hook.
+# - **Modules that are never called, though their weights are used.** `nn.MultiheadAttention` computes with
+#   `out_proj.weight` directly.
+# - **Modules in a plain Python list.** These would fire, but `named_modules()` does not know them, so you will not find
+#   them by name (lesson 12 shows how to see them all the same).
+#
 # If a hook of yours never fires, look through this list first.
 #
 # ## Save an activation to a file
@@ -736,7 +818,11 @@ assert fired == ["Conv2d", "Conv2d", "Residual"]
 # To keep an activation for later, write it to a file with `torch.save`. The obvious hook is one line:
 # `torch.save(output, path)`. It has three faults.
 #
-# **Predict.** `pool` runs twice. Which of its two outputs is in the file? Does the loaded tensor require grad?
+# **Predict.** `pool` runs twice, with outputs of 14 by 14 and 7 by 7. Which `size` is in the file, 14 or 7? Does the
+# loaded tensor require grad?
+
+# %%
+guess("05-in-the-file", size=7, requires_grad=True)
 
 # %%
 temporary = tempfile.TemporaryDirectory()
@@ -751,6 +837,7 @@ with model.pool.register_forward_hook(obvious):
     model(image)
 loaded = torch.load(folder / "pool.pt", weights_only=True)
 print("shape:", tuple(loaded.shape), "  requires grad:", loaded.requires_grad)
+compare("05-in-the-file", size=loaded.shape[-1], requires_grad=loaded.requires_grad)
 assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 
 # %% [markdown]
@@ -758,10 +845,7 @@ assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 # 2. The tensor was part of a graph, and the loaded one still **requires grad**. Whoever computes with it builds a graph
 #    for no reason.
 #
-# The third fault shows only with some modules. This one computes 50000 numbers for each row and returns the first
-# four of them.
-#
-# **Predict.** 2 rows of 4 numbers, of 4 bytes each, are 32 bytes. How large is the file, roughly?
+# The third fault shows only with some modules. This one computes 50000 numbers for each row, and returns the first four:
 
 
 # %%
@@ -772,6 +856,17 @@ class FirstFour(nn.Module):
         return x.repeat(1, 25000)[:, :4]
 
 
+# %% [markdown]
+# It gets 2 rows. We save `output.detach()` to one file and `output.detach().clone()` to another. Each is 2 rows of 4
+# numbers, and a number has 4 bytes.
+#
+# **Predict.** How many bytes of numbers are in each file?
+
+# %%
+guess("05-bytes-in-files", detached=400_000, cloned=32)
+
+
+# %%
 def save_detached(module, args, output):
     torch.save(output.detach(), folder / "detached.pt")
     torch.save(output.detach().clone(), folder / "cloned.pt")
@@ -780,11 +875,14 @@ def save_detached(module, args, output):
 first_four = FirstFour()
 with first_four.register_forward_hook(save_detached):
     part = first_four(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-sizes = {name: (folder / f"{name}.pt").stat().st_size for name in ("detached", "cloned")}
-print(tuple(part.shape), " bytes in the files:", sizes)
-assert part.shape == (2, 4) and 400_000 < sizes["detached"] < 410_000 and sizes["cloned"] < 5_000
 detached, cloned = (torch.load(folder / name, weights_only=True) for name in ("detached.pt", "cloned.pt"))
-assert torch.equal(detached, cloned)
+numbers = [value.untyped_storage().nbytes() for value in (detached, cloned)]
+sizes = [(folder / name).stat().st_size for name in ("detached.pt", "cloned.pt")]
+print("bytes of numbers:", numbers, "  size of the files, with all that describes them:", sizes)
+print("shapes when loaded:", tuple(detached.shape), tuple(cloned.shape), "  equal:", torch.equal(detached, cloned))
+compare("05-bytes-in-files", detached=numbers[0], cloned=numbers[1])
+assert part.shape == (2, 4) and 400_000 < sizes[0] < 410_000 and sizes[1] < 5_000
+assert torch.equal(detached, cloned) and numbers == [400_000, 32]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.7)
@@ -809,7 +907,7 @@ show(
 # 3. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes that storage, all of it.
 #
 # The rule of this lesson mends two of the three faults: `output.detach().clone()` has no graph, and a storage of its
-# own. The first fault is yours to mend: decide which call you want.
+# own. The first one is up to you: decide which call you want.
 
 
 # %% exercise="05-save-activation"
@@ -837,9 +935,6 @@ def save_activation(model, name, x, path):
 #
 # When you look into a model again and again, you want one object that holds the names, the hooks and what they
 # recorded. This popular class is a beginning. An instance is itself the hook.
-#
-# **Predict.** The model has 36 convolutions, as many as a ResNet-34. We run it twice. How many outputs does the list
-# hold after each run?
 
 
 # %%
@@ -853,6 +948,14 @@ class SaveOutput:
         self.outputs.append(output)
 
 
+# %% [markdown]
+# **Predict.** One instance is the hook of all layers of a model that has 36 convolutions, as many as a ResNet-34. We run
+# it twice. How many outputs are in the list after the first run, and after the second?
+
+# %%
+guess("05-outputs-pile-up", first=36, second=72)
+
+# %%
 deep = nn.Sequential(*[nn.Conv2d(1, 1, 1) for _ in range(36)])
 saver = SaveOutput()
 handles = [module.register_forward_hook(saver) for module in deep]
@@ -861,20 +964,19 @@ for _ in range(2):
     deep(image)
     lengths.append(len(saver.outputs))
 print("outputs in the list:", lengths, "  requires grad:", saver.outputs[0].requires_grad)
+compare("05-outputs-pile-up", first=lengths[0], second=lengths[1])
 assert lengths == [36, 72] and saver.outputs[0].requires_grad
 for handle in handles:
     handle.remove()
 
 # %% [markdown]
-# 36, then 72. The list grows with each run, also with runs that you only wanted for the loss. It keeps the graph of
+# 36, then 72. The list grows with each run, even with runs that you only wanted for the loss. It keeps the graph of
 # every run alive, and nothing in it says which module an output came from.
 #
 # A better store records only while it is switched on, knows names, keeps copies, and can be emptied. In Python, *on for
 # a while* is a **context manager**: a class with two special methods. `with thing as t:` calls `thing.__enter__()` and
 # binds `t` to what it returns. At the end of the block, also when the block raised, it calls `thing.__exit__(...)` with
 # three arguments that describe the exception, or are `None`.
-#
-# **Predict.** The block below raises. Which four events are printed, and in which order?
 
 
 # %%
@@ -886,22 +988,32 @@ class Announce:
         return self
 
     def __exit__(self, kind, error, traceback):
-        events.append(f"exit with {kind.__name__}")
+        events.append("exit")
+        print("__exit__ was called with", kind.__name__)
 
 
+# %% [markdown]
+# **Predict.** Inside `try`, the block of `with Announce():` appends `"block"` and raises; `except` appends `"caught"`.
+# In which order do the four words come: `"block"`, `"caught"`, `"enter"`, `"exit"`?
+
+# %%
+guess("05-with-order", order=["enter", "block", "exit", "caught"])
+
+# %%
 events = []
 try:
     with Announce():
         events.append("block")
         raise ValueError
 except ValueError:
-    events.append("caught outside")
+    events.append("caught")
 print(" -> ".join(events))
-assert events == ["enter", "block", "exit with ValueError", "caught outside"]
+compare("05-with-order", order=events)
+assert events == ["enter", "block", "exit", "caught"]
 
 # %% [markdown]
-# `__exit__` ran, and then the exception went on. It goes on because `__exit__` returned `None`. If it returned `True`,
-# Python would drop the exception.
+# `__exit__` ran first, and then the exception went on, because `__exit__` returned `None`. If it returned `True`, Python
+# would drop the exception.
 
 
 # %% exercise="05-activation-store"
@@ -965,7 +1077,7 @@ with identity.register_forward_hook(lambda module, input, output: print(input.sh
 # |---|---|---|---|
 # | `m.register_forward_hook(hook)` | `hook(module, args, output)` | at the end of `m(x)` | `None` keeps the output |
 #
-# `m.forward(x)` does not fire it. A return value other than `None` replaces the output: lesson 6.
+# `m.forward(x)` does not fire it. Any other return value replaces the output: lesson 6.
 #
 # | call | what it does |
 # |---|---|

@@ -6,15 +6,18 @@
 # **The goal.** You can replace what goes into a module and what comes out of it, and use that to find out which
 # channels cause an answer.
 #
-# In lesson 5 forward hooks looked on. Now they act. As before: *predict*, run, read on.
+# In lesson 5 forward hooks only watched. Now they act. As before: at **Predict**, fill in your guess and run its cell,
+# then the next one.
 
 # %%
 import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
+
+torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other
 
 # %% [markdown]
 # ## A model that can tell bars apart
@@ -91,7 +94,11 @@ show(
 #
 # A forward hook can do that. So far our hooks returned nothing. This one returns a tensor.
 #
-# **Predict.** Channel 0 is set to 0 after the ReLU. What are the two scores for the vertical bar?
+# **Predict.** Channel 0 is set to 0 after the ReLU. What are the two scores for the vertical bar? (So far they were 5.25
+# and 2.25. Averaged over the image, the three channels are 1.5, 0 and 2.25.)
+
+# %%
+guess("06-channel-0-off", vertical=2.25, horizontal=2.25)
 
 
 # %%
@@ -104,6 +111,7 @@ def switch_off_channel_0(module, args, output):
 with torch.no_grad(), model.act.register_forward_hook(switch_off_channel_0):
     without = model(vertical)
 print("channel 0 off:", without)
+compare("06-channel-0-off", vertical=without[0, 0], horizontal=without[0, 1])
 assert without.tolist() == [[2.25, 2.25]]
 
 # %% [markdown]
@@ -111,7 +119,7 @@ assert without.tolist() == [[2.25, 2.25]]
 # module**, and everything after it computes with that. The model itself has not changed: when the `with` block ends,
 # the hook is gone.
 #
-# This is the whole idea of the lesson. The rest is about doing it right, at the way in as well as at the way out.
+# This is the whole idea of the lesson. The rest is about doing it right, on the way in as well as on the way out.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.75)
@@ -136,22 +144,10 @@ show(
 # %% [markdown]
 # ## What a forward hook may return
 #
-# **Predict.** `double` is a module that computes `2 * x`, and we call it with 5. What comes out with each of the four
-# hooks?
+# Here are four hooks.
 
 
 # %%
-class Double(nn.Module):
-    def forward(self, x):
-        return 2 * x
-
-
-def call(module, hook, *args, **kwargs):
-    """One call of `module` with a forward hook that is removed afterwards."""
-    with module.register_forward_hook(hook):
-        return module(*args, **kwargs)
-
-
 def nothing(module, args, output):
     pass
 
@@ -168,35 +164,62 @@ def returns_false(module, args, output):
     return False
 
 
+# %% [markdown]
+# **Predict.** `double` is a module that computes `2 * x`, and we call it with 5. What comes out with each of the hooks?
+
+# %%
+guess("06-four-returns", nothing=10, rebinds=10, returns=11, returns_false=False)
+
+
+# %%
+class Double(nn.Module):
+    def forward(self, x):
+        return 2 * x
+
+
+def call(module, hook, *args, **kwargs):
+    """One call of `module` with a forward hook that is removed afterwards."""
+    with module.register_forward_hook(hook):
+        return module(*args, **kwargs)
+
+
 double, five = Double(), torch.tensor(5.0)
 outcomes = [call(double, hook, five) for hook in (nothing, rebinds, returns, returns_false)]
-print(outcomes)
+for hook, outcome in zip((nothing, rebinds, returns, returns_false), outcomes):
+    print(f"{hook.__name__:13} ->", outcome)
+compare("06-four-returns", nothing=outcomes[0], rebinds=outcomes[1], returns=outcomes[2], returns_false=outcomes[3])
 assert outcomes[:3] == [10, 10, 11] and outcomes[3] is False
 
 # %% [markdown]
 # - `nothing` returns `None`: the output stays.
-# - `rebinds` computes 11 and puts it under the name `output`, which is a local name of the hook. Nobody else sees it.
-#   The function returns `None`, so the output stays.
+# - `rebinds` computes 11 and gives it the name `output`, a local name that nobody outside the hook sees. It returns
+#   `None`, so the output stays.
 # - `returns` replaces the output.
 # - `returns_false` replaces it, too! **Anything that is not `None` counts as the new output**, even `False`. The next
 #   module would then have to compute with `False`.
 #
-# The last one looks like a curiosity. But a hook that was only meant to *look* can return something without wanting
-# to, if it is a lambda around a method that returns a value. `dict.setdefault` is one.
+# The last one looks like a curiosity. But a hook that is only meant to *look* can return something by accident, if it is
+# a lambda around a method. Here are two that store the same thing: one with `seen.setdefault("out", output.detach())`,
+# the other with `seen.update(out=output.detach())`.
 #
-# **Predict.** Does the output of the linear layer still have a graph?
+# **Predict.** With which of the two does the output of the linear layer still require grad?
+
+# %%
+guess("06-which-lambda", which="update")  # "setdefault", "update", "both" or "neither"
 
 # %%
 linear, seen = nn.Linear(3, 2), {}
 x = torch.ones(1, 3)
 with linear.register_forward_hook(lambda module, args, output: seen.setdefault("out", output.detach())):
     y = linear(x)
-print("with setdefault: requires_grad =", y.requires_grad)
+has_graph = {"setdefault": y.requires_grad}
 assert not y.requires_grad
 
 with linear.register_forward_hook(lambda module, args, output: seen.update(out=output.detach())):
     y = linear(x)
-print("with update:     requires_grad =", y.requires_grad)
+has_graph["update"] = y.requires_grad
+print("the output requires grad:", has_graph)
+compare("06-which-lambda", which=[method for method, has in has_graph.items() if has])
 assert y.requires_grad
 
 # %% [markdown]
@@ -209,7 +232,11 @@ assert y.requires_grad
 # A hook can also change the tensor itself, with an in-place operation such as `mul_`, and return nothing. The output
 # is that very tensor, so the change takes effect.
 #
-# **Predict.** Which of these four modules survive a `backward()` after that?
+# **Predict.** Four modules get such a hook: Linear, Sigmoid, Tanh and ReLU. With which of them does `backward()` still
+# work afterwards? Write one name, or a list of names in this order. (Think of what each backward pass needs to know.)
+
+# %%
+guess("06-survivors", survivors="Linear")
 
 
 # %%
@@ -221,21 +248,23 @@ survivors = []
 for module in (nn.Linear(2, 2), nn.Sigmoid(), nn.Tanh(), nn.ReLU()):
     x = torch.ones(2, requires_grad=True)
     y = call(module, double_in_place, x)
-    assert torch.equal(y, 2 * module(x))  # the change takes effect
+    print(type(module).__name__, "-> the output is doubled:", torch.equal(y, 2 * module(x)))
+    assert torch.equal(y, 2 * module(x))
     try:
         y.sum().backward()
         survivors.append(type(module).__name__)
     except RuntimeError as error:
-        print(type(module).__name__, "->", str(error)[:85], "...")
+        print("    RuntimeError:", str(error)[:85], "...")
         assert "modified by an inplace operation" in str(error)
 print("survivors:", survivors)
+compare("06-survivors", survivors=survivors)
 assert survivors == ["Linear"]
 
 # %% [markdown]
 # Only the linear layer, whose backward pass needs its input and its weight. Sigmoid, Tanh and ReLU need their *output*:
 # the derivative of a sigmoid with output `s` is `s * (1 - s)`. The hook overwrote that number, and autograd notices.
 #
-# With `.data`, autograd does not notice. That is worse: the output is right and the gradient is wrong.
+# With `.data`, autograd does not notice. That is worse: the output is right, and the gradient is wrong.
 
 # %%
 x = torch.zeros(1, requires_grad=True)
@@ -262,8 +291,8 @@ assert by_return == 0.75 and by_data == -0.75
 # sign is wrong.
 #
 # There is one more danger. Some modules hand on the very tensor that they were given: `nn.Identity`, `nn.Dropout` in
-# eval mode, `nn.Flatten` (a view). There an in-place change of the output also changes the input, and with it everyone
-# else who uses it.
+# eval mode, `nn.Flatten` (a view). There an in-place change of the output also changes the input, for everyone who uses
+# it.
 
 # %%
 mine = torch.ones(3)
@@ -295,8 +324,12 @@ def scale_output(module, s):
 # - A **tuple**: these are the new arguments, *all* of them.
 # - Anything else is put into a tuple: it becomes the *only* argument.
 #
-# **Predict.** `add(a, b)` computes `a + 10 * b`, and `b` may be left out. `add(1, 2)` is 21. What do these hooks make
-# of it?
+# **Predict.** `add(a, b)` computes `a + 10 * b`, and just `a` where `b` is left out. `add(1, 2)` is 21. What is it with a
+# pre-hook that returns `(2 * args[0], args[1])`? With one that returns `args[::-1]`? And with one that returns
+# `5 * args[0]`?
+
+# %%
+guess("06-new-arguments", both=22, turned_round=12, one=5)
 
 
 # %%
@@ -321,6 +354,7 @@ results = []
 for text, hook in pre_hooks.items():
     results.append(call_with_pre_hook(add, hook, one, two).item())
     print(f"{text:22} -> {results[-1]:g}")
+compare("06-new-arguments", both=results[0], turned_round=results[1], one=results[2])
 assert results == [22, 12, 5] and add(one, two) == 21
 
 # %% [markdown]
@@ -328,7 +362,7 @@ assert results == [22, 12, 5] and add(one, two) == 21
 # on without it: 5. There was no error, because `b` may be left out. To change one argument, put the others back:
 # `return (new, *args[1:])`.
 #
-# Three more ways to get it wrong, and what they look like:
+# Three more ways to get it wrong, and the errors that follow:
 
 # %%
 linear, x = nn.Linear(2, 1), torch.ones(1, 2)
@@ -359,7 +393,7 @@ assert "'tuple' object does not support item assignment" in assigned
 # A list is not a tuple. It is "anything else", so it is put into a tuple, and the layer receives the list as its only
 # argument.
 #
-# In-place changes are dangerous here, too. `args[0]` is not a copy: it *is* the caller's tensor.
+# In-place changes are dangerous here, too: `args[0]` is not a copy, it *is* the caller's tensor.
 
 # %%
 mine = torch.ones(1, 2)
@@ -375,7 +409,7 @@ assert mine.tolist() == [[10, 10]]
 
 # %% [markdown]
 # Finally, who sees what? The forward hook runs after the pre-hook, and its `args` are the *changed* arguments, those
-# with which `forward` was called.
+# that `forward` was called with.
 
 # %%
 log = []
@@ -403,7 +437,11 @@ def normalize_input(module, mean, std):
 # %% [markdown]
 # ## Keyword arguments
 #
-# **Predict.** The hook prints `args`. What does it print when the caller writes `module(x=x)`?
+# **Predict.** A pre-hook logs its `args`, and the caller writes `scaler(x=x, scale=3.0)`. How many entries does the tuple
+# `args` have?
+
+# %%
+guess("06-args-of-keywords", entries=0)
 
 
 # %%
@@ -416,12 +454,13 @@ scaler, x = Scale(), torch.tensor(2.0)
 log = []
 with scaler.register_forward_pre_hook(lambda module, args: log.append(args)):
     scaler(x=x, scale=3.0)
-print(log)
+print("args:", log[0])
+compare("06-args-of-keywords", entries=len(log[0]))
 assert log == [()]
 
 # %% [markdown]
-# An empty tuple. An ordinary hook sees positional arguments only. Keyword arguments still reach the module, but the
-# hook does not see them.
+# Zero: `args` is the empty tuple. An ordinary hook sees positional arguments only. Keyword arguments still reach
+# the module, but not the hook.
 #
 # With `with_kwargs=True` the hook gets them as one more argument: `hook(module, args, kwargs)` for a pre-hook,
 # `hook(module, args, kwargs, output)` for a forward hook.
@@ -438,7 +477,11 @@ assert log == [((x,), {"scale": 3.0}, 6.0)]
 # %% [markdown]
 # A pre-hook of this kind returns `None` or **both**: a tuple `(new_args, new_kwargs)`.
 #
-# **Predict.** The hook below sets `scale` to 10. What do `scaler(2)` and `scaler(2, scale=3)` give?
+# **Predict.** `scaler(x, scale=…)` computes `x * scale`. A hook returns `args, {**kwargs, "scale": 10.0}`. What do
+# `scaler(2)` and `scaler(2, scale=3)` give?
+
+# %%
+guess("06-who-wins", without=20, with_scale=20)
 
 
 # %%
@@ -447,12 +490,14 @@ def always_ten(module, args, kwargs):
 
 
 with scaler.register_forward_pre_hook(always_ten, with_kwargs=True):
-    print("without scale:", scaler(x).item(), "  with scale=3:", scaler(x, scale=3.0).item())
-    assert scaler(x) == 20 and scaler(x, scale=3.0) == 20
+    without, with_scale = scaler(x), scaler(x, scale=3.0)
+print("without scale:", without.item(), "  with scale=3:", with_scale.item())
+compare("06-who-wins", without=without, with_scale=with_scale)
+assert without == 20 and with_scale == 20
 
 # %% [markdown]
-# In `{**kwargs, "scale": 10.0}` a new dict is built from left to right. Where both sides have the same key, the right
-# one wins: the hook wins over the caller. And if a hook returns only one of the two, PyTorch says so:
+# `{**kwargs, "scale": 10.0}` builds a new dict from left to right. Where both sides have the same key, the right one
+# wins: here the hook wins over the caller. And if a hook returns only one of the two parts, PyTorch says so:
 
 
 # %%
@@ -483,10 +528,13 @@ def force_kwargs(module, **kw):
 # %% [markdown]
 # ## Several hooks: who is first?
 #
-# Each hook receives what the hook before it has made. Normally they run in the order of registration.
+# Each hook receives what the hook before it has made.
 #
-# **Predict.** `double` gives 10 for 5. One hook adds 1, a second one multiplies by 2. What comes out? What if they
-# are registered the other way round?
+# **Predict.** `double` gives 10 for 5. One hook adds 1, and a second one, registered after it, multiplies by 2. What comes
+# out? What if they are registered the other way round?
+
+# %%
+guess("06-two-hooks", add_first=22, multiply_first=21)
 
 
 # %%
@@ -503,15 +551,20 @@ def with_hooks(first, second):
         return double(five).item()
 
 
-print(with_hooks(add_one, times_two), with_hooks(times_two, add_one))
-assert (with_hooks(add_one, times_two), with_hooks(times_two, add_one)) == (22, 21)
+add_first, multiply_first = with_hooks(add_one, times_two), with_hooks(times_two, add_one)
+print("add first:", add_first, "  multiply first:", multiply_first)
+compare("06-two-hooks", add_first=add_first, multiply_first=multiply_first)
+assert (add_first, multiply_first) == (22, 21)
 
 # %% [markdown]
-# What if somebody else's hook is there already, and yours must see the raw output? `prepend=True` puts your hook in
-# front of all hooks of its kind that the module has at that moment.
+# They run in the order of registration. What if somebody else's hook is there already, and yours must see the raw
+# output? `prepend=True` puts your hook in front of all hooks of its kind that the module has at that moment.
 #
 # **Predict.** Four hooks are registered in this order: A, B, C with `prepend=True`, D with `prepend=True`. In which
-# order do they run?
+# order do they run? Write a list of the four letters.
+
+# %%
+guess("06-prepend", order=["D", "C", "A", "B"])
 
 # %%
 order, handles = [], []
@@ -525,7 +578,8 @@ for name in "ABCD":
 double(five)
 for handle in handles:
     handle.remove()
-print(" ".join(order))
+print(" -> ".join(order))
+compare("06-prepend", order=order)
 assert order == ["D", "C", "A", "B"]
 
 # %% tags=["figure"]
@@ -544,21 +598,25 @@ for index, (name, option) in enumerate(steps):
 assert queue == order
 show(
     figure,
-    "The queue of hooks after each registration, the hook that runs first on the left, the new one in yellow. After A: A. After B: A, B. "
-    "After C with prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
+    "The queue of hooks after each registration, the hook that runs first on the left, the new one in yellow. After A: "
+    "A. After B: A, B. After C with prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
 )
 
 # %% [markdown]
-# D came later than C and went in front of it. Pre-hooks and the backward hooks of modules (lesson 7) know `prepend`,
+# D came later than C and went in front of it. Pre-hooks and the backward hooks of modules (lesson 7) take `prepend`,
 # too. Hooks on tensors do not.
 #
 # ### A hook that runs even when `forward` fails
 #
 # When `forward` raises, the forward hooks are skipped. A forward hook with `always_call=True` runs all the same. It
-# cannot save the call: the exception goes on. It is meant for cleaning up, for example for stopping a clock that a
+# cannot rescue the call: the exception goes on. It is meant for cleaning up, for example for stopping a clock that a
 # pre-hook has started.
 #
-# **Predict.** What does such a hook receive as `output`?
+# **Predict.** What does such a hook receive as `output` when `forward` has raised: the exception, `None`, or an empty
+# tuple?
+
+# %%
+guess("06-always-call", output=None)  # "exception", None or ()
 
 
 # %%
@@ -577,6 +635,7 @@ try:
     picky(torch.tensor(-1.0))
 except ValueError as error:
     print("raised:", error, "  events:", events)
+compare("06-always-call", output=events[0][1])
 assert events == [("always", None)]
 
 events.clear()
@@ -587,8 +646,8 @@ usual.remove()
 always.remove()
 
 # %% [markdown]
-# There was no output yet, so it receives `None`. When nothing fails, it is a forward hook like any other: it runs
-# once, at its place in the queue.
+# There was no output yet, so it receives `None`. When nothing fails, it is a forward hook like any other: it runs once,
+# in its place in the queue.
 
 
 # %% exercise="06-run-first"
@@ -603,10 +662,13 @@ def run_first(module, hook):
 # ## Experiment 1: switch it off
 #
 # Back to the bars. Setting an activation to 0 to see what depends on it is called **ablation**. At the beginning we
-# did it for channel 0. Now for each channel.
+# did it for channel 0. Now we do it for each channel.
 #
-# **Predict.** The image has a vertical bar, and the scores are 5.25 and 2.25. Which channel changes nothing when it is
-# switched off? Which one changes both scores?
+# **Predict.** The image has a vertical bar, and the scores are 5.25 and 2.25. Which channel (0, 1 or 2) changes neither
+# score when it is switched off? Which one changes both?
+
+# %%
+guess("06-ablations", neither=1, both=2)
 
 
 # %%
@@ -620,22 +682,30 @@ def scores_without(channel, image):
         return model(image)[0].tolist()
 
 
+changed = {}
 for channel in range(3):
-    print(f"channel {channel} off:", scores_without(channel, vertical))
+    scores = scores_without(channel, vertical)
+    changed[channel] = sum(score != full for score, full in zip(scores, (5.25, 2.25)))
+    print(f"channel {channel} off: {scores}  changed: {changed[channel]}")
+compare(
+    "06-ablations",
+    neither=[channel for channel, count in changed.items() if count == 0],
+    both=[channel for channel, count in changed.items() if count == 2],
+)
 assert scores_without(0, vertical) == [2.25, 2.25]
 assert scores_without(1, vertical) == [5.25, 2.25]
 assert scores_without(2, vertical) == [3.0, 0.0]
 
 # %% [markdown]
 # - Without channel 0, the vertical score falls from 5.25 to 2.25. This channel carries the decision.
-# - Without channel 1, nothing happens: for this image it was 0 anyway.
+# - Without channel 1, nothing changes: for this image it was 0 anyway.
 # - Without channel 2, both scores fall by 2.25. The difference between them stays 3. Brightness raises the scores, but
 #   does not decide.
 #
 # Mind the axes. The output of a two-dimensional convolution has the shape `[batch, channel, height, width]`, that of a
-# linear layer after it `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. This is not
-# a law. In a model of text an output often has the shape `[batch, token, feature]`. There, dimension 1 is the token, and
-# the features are in the last dimension. Look at the shape first.
+# linear layer after it `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. That is not
+# a law. In a language model an output often has the shape `[batch, token, feature]`: there, dimension 1 is the token,
+# and the features are in the last dimension. Look at the shape first.
 
 # %%
 print("convolution:", tuple(model.detect(vertical).shape))
@@ -645,13 +715,12 @@ print("the same linear layer on a text:", tuple(model.read(tokens).shape))
 assert model.read(tokens).shape == (1, 7, 2)
 
 # %% [markdown]
-# And mind the end of the experiment: a hook that stays on the model would spoil the next one. The `with` block removes
-# it, also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name; `""` is the
-# name of the model itself.
+# Clean up after the experiment: a hook that stays on the model would spoil the next one. The `with` block removes it,
+# also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name; `""` is the name of
+# the model itself.
 #
-# Two more things to mind. Setting to 0 is not multiplying by 0: `inf * 0` is `nan`. And other hooks may sit on the
-# module already. A hook that is registered now runs after them, so that it sees, and changes, what the next layer would
-# get.
+# Two more warnings. Setting to 0 is not multiplying by 0: `inf * 0` is `nan`. And other hooks may sit on the module
+# already. A hook that is registered now runs after them, so it sees, and changes, what the next layer would get.
 
 
 # %% exercise="06-ablate-channels"
@@ -672,7 +741,7 @@ def ablate_channels(model, name, channels, x):
 # %% [markdown]
 # ## Experiment 2: take it from another image
 #
-# Zero may be a value that never occurs in real life, and what a model does then may tell little. A fairer question is:
+# Zero may be a value that this channel never has, and what a model does then may tell us little. A fairer question is:
 # what would the model say if this channel had the value *that it has for another image*?
 #
 # The experiment has two runs, and a name: **activation patching**.
@@ -684,7 +753,7 @@ def ablate_channels(model, name, channels, x):
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.5)
-for y, image, scores in ((2.55, "clean: vertical", "5.25, 2.25"), (0.95, "corrupt: horizontal", "changed scores")):
+for y, image, scores in ((2.55, "clean: vertical", "5.25, 2.25"), (0.95, "corrupt: horizontal", "scores?")):
     node(axes, 1.25, y, image, kind="leaf", width=1.9)
     node(axes, 3.3, y, "detect", width=1.0)
     node(axes, 5.0, y, "act", kind="non-leaf", width=1.0)
@@ -695,20 +764,23 @@ for y, image, scores in ((2.55, "clean: vertical", "5.25, 2.25"), (0.95, "corrup
 caption(axes, 5.8, 2.75, "read", align="center", colour=FORWARD, size=9.5)
 caption(axes, 5.8, 1.15, "read", align="center", colour=FORWARD, size=9.5)
 arrow(axes, (5.0, 2.25), (5.0, 1.25), label="copy of the output of act", dashed=True)
-caption(axes, 0.35, 3.25, "Run 1 keeps the activation. Run 2 computes on with it.", size=11)
+caption(axes, 0.35, 3.25, "Run 1 keeps the activation. Run 2 goes on with it.", size=11)
 caption(axes, 0.35, 0.3, "Everything after act in run 2 computes with what run 1 left there.", colour=QUIET)
 show(
     figure,
     "Two runs of the model, one above the other. The clean run goes from the vertical bar through detect and act to "
-    "the scores 5.25 and 2.25. The corrupt run goes from the horizontal bar through detect and act to changed scores. "
+    "the scores 5.25 and 2.25. The corrupt run goes from the horizontal bar through detect and act to its scores. "
     "A dashed arrow leads from act in the clean run down to act in the corrupt run: a copy of the output. Everything "
     "after act in the corrupt run computes with it.",
 )
 
 # %% [markdown]
 # **Predict.** The clean image has a vertical bar (scores 5.25, 2.25), the corrupt one a horizontal bar (2.25, 5.25).
-# What are the scores of the corrupt run when the *whole* output of `act` comes from the clean run? And when only
-# channel 0 does? Look at the pictures at the top of the lesson.
+# What are the two scores of the corrupt run when the *whole* output of `act` comes from the clean run? And when only
+# channel 0 does? Look at the pictures at the top of the lesson, and write lists such as `[1, 2]`.
+
+# %%
+guess("06-patches", whole=[5.25, 2.25], channel_0=[5.25, 5.25])
 
 # %%
 kept = {}
@@ -735,6 +807,7 @@ patches = {"nothing": [], "2": [2], "0": [0], "1": [1], "0 and 1": [0, 1], "all"
 effects = {label: patch_with(channels) for label, channels in patches.items()}
 for label, scores in effects.items():
     print(f"patched: {label:8} scores: {scores}")
+compare("06-patches", whole=effects["all"], channel_0=effects["0"])
 assert effects == {
     "nothing": [2.25, 5.25],
     "2": [2.25, 5.25],
@@ -767,14 +840,17 @@ show(
 # - Channel 2 has no effect: both images are equally bright. (Switching it off *did* change the scores. The two
 #   experiments ask different questions.)
 # - Channel 0 alone makes the model see both bars, channel 1 alone makes it see none.
-# - Channels 0 and 1 together turn the answer round completely. They carry all that distinguishes the two images.
-# - Patching all channels gives exactly the scores of the clean run. It must: `act` is a **bottleneck**. All
-#   information from the image to the scores goes through it.
+# - Channels 0 and 1 together turn the answer around completely. They carry all that distinguishes the two images.
+# - Patching all channels gives exactly the scores of the clean run. It must: `act` is a **bottleneck**. All that gets
+#   from the image to the scores goes through it.
 #
 # In a plain chain every module is a bottleneck. Where a path leads around the module, it is not.
 #
 # **Predict.** `skip` computes `x + f(x)`, and `f` doubles. Clean input 1 gives 3, corrupt input 5 gives 15. What comes
 # out for 5 when the output of `f` is patched from the clean run?
+
+# %%
+guess("06-patch-beside-a-skip", patched=7)
 
 
 # %%
@@ -792,16 +868,17 @@ clean_f = skip.f(one)
 with skip.f.register_forward_hook(lambda module, args, output: clean_f):
     mixed = skip(five)
 print("clean:", skip(one).item(), "  corrupt:", skip(five).item(), "  patched:", mixed.item())
+compare("06-patch-beside-a-skip", patched=mixed)
 assert (skip(one), skip(five), mixed) == (3, 15, 7)
 
 # %% [markdown]
 # 7 = 5 + 2: the 5 went past `f`. So a patch that does *not* restore the clean answer tells you something, too: the
-# rest took another way.
+# rest went another way.
 #
 # Two details matter when you keep the clean activation.
 #
-# **Keep a copy.** If an in-place module follows, it rewrites what you kept. That is the trap of lesson 5, and
-# `.detach().clone()` is again the answer.
+# **Keep a copy.** If an in-place module follows, it rewrites what you kept. That is the trap of lesson 5, and again
+# `.detach().clone()` is the answer.
 
 # %%
 stored = {}
@@ -881,8 +958,7 @@ assert before.tolist() == [[1, 2, 3]] and after.tolist() == [[2, 4, 6]]
 
 # %% [markdown]
 # **"You must return the output, otherwise your change is ignored."** An in-place change takes effect without a return.
-# It also breaks things, as we saw: so do return a new tensor, but do not believe that a hook without `return` is
-# harmless.
+# It also breaks things, as we saw. So return a new tensor, but do not assume that a hook without `return` is harmless.
 
 # %%
 with torch.no_grad():
@@ -894,8 +970,8 @@ assert ordinary.item() == 16 and changed.item() == 32
 # %% [markdown]
 # **"A forward hook lets us act before the output is computed."** That is the pre-hook. A forward hook comes when the
 # output is there, and a change of `args` does not make `forward` run again: 16 stays 16. In a pre-hook, the zeros leave
-# only the bias. (Where the output is the input itself, as in `nn.Identity`, an in-place change of `args` changes the
-# output, too: they are one tensor.)
+# only the bias. (Where the output is the input itself, as in `nn.Identity`, an in-place change of `args` does change the
+# output: they are one tensor.)
 
 
 # %%
@@ -907,9 +983,11 @@ with torch.no_grad():
     x = torch.ones(1, 3)
     too_late = call(linear, zeroes_args, x.clone())
     in_time = call_with_pre_hook(linear, lambda module, args: torch.zeros_like(args[0]), x)
+    one_tensor = call(nn.Identity(), zeroes_args, x.clone())
 print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_time.item())
+print("args of nn.Identity zeroed in a forward hook:", one_tensor.tolist())
 assert too_late.item() == 16 and in_time.item() == 10
-assert call(nn.Identity(), zeroes_args, x.clone()).tolist() == [[0, 0, 0]]
+assert one_tensor.tolist() == [[0, 0, 0]]
 
 # %% [markdown]
 # ## Recap
@@ -933,7 +1011,8 @@ assert call(nn.Identity(), zeroes_args, x.clone()).tolist() == [[0, 0, 0]]
 #
 # - **Interpretability.** Ablation and activation patching find the parts of a language model on which an answer
 #   depends. *Steering vectors* go one step further: a forward hook returns `output + 2 * direction`, and the model
-#   writes, for example, in another tone.
+#   writes, for example, in another tone. (Many blocks return a tuple, and this sum would raise. There, the hook returns
+#   `(output[0] + 2 * direction, *output[1:])`.)
 # - **Input normalisation.** A pre-hook normalises the input of a model that you cannot edit, and no caller has to
 #   remember it. (Hooks are not part of the `state_dict`: whoever loads the weights has to register them again.)
 # - **LoRA.** A frozen linear layer gets a small trainable correction: `output + b(a(args[0]))`, returned by a forward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from numbers import Real
 from typing import Any
@@ -96,8 +97,10 @@ def _plain(value: Any) -> Any:
 
 
 def _listed(guess: Any) -> Any:
-    """What was written as one string, "a, b", where a list is asked for."""
-    return [part.strip() for part in guess.split(",")] if isinstance(guess, str) else guess
+    """What was written as one string, "a, b", "a -> b" or "a b", where a list is asked for."""
+    if not isinstance(guess, str):
+        return guess
+    return re.split(r"\s*(?:,|->|→)\s*", guess.strip()) if re.search(r",|->|→", guess) else guess.split()
 
 
 def _entries(value: Any) -> Iterator[Any]:

@@ -83,7 +83,7 @@ def _row(name: str, made: Mapping[str, Any], value: Any) -> Row:
     note = ""
     if not right and (parted := parting(made[name], value)):
         place, yours, theirs = parted
-        note = f"`{name}`: the first difference is at number {place}, {yours} in yours, {theirs} in PyTorch's."
+        note = f"`{name}`: the first difference is at number {place}, {yours} in yours, {theirs} in what came out."
     return Row(name, shown(made[name]), shown(value), right, note)
 
 
@@ -99,10 +99,10 @@ def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = Tru
     look, rest = html.INFO, ""
     if not guessed:
         title = "No guess here yet"
-    elif all(guessed):
+    elif all(guessed) and len(guessed) == len(rows):
         look, title = STATUS_STYLES[Status.PASSED], "As you predicted"
     elif any(guessed):
-        title, rest = f"{sum(guessed)} of {len(guessed)} as you predicted", "Read on for the rest."
+        title, rest = f"{sum(guessed)} of {len(rows)} as you predicted", "Read on for the rest."
     else:
         title, rest = "Not this time", "Read on to see why."
     says = [*(row.note for row in rows if row.note), *notes, *([rest] if rest else [])]
@@ -110,7 +110,7 @@ def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = Tru
     header = f"{look.sign} {title}" + (f" ({aside})" if aside else "")
     lines = [f"  {_sign(row)} {row.name}: {_sentence(row)}" for row in rows]
     table = html.table(
-        ("your guess", "PyTorch", ""), [((row.name, row.yours, row.theirs, _sign(row)), False) for row in rows]
+        ("your guess", "what came out", ""), [((row.name, row.yours, row.theirs, _sign(row)), False) for row in rows]
     )
     body = table + "".join(map(html.paragraph, says))
     return Panel("\n".join([header, *lines, *says]), html.card(look, title, "", aside, body))
@@ -122,5 +122,5 @@ def _sign(row: Row) -> str:
 
 def _sentence(row: Row) -> str:
     if row.right is None:
-        return f"PyTorch has {row.theirs}"
-    return row.theirs if row.right and row.yours == row.theirs else f"you have {row.yours}, PyTorch {row.theirs}"
+        return row.theirs
+    return row.theirs if row.right and row.yours == row.theirs else f"you have {row.yours}; it is {row.theirs}"

@@ -137,5 +137,5 @@ def test_a_guess_of_the_source_that_is_not_what_came_out_stops_the_build() -> No
     )
     run_through(right, "the source")
     with pytest.raises(SourceError, match="the source: the guess '90-sum' is not what came out: i Not this time total: "
-                       "you have 6, PyTorch 5"):  # fmt: skip
+                       "you have 6; it is 5"):  # fmt: skip
         run_through(wrong, "the source")

@@ -53,7 +53,7 @@ def test_a_wrong_guess_is_shown_beside_what_came_out(capsys: pytest.CaptureFixtu
     assert said(capsys)[1:] == [
         "i 1 of 2 as you predicted",
         "  ✓ w: 5",
-        "    x: you have 3, PyTorch 2",
+        "    x: you have 3; it is 2",
         "Read on for the rest.",
     ]
     assert kept() == {KEY: False}
@@ -94,7 +94,7 @@ def test_a_value_without_a_guess_is_shown_and_the_prediction_is_not_counted_as_r
 ) -> None:
     guess(KEY, w=5, x=...)
     compare(KEY, w=FIVE, x=TWO)
-    assert said(capsys)[1:] == ["✓ As you predicted", "  ✓ w: 5", "    x: PyTorch has 2"]
+    assert said(capsys)[1:] == ["i 1 of 2 as you predicted", "  ✓ w: 5", "    x: 2", "Read on for the rest."]
     assert kept() == {KEY: False}
 
 
@@ -122,8 +122,8 @@ def test_two_orders_part_at_an_event(capsys: pytest.CaptureFixture[str]) -> None
     compare(KEY, order=["a", "b", "c"])
     assert said(capsys)[1:] == [
         "i Not this time",
-        "    order: you have a, c, b, PyTorch a, b, c",
-        "`order`: the first difference is at number 2, c in yours, b in PyTorch's.",
+        "    order: you have a, c, b; it is a, b, c",
+        "`order`: the first difference is at number 2, c in yours, b in what came out.",
         "Read on to see why.",
     ]
 
@@ -145,7 +145,7 @@ def test_progress_tells_how_many_were_right(capsys: pytest.CaptureFixture[str]) 
 def test_html_says_the_same_and_escapes_what_was_typed() -> None:
     made = panel([Row("w", "<b>", "5", right=False), Row("x", "2", "2", right=True)], ["`y` is not asked for."])
     assert "<b>" not in made.html
-    for part in ("1 of 2 as you predicted", "&lt;b&gt;", "your guess", "PyTorch", "<code>y</code>", "✓"):
+    for part in ("1 of 2 as you predicted", "&lt;b&gt;", "your guess", "what came out", "<code>y</code>", "✓"):
         assert part in made.html
     assert "<b>" in made.text
 

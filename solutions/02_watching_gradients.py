@@ -96,14 +96,14 @@ figure = timeline(
         ("y.backward() starts with 1", "backward"),
         ("gradient of b complete: hook on b", "backward"),
         ("gradient of a complete: hook on a", "backward"),
-        ("w.grad is written", "backward"),
+        ("w.grad and x.grad are written", "backward"),
     ],
     title="A hook is called when the gradient of its tensor is complete",
 )
 show(
     figure,
     "Timeline. Forward: w + x makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
-    "hook on b runs, then the hook on a, and last w.grad is written.",
+    "hook on b runs, then the hook on a, and last w.grad and x.grad are written.",
 )
 
 # %% [markdown]

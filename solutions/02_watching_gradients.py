@@ -13,7 +13,7 @@
 import torch
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
@@ -23,9 +23,51 @@ from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption,
 # is that gradient. If `fn` returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the
 # gradient. That is lesson 3.)
 #
-# Here is the graph of lesson 1 again, `y = (w + x) * (w + 1)`, with a printing hook on `b` and one on `a`.
+# Here is the graph of lesson 1 again: `a = w + x`, `b = w + 1`, `y = a * b`, with `a = 3` and `b = 2`. We put a hook on
+# `b` and then one on `a`. Each prints what it receives.
 #
-# **Predict.** Registered first on `b`, then on `a`. Values: `a = 3`, `b = 2`. What do the two lines say?
+# **Predict.** Which number does each hook print?
+
+# %%
+guess("02-two-hooks", a=2, b=3)
+
+# %%
+received = {}
+
+
+def on_b(grad):
+    received["b"] = grad.item()
+    print("b receives", grad.item())
+
+
+def on_a(grad):
+    received["a"] = grad.item()
+    print("a receives", grad.item())
+
+
+w = torch.tensor([1.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a = w + x
+b = w + 1
+y = a * b
+b.register_hook(on_b)
+a.register_hook(on_a)
+print("Both hooks are registered. Now backward:")
+y.backward()
+compare("02-two-hooks", a=received["a"], b=received["b"])
+assert list(received.items()) == [("b", 3.0), ("a", 2.0)]
+
+# %% [markdown]
+# **A hook runs when the gradient arrives, not when it is registered.** During `backward()` each hook ran once. No
+# `retain_grad()` was needed, and neither tensor keeps anything.
+#
+# `b` came first. Is that because its hook was registered first?
+#
+# **Predict.** The same graph, but now the hook on `a` is registered before the one on `b`. In which order do they run?
+# Write `["a", "b"]` or `["b", "a"]`.
+
+# %%
+guess("02-swapped", order=["b", "a"])
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -33,61 +75,48 @@ x = torch.tensor([2.0], requires_grad=True)
 a = w + x
 b = w + 1
 y = a * b
-
-seen = []
-b.register_hook(lambda grad: seen.append(f"b receives {grad.item()}"))
-a.register_hook(lambda grad: seen.append(f"a receives {grad.item()}"))
-print("before backward:", seen)
+order = []
+a.register_hook(lambda grad: order.append("a"))
+b.register_hook(lambda grad: order.append("b"))
 y.backward()
-for line in seen:
-    print(line)
-assert seen == ["b receives 3.0", "a receives 2.0"]
+print("order:", order)
+compare("02-swapped", order=order)
+assert order == ["b", "a"]
 
 # %% [markdown]
-# Before `backward()` the list is empty: **a hook runs when the gradient arrives, not when it is registered.** During
-# `backward()` each hook ran once. No `retain_grad()` was needed, and neither tensor keeps anything.
-#
-# `b` came first here because PyTorch works through the graph from the end. Of `a` and `b`, neither of which needs the
-# other, today's PyTorch handles the one first that was computed last. The order in which you registered hooks on
-# *different* tensors does not matter. Let us swap it:
-
-# %%
-w = torch.tensor([1.0], requires_grad=True)
-a = w + 2
-b = w + 1
-y = a * b
-seen = []
-a.register_hook(lambda grad: seen.append("a"))
-b.register_hook(lambda grad: seen.append("b"))
-y.backward()
-print(seen)
-assert seen == ["b", "a"]
+# `b` again. For hooks on *different* tensors it does not matter which you register first: PyTorch works through the
+# graph from its end. Neither `a` nor `b` needs the other, and today's PyTorch starts with the one computed last.
 
 # %% tags=["figure"]
 figure = timeline(
     [
-        ("w + 2 makes a", "forward"),
+        ("w + x makes a", "forward"),
         ("w + 1 makes b", "forward"),
         ("a * b makes y", "forward"),
         ("y.backward() starts with 1", "backward"),
         ("gradient of b complete: hook on b", "backward"),
         ("gradient of a complete: hook on a", "backward"),
-        ("w.grad is written", "backward"),
+        ("w.grad and x.grad are written", "backward"),
     ],
     title="A hook is called when the gradient of its tensor is complete",
 )
 show(
     figure,
-    "Timeline. Forward: w + 2 makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
-    "hook on b runs, then the hook on a, and last w.grad is written.",
+    "Timeline. Forward: w + x makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
+    "hook on b runs, then the hook on a, and last w.grad and x.grad are written.",
 )
 
 # %% [markdown]
-# ## Once per pass, with the sum
+# ## One tensor, several uses
 #
-# A tensor may be used several times. Below, `y` enters the loss twice in `y * y` and once in `3 * y`.
+# A tensor may be used several times. Take the loss `3 * y + y * y` with `y = 2`: it uses `y` once in `3 * y`, and twice
+# in `y * y`.
 #
-# **Predict.** With `y = 2`, how often is the hook called in one `backward()`, and with which numbers?
+# **Predict.** A hook sits on `y`. Which numbers does it receive in one `backward()`? Write a list, with one number for
+# each call.
+
+# %%
+guess("02-three-uses", calls=[7])
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)
@@ -96,6 +125,7 @@ calls = []
 y.register_hook(lambda grad: calls.append(grad.item()))
 (3 * y + y * y).backward()
 print("calls:", calls)
+compare("02-three-uses", calls=calls)
 assert calls == [7.0]
 
 # %% tags=["figure"]
@@ -120,13 +150,16 @@ show(
 # One call, with 7. The gradients of all uses, 3 and 2 and 2, are added first. Then the hook is called with the sum. The
 # same holds for a weight that two layers share.
 #
-# ## This pass only
+# ## The second pass
 #
-# `.grad` of a leaf adds up over passes. What does a hook on that leaf get in the second pass? And what does `.grad`
+# `.grad` of a leaf adds up over passes. What does a hook on this leaf receive in the second pass, and what does `.grad`
 # hold while the hook runs?
 #
-# **Predict.** The first pass gave 7. The second loss is `10 * x`. Fill in: the hook gets …, and `x.grad` holds … at
-# that moment.
+# **Predict.** The first pass brings 7 to `x`. The second loss is `10 * x`. What does the hook receive in the second
+# pass, and what is in `x.grad` at that moment?
+
+# %%
+guess("02-second-pass", received=10, x_grad=7)
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)
@@ -137,23 +170,24 @@ x.register_hook(lambda grad: log.append((grad.item(), None if x.grad is None els
 for number, (received, stored) in enumerate(log, 1):
     print(f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment")
 print("x.grad afterwards:", x.grad.item())
+compare("02-second-pass", received=log[1][0], x_grad=log[1][1])
 assert log == [(7.0, None), (10.0, 7.0)]
 assert x.grad.item() == 17
 
 # %% [markdown]
-# The hook gets 10: the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The hook
-# runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
+# The hook receives 10: the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
+# hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
 
 # %% [markdown]
-# ## When a hook stays silent, and when it does not
+# ## When is a hook called?
 #
-# - **Not on the path, not called.** A tensor that the loss does not use gets no gradient, so its hook has nothing to
-#   say. This also holds for a copy: `t * 1` and `t.view(...)` are tensors of their own.
-# - **Always with a tensor.** One exception: an operation of somebody's own (a `torch.autograd.Function`) may
-#   say that its input has no gradient, and then the hook of this input gets `None`. No check of this lesson does that.
-# - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
+# Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
+# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad`.
 #
-# **Predict.** Which numbers end up in the list?
+# **Predict.** How often is each of the two hooks called?
+
+# %%
+guess("02-two-ways-back", y=2, copy=0)
 
 # %%
 x = torch.tensor([3.0], requires_grad=True)
@@ -167,10 +201,19 @@ loss = (2 * y).sum()
 loss.backward(retain_graph=True)
 torch.autograd.grad(loss, x)
 print(calls)
+names = [name for name, _ in calls]
+compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
 assert calls == [("y", 2.0), ("y", 2.0)]
 
 # %% [markdown]
-# Twice `y`, once for each pass, and never the copy: the loss does not use it.
+# Twice `y`, and never the copy:
+#
+# - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
+# - **Not on the path, not called.** The loss does not use the copy, so no gradient comes there. `t * 1` and
+#   `t.view(...)` are tensors of their own.
+#
+# There is one odd case, in which a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises
+# leave it out.
 #
 # A tensor that does not require grad cannot have a hook at all:
 
@@ -186,10 +229,12 @@ except RuntimeError as error:
 #
 # `register_hook` returns a handle. There are three things to know about it.
 #
-# 1. `handle.remove()` removes the hook. To call it twice does no harm.
+# 1. `handle.remove()` removes the hook. Calling it twice does no harm.
 # 2. The handle is a context manager: `with t.register_hook(fn):` removes the hook at the end of the block, even when
-#    an exception leaves it.
-# 3. To lose the handle does **not** remove the hook. The tensor keeps it.
+#    an exception ends it.
+# 3. Losing the handle does **not** remove the hook. The tensor keeps it.
+#
+# For each of the three, the next cell runs a pass with the hook in place and one after.
 
 # %%
 import gc
@@ -202,17 +247,19 @@ handle = t.register_hook(lambda grad: calls.append("first"))
 handle.remove()
 handle.remove()
 (2 * t).backward()
+print("removed:        ", calls)
 assert calls == ["first"]
 
 with t.register_hook(lambda grad: calls.append("with")):
     (2 * t).backward()
 (2 * t).backward()
+print("after the block:", calls)
 assert calls == ["first", "with"]
 
 t.register_hook(lambda grad: calls.append("lost"))
 gc.collect()
 (2 * t).backward()
-print(calls)
+print("handle lost:    ", calls)
 assert calls == ["first", "with", "lost"]
 
 # %% [markdown]
@@ -222,7 +269,8 @@ assert calls == ["first", "with", "lost"]
 # ## Keep copies
 #
 # If you store what the hook receives, store a copy. The gradient may share its memory with others, and whoever comes
-# later can overwrite it. Here a second hook has bad manners and works in place (lesson 3 shows what else that breaks).
+# later can overwrite it. Below, two hooks store the gradient, one of them as a copy. Then a third hook has bad manners
+# and works in place (lesson 3 shows what else that breaks).
 
 # %%
 x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -265,7 +313,7 @@ def record_grad(t, store):
 
 
 # %% [markdown]
-# A running sum is a stored gradient, too. And remember: a tensor that is used twice calls its hook once.
+# A running sum is a stored gradient, too. And remember: however often a tensor is used, its hook runs once per pass.
 
 
 # %% exercise="02-count-and-sum"
@@ -307,7 +355,8 @@ for step in range(40):
     (out - 2 * point).square().sum().backward()
     optimizer.step()
 handle.remove()
-print("first gradients:", [round(g, 2) for g in log[:4]])
+print("seen by the hook:  ", [round(g, 2) for g in log[:4]], "...")
+print("2 (out - target) x:", [round(g, 2) for g in by_hand[:4]], "...")
 assert [round(g, 2) for g in log[:3]] == [-4.0, -13.6, -16.92]
 assert torch.allclose(torch.tensor(log), torch.tensor(by_hand), atol=1e-5)
 assert len(log) == 40 and max(abs(g) for g in log[3:]) < 2
@@ -326,16 +375,16 @@ axes.spines[["top", "right"]].set_visible(False)
 axes.legend(frameon=False)
 show(
     figure,
-    "Line plot of the gradient of the weight over 40 training steps. It starts at minus 4, falls to "
-    "minus 13.6 and minus 16.92 in the next two steps, and from the fourth step on stays between minus 2 and 2, in a zigzag that shrinks slowly. Dots of the formula "
-    "2 (out minus target) x lie exactly on the line.",
+    "Line plot of the gradient of the weight over 40 training steps. It starts at minus 4, falls to minus 13.6 and "
+    "minus 16.92 in the next two steps, and from the fourth step on stays between minus 2 and 2, in a zigzag that "
+    "shrinks slowly. Dots of the formula 2 (out minus target) x lie exactly on the line.",
 )
 
 # %% [markdown]
-# The training loop was not touched: no line of it knows about the hook. That is what hooks are for.
+# No line of the training loop knows about the hook. That is what hooks are for.
 #
 # In larger models a full gradient is too much to store. Store a statistic, for example the norm, the largest entry, or
-# the share of zeros. A number costs nothing, and it keeps no memory alive.
+# the share of zeros. A number costs next to nothing, and keeps no tensor alive.
 
 # %%
 p = torch.tensor([3.0, -4.0, 0.0, 0.0], requires_grad=True)
@@ -361,9 +410,18 @@ def norm_log(p, losses):
 
 
 # %% [markdown]
-# ## Many tensors: mind the loop
+# ## Many tensors, one loop
 #
-# **Predict.** Three tensors, one hook each, registered in a loop. Which names are in the list afterwards?
+# Three tensors get a hook each, in a loop:
+#
+#     for name, t in tensors.items():
+#         t.register_hook(lambda grad: called.append(name))
+#
+# **Predict.** The names are `"first"`, `"second"` and `"third"`, and the loss is the sum of the three tensors. What is
+# the list `called` after one pass?
+
+# %%
+guess("02-in-a-loop", called=["third", "third", "third"])
 
 # %%
 tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
@@ -372,7 +430,12 @@ for name, t in tensors.items():
     t.register_hook(lambda grad: called.append(name))
 sum(tensors.values()).backward()
 print(called)
+compare("02-in-a-loop", called=called)
 assert called == ["third", "third", "third"]
+
+# %% [markdown]
+# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`. A default argument,
+# `name=name`, is evaluated when the lambda is made, so each keeps its own:
 
 # %%
 tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
@@ -382,10 +445,6 @@ for name, t in tensors.items():
 sum(tensors.values()).backward()
 print(sorted(called))
 assert sorted(called) == ["first", "second", "third"]
-
-# %% [markdown]
-# In the first cell every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`.
-# The default argument `name=name` in the second cell is evaluated when the lambda is made, so each keeps its own.
 
 
 # %% exercise="02-grads-by-name"
@@ -413,20 +472,25 @@ def grads_by_name(tensors, loss):
 # An in-place operation such as `t.mul_(10)` gives the same Python object a new value and a new place in the graph. What
 # happens to hooks that were registered before?
 #
-# **Predict.** `t = 3 * x`, hook, `t.mul_(10)`, another hook, `loss = 7 * t`. One hook sees 7. What does the other see?
+# **Predict.** In this order: `t = 3 * x`, a hook on `t`, `t.mul_(10)`, another hook on `t`, and the loss `7 * t`. What
+# does each hook receive, the one from before `mul_` and the one from after it?
+
+# %%
+guess("02-overwritten", before=70, after=7)
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)
 t = 3 * x
 log = []
-t.register_hook(lambda grad: log.append(("registered before", grad.item())))
+t.register_hook(lambda grad: log.append(("before", grad.item())))
 t.retain_grad()
 t.mul_(10)
-t.register_hook(lambda grad: log.append(("registered after", grad.item())))
+t.register_hook(lambda grad: log.append(("after", grad.item())))
 (7 * t).sum().backward()
 print(log)
 print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
-assert log == [("registered after", 7.0), ("registered before", 70.0)]
+compare("02-overwritten", before=dict(log)["before"], after=dict(log)["after"])
+assert log == [("after", 7.0), ("before", 70.0)]
 assert t.grad.item() == 7
 assert x.grad.item() == 210
 
@@ -440,8 +504,8 @@ arrow(axes, (4.42, 0.75), (5.78, 0.75), label="mul_(10)")
 caption(axes, 0.4, 1.45, "One Python object, two places in the graph", size=11)
 show(
     figure,
-    "x leads through times 3 to the old value of t, and from there through mul_(10) to the new value of t. The gradient at the "
-    "new value is 7: the hook registered after sees it, and so does t.grad. At the old value it is 70: the hook "
+    "x leads through times 3 to the old value of t, and from there through mul_(10) to the new value of t. The gradient "
+    "at the new value is 7: the hook registered after sees it, and so does t.grad. At the old value it is 70: the hook "
     "registered before sees it. At x it is 210.",
 )
 
@@ -468,40 +532,51 @@ def old_and_new_grad(x, k, loss_fn):
 # %% [markdown]
 # ## What a hook survives
 #
-# A weight is a leaf, and a hook on a leaf sits on the tensor object. To change the numbers inside this object, or even
-# its dtype, does not remove the hook. To put another object in its place does. `load_state_dict` copies numbers into
-# the objects that are there; with `assign=True` it puts new objects in their place.
+# A weight is a leaf, and a hook on a leaf sits on the tensor object. Five things are often done to a layer: other
+# numbers through `.data`, `load_state_dict`, `double()`, a new `Parameter` in place of the old one, and
+# `load_state_dict(..., assign=True)`. Each is done to a fresh layer with a hook on its weight.
+#
+# **Predict.** After which of them is the hook still called? Write `True` or `False` for each. (`load_state_dict` copies
+# numbers into the tensors that are there; with `assign=True` it puts the tensors that you give it in their place.)
 
 # %%
-layer = nn.Linear(1, 1)
-calls = []
-layer.weight.register_hook(lambda grad: calls.append(grad.dtype))
+guess("02-hook-survives", data=True, load=True, double=True, new=False, assign=False)
 
 
-def one_pass(dtype=torch.float32):
-    calls.clear()
-    layer(torch.ones(1, 1, dtype=dtype)).sum().backward()
-    return len(calls)
+# %%
+def still_called(change):
+    layer, calls = nn.Linear(1, 1), []
+    layer.weight.register_hook(lambda grad: calls.append(grad))
+    change(layer)
+    layer(torch.ones(1, 1, dtype=layer.weight.dtype)).sum().backward()
+    return len(calls) == 1
 
 
-layer.weight.data = torch.ones(1, 1)
-assert one_pass() == 1
-layer.load_state_dict(nn.Linear(1, 1).state_dict())
-assert one_pass() == 1
-layer.double()
-layer.zero_grad()
-assert one_pass(torch.float64) == 1
-assert calls == [torch.float64]
-layer.weight = nn.Parameter(torch.ones(1, 1, dtype=torch.float64))
-assert one_pass(torch.float64) == 0
+def other_numbers(layer):
+    layer.weight.data = torch.ones(1, 1)
 
-layer = nn.Linear(1, 1)
-layer.weight.register_hook(lambda grad: calls.append(grad.dtype))
-layer.load_state_dict(nn.Linear(1, 1).state_dict(), assign=True)
-assert one_pass() == 0
-print("survives .data =, load_state_dict and .double(); not a new Parameter, and not load_state_dict(assign=True)")
+
+def new_parameter(layer):
+    layer.weight = nn.Parameter(torch.ones(1, 1))
+
+
+data = still_called(other_numbers)
+load = still_called(lambda layer: layer.load_state_dict(nn.Linear(1, 1).state_dict()))
+double = still_called(nn.Module.double)
+new = still_called(new_parameter)
+assign = still_called(lambda layer: layer.load_state_dict(nn.Linear(1, 1).state_dict(), assign=True))
+print("weight.data =:               ", data)
+print("load_state_dict:             ", load)
+print("double():                    ", double)
+print("a new Parameter:             ", new)
+print("load_state_dict, assign=True:", assign)
+compare("02-hook-survives", data=data, load=load, double=double, new=new, assign=assign)
+assert (data, load, double, new, assign) == (True, True, True, False, False)
 
 # %% [markdown]
+# Changing the numbers inside the tensor object, or even its dtype, leaves the hook where it is. Putting another object
+# in its place does not.
+#
 # ## Myths
 #
 # **"Tensor hooks fire only in `backward()`."** `torch.autograd.grad` calls them as well, and it returns what the hooks
@@ -528,7 +603,7 @@ assert state == [(4.0, None)]
 
 # %% [markdown]
 # **"Hooks replace `retain_grad` for free."** A hook that stores the gradient costs the same tensor that `retain_grad`
-# would have kept. Only a hook that stores no tensor, but prints or keeps a number, is free of that cost.
+# would have kept. Only a hook that prints or keeps a number saves this memory.
 
 # %%
 x = torch.ones(1000, requires_grad=True)
@@ -539,7 +614,7 @@ y.register_hook(lambda grad: stored.append(grad.detach().clone()))
 y.register_hook(lambda grad: numbers.append(grad.norm().item()))
 y.sum().backward()
 sizes = [t.numel() * t.element_size() for t in (y.grad, stored[0])]
-print("bytes kept by retain_grad and by a storing hook:", sizes)
+print("bytes kept by retain_grad and by a storing hook:", sizes, "  a number:", numbers)
 assert sizes == [4000, 4000]
 
 # %% [markdown]
@@ -549,7 +624,7 @@ assert sizes == [4000, 4000]
 # |---|---|---|---|
 # | `t.register_hook(fn)` | `fn(grad)` | once in each pass that reaches `t`, when its gradient is complete, before `.grad` is written | `None`: nothing changes; a tensor: lesson 3 |
 # | `handle.remove()` | | | the hook is gone; a second call does nothing |
-# | `with t.register_hook(fn):` | `fn(grad)` | inside the block | as above; removed at the end of the block |
+# | `with t.register_hook(fn):` | `fn(grad)` | in the passes inside the block | as above; removed at the end of the block |
 #
 # ## Where you meet this in the wild
 #
@@ -557,7 +632,7 @@ assert sizes == [4000, 4000]
 #   arrives.
 # - **The first NaN.** A hook on each parameter or activation that checks `grad.isfinite().all()` tells where the first
 #   bad gradient appears in the backward pass.
-# - **Noise scale and clipping statistics.** Norms of each pass, logged by a hook, show how often clipping would act.
+# - **Clipping.** Norms of each pass, logged by a hook, show how often clipping would act.
 #
 # Next: lesson 3, where the hook returns something.
 

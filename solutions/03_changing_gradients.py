@@ -13,7 +13,7 @@ import warnings
 import torch
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
@@ -28,6 +28,9 @@ from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node
 # **Predict.** What are `x.grad` and `w.grad`?
 
 # %%
+guess("03-times-100", x_grad=900, w_grad=6)
+
+# %%
 x = torch.tensor([2.0], requires_grad=True)
 w = torch.tensor([3.0], requires_grad=True)
 y = 3 * x
@@ -37,6 +40,7 @@ z.backward()
 print("x.grad:", x.grad.item())
 print("w.grad:", w.grad.item())
 print("y itself:", y.item())
+compare("03-times-100", x_grad=x.grad, w_grad=w.grad)
 assert (x.grad.item(), w.grad.item(), y.item(), z.item()) == (900, 6, 6, 18)
 
 # %% tags=["figure"]
@@ -56,8 +60,8 @@ show(
 )
 
 # %% [markdown]
-# The gradient 3 arrives at `y`, the hook turns it into 300, and `x` gets 3 · 300 = 900. `w` gets its gradient from `z`
-# directly, on a way that does not lead through `y`: it stays 6. The value of `y` stays 6 as well.
+# The gradient 3 arrives at `y`, the hook turns it into 300, and `x` gets 3 · 300 = 900. `w` gets its gradient straight
+# from `z`, not through `y`: it stays 6. The value of `y` stays 6 as well.
 #
 # **A new gradient counts for the tensors that the hooked tensor was computed from, and for no others.** If the hooked
 # tensor is a leaf, it ends up in its own `.grad`.
@@ -115,8 +119,9 @@ assert no_tensor == "expected Variable, but hook returned 'float'"
 # (`Variable` is an old name of `Tensor`.)
 #
 # One more case is rare: a hook may be called with `None` in place of a tensor. `unbind`, `chunk` and `split` make
-# several tensors in one operation. If the loss uses only one of them, backward reaches this operation all the same, and
-# a hook on an unused one is called with `None`: "no gradient for you". A function that fails there ends the pass.
+# several tensors in one operation. If the loss uses only one of them, backward still reaches this operation, and a hook
+# on an unused one is called with `None`. (An operation written as a `torch.autograd.Function` can do that, too.) A hook
+# that cannot handle it stops the pass.
 
 # %%
 x = torch.ones(2, 3, requires_grad=True)
@@ -133,21 +138,25 @@ unused.register_hook(lambda grad: grad * 2)
 try:
     used.sum().backward()
 except TypeError as error:
-    print("TypeError:", error)
-else:
-    raise AssertionError("None * 2 raises")
+    failed = str(error)
+    print("TypeError:", failed)
+assert "NoneType" in failed
 
 # %% [markdown]
-# A hook for any tensor therefore begins with a guard: `if grad is None: return None`. In the exercises you do not need
-# it (rule 8).
+# So a hook that has to work on any tensor begins with a guard: `if grad is None: return None`. In the exercises you do
+# not need it (rule 8).
 #
-# ## Never write into the gradient
+# ## Why not in place?
 #
-# Apart from that case a hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short, and no `return` can be
-# forgotten.
+# Apart from that case a hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short,
+# and there is no `return` to forget.
 #
-# **Predict.** The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks both gradients are `[2, 5]`. A hook on
-# `w` runs `grad.mul_(3)`. What are `w.grad` and `x.grad`?
+# The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks both gradients are `[2, 5]`.
+#
+# **Predict.** A hook on `w` runs `grad.mul_(3)`. What are `w.grad` and `x.grad`? Write lists such as `[2, 5]`.
+
+# %%
+guess("03-in-place-hook", w_grad=[6, 15], x_grad=[6, 15])
 
 
 # %%
@@ -164,6 +173,7 @@ in_place = both_grads(lambda grad: grad.mul_(3))
 returned = both_grads(lambda grad: grad * 3)
 print("grad.mul_(3):  w.grad", in_place[0], "  x.grad", in_place[1])
 print("grad * 3:      w.grad", returned[0], "  x.grad", returned[1])
+compare("03-in-place-hook", w_grad=in_place[0], x_grad=in_place[1])
 assert in_place == ([6, 15], [6, 15])
 assert returned == ([6, 15], [2, 5])
 
@@ -196,8 +206,8 @@ show(
 
 # %% [markdown]
 # In a sum, both operands have the same gradient. PyTorch does not copy it: both get **the same tensor**. A hook on `w`
-# that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you. The numbers are
-# just wrong.
+# that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you: the numbers are
+# simply wrong.
 #
 # The same thing happens in a residual connection, `f + x` with `f = 5 * x`. The hook on `f` doubles the gradient of
 # this branch, so `x.grad` should become 2 · 5 + 1 = 11. In place, the skip connection is doubled as well, and the
@@ -257,8 +267,8 @@ assert (w.grad.item(), x.grad.item()) == (15, 2)
 # The rule is short: **compute a new tensor and return it.** No method whose name ends in an underscore, no `grad *= 3`,
 # no `grad[0] = 0`. If you need to write, write into a copy: `grad = grad.clone()`.
 #
-# In a pass with `create_graph=True`, gradients have a graph of their own, so that they can be differentiated again (rule
-# 5). A hook that computes the new gradient under `torch.no_grad()`, or detaches it, hands on one that cannot.
+# In a pass with `create_graph=True`, gradients have a graph of their own, so that they can be differentiated again
+# (rule 5). A hook that computes the new gradient under `torch.no_grad()`, or detaches it, cuts this graph.
 
 
 # %% exercise="03-scale-grad"
@@ -270,12 +280,15 @@ def scale_grad(t, s):
 
 
 # %% [markdown]
-# ## A hook sees one pass
+# ## Clamping over several passes
 #
-# A hook works on the gradient of the current pass, before it is added to `.grad`. When you clamp, this makes a
-# difference.
+# To clamp is to cut off what lies outside of a range. We run three passes that bring 0.8 each, and clamp to [-1, 1] in
+# two ways: with a hook on `p`, `grad.clamp(-1, 1)`; and without a hook, with `p.grad.clamp_(-1, 1)` after each pass.
 #
-# **Predict.** A hook on `p` clamps to [-1, 1]. Three passes each bring 0.8. What is `p.grad` in the end?
+# **Predict.** What is `p.grad` after the third pass, in each of the two?
+
+# %%
+guess("03-clamp-three-passes", by_hook=2.4, after_each=1)
 
 # %%
 p = torch.tensor([0.0], requires_grad=True)
@@ -284,7 +297,7 @@ by_hook = []
 for _ in range(3):
     (0.8 * p).backward()
     by_hook.append(round(p.grad.item(), 4))
-print("a hook clamps each pass:      ", by_hook)
+print("a hook clamps each pass:       ", by_hook)
 assert by_hook == [0.8, 1.6, 2.4]
 
 p = torch.tensor([0.0], requires_grad=True)
@@ -294,6 +307,7 @@ for _ in range(3):
     p.grad.clamp_(-1, 1)
     by_total.append(round(p.grad.item(), 4))
 print("clamping .grad after each pass:", by_total)
+compare("03-clamp-three-passes", by_hook=by_hook[-1], after_each=by_total[-1])
 assert by_total == [0.8, 1.0, 1.0]
 
 # %% tags=["figure"]
@@ -314,8 +328,9 @@ show(
 )
 
 # %% [markdown]
-# 0.8 is inside the limits, so the hook has nothing to do, and the total is 2.4. **To clamp each pass is not to clamp
-# the sum.** If you add up gradients over several small batches, decide which of the two you mean.
+# The hook works on the gradient of the current pass, before it is added to `.grad`. 0.8 is inside the limits, so it has
+# nothing to do, and the total is 2.4. **Clamping each pass is not the same as clamping the sum.** If you add up
+# gradients over several small batches, decide which of the two you mean.
 
 
 # %% exercise="03-clamp-grad"
@@ -327,12 +342,16 @@ def clamp_grad(t, lo, hi):
 
 
 # %% [markdown]
-# ### Where you clamp decides whom it protects
+# ### Two places to clamp
 #
 # Two layers of one number each: `h = first * x` and `out = second * h`. The loss is steep: `100 * out`. With `x = 3`,
 # `first = 1` and `second = 2`, the gradient of `first` is 600 and that of `second` is 300.
 #
-# **Predict.** After backward, `second.grad` is clamped to [-1, 1]. What is `first.grad` now?
+# **Predict.** What is `first.grad` when `second.grad` is clamped to [-1, 1] after backward? And what is it when nothing
+# is clamped afterwards, but a hook on `h` clamps to [-1, 1]?
+
+# %%
+guess("03-two-places", after_backward=600, hook_on_h=3)
 
 
 # %%
@@ -347,21 +366,24 @@ def layer_grads(hook_on_h=None):
 
 
 first_grad, second_grad = layer_grads()
+print("nothing is clamped:                first", first_grad.item(), "  second", second_grad.item())
 assert (first_grad.item(), second_grad.item()) == (600, 300)
 second_grad.clamp_(-1, 1)
 print("clamped .grad of the second layer: first", first_grad.item(), "  second", second_grad.item())
+after_backward = first_grad
 assert (first_grad.item(), second_grad.item()) == (600, 1)
 
 first_grad, second_grad = layer_grads(lambda grad: grad.clamp(-1, 1))
 print("a clamping hook on h:              first", first_grad.item(), "  second", second_grad.item())
+compare("03-two-places", after_backward=after_backward, hook_on_h=first_grad)
 assert (first_grad.item(), second_grad.item()) == (3, 300)
 
 # %% [markdown]
-# Still 600. When you clamp a `.grad`, backward is over, and the layers before have already received their large
-# gradients. Clamping `.grad` protects this one parameter and no other.
+# When you clamp a `.grad`, backward is over, and the layers before have already received their large gradients: still
+# 600. Clamping `.grad` protects this one parameter and no other.
 #
-# The hook on the activation `h` sits in the way of the flow. It lets at most 1 through, so the first layer gets 3. The
-# second layer keeps its 300: its gradient does not pass through `h`.
+# The hook on the activation `h` sits on the way back. It lets at most 1 through, so the first layer gets 3. The second
+# layer keeps its 300: its gradient does not pass through `h`.
 #
 # ## Blocking a part: frozen rows
 #
@@ -377,8 +399,8 @@ except RuntimeError as error:
     assert "you can only change requires_grad flags of leaf variables" in str(error)
 
 # %% [markdown]
-# `embedding.weight[0]` is a new tensor, the result of an operation. A hook on it would be of no use, either, because
-# the loss does not use this tensor:
+# `embedding.weight[0]` is a new tensor, the result of an operation. A hook on it would be of no use either, because the
+# loss does not use this tensor:
 
 # %%
 fired = []
@@ -388,11 +410,14 @@ print("calls of the hook:", len(fired))
 assert fired == []
 
 # %% [markdown]
-# A hook on the whole parameter can set the gradient of some rows to zero. Here rows 0 and 1 are masked, and an
-# optimizer makes one step.
+# A hook on the whole parameter can set the gradient of some rows to zero. Below, the hook multiplies rows 0 and 1 of
+# four by zero, and an optimizer takes one step: plain SGD; SGD with weight decay; and SGD with momentum, which has
+# already taken a step before the hook came.
 #
-# **Predict.** Which of the four rows move: with plain SGD, with weight decay, and with momentum when the optimizer has
-# already made a step before the hook came?
+# **Predict.** Which rows move in this step? Write lists of row numbers, such as `[0, 3]`, in ascending order.
+
+# %%
+guess("03-masked-rows", plain=[2, 3], decay=[0, 1, 2, 3], momentum=[0, 1, 2, 3])
 
 
 # %%
@@ -409,7 +434,7 @@ def rows_that_move(step_before=False, **options):
     before = embedding.weight.detach().clone()
     embedding(torch.arange(4)).square().sum().backward()
     optimizer.step()
-    return (embedding.weight.detach() != before).any(dim=1).tolist()
+    return [row for row in range(4) if not torch.equal(embedding.weight[row], before[row])]
 
 
 plain = rows_that_move()
@@ -418,10 +443,11 @@ momentum = rows_that_move(momentum=0.9, step_before=True)
 print("plain SGD:   ", plain)
 print("weight decay:", decay)
 print("momentum:    ", momentum)
-assert plain == [False, False, True, True] and decay == momentum == [True] * 4
+compare("03-masked-rows", plain=plain, decay=decay, momentum=momentum)
+assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
 
 # %% [markdown]
-# A zero gradient is not the same as no step. Weight decay pulls on every weight, whatever its gradient is, and momentum
+# A zero gradient does not mean no step. Weight decay pulls on every weight, whatever its gradient is, and momentum
 # still carries the gradients of earlier steps. To keep rows fixed under such an optimizer, you also have to put the old
 # values back after each step.
 #
@@ -465,8 +491,11 @@ def freeze_rows(p, rows):
 # Hooks on one tensor form a chain. They run in the order in which they were registered, and each receives what the one
 # before returned.
 #
-# **Predict.** With `y = 3 * x` and the loss `(5 * y).sum()`, a gradient of 5 arrives at `y`. The hooks "plus 1" and
-# "times 2" are registered on `y` in this order, then in the other. What is `x.grad` in each case?
+# **Predict.** With `y = 3 * x` and the loss `(5 * y).sum()`, a gradient of 5 arrives at `y`. Of two hooks on `y`, one
+# adds 1 and one multiplies by 2. What is `x.grad` when "plus 1" is registered first, and when "times 2" is?
+
+# %%
+guess("03-two-hooks-in-a-row", plus_1_first=36, times_2_first=33)
 
 
 # %%
@@ -489,6 +518,7 @@ def times_2(grad):
 
 print("plus 1, then times 2:", chain(plus_1, times_2))
 print("times 2, then plus 1:", chain(times_2, plus_1))
+compare("03-two-hooks-in-a-row", plus_1_first=chain(plus_1, times_2), times_2_first=chain(times_2, plus_1))
 assert chain(plus_1, times_2) == 36 and chain(times_2, plus_1) == 33
 
 # %% tags=["figure"]
@@ -520,10 +550,12 @@ show(
 # - The same function can be registered twice, and then it runs twice.
 # - A hook that logs sees the gradient at its own place in the chain. `.grad` is written at the end, after all hooks.
 #
-# There is no `prepend` (module hooks will have one): `register_hook` of a tensor takes the function and nothing else.
-# To run first, register first.
+# There is no `prepend` (module hooks have one, lesson 8): `register_hook` of a tensor takes the function and nothing
+# else. To run first, register first.
 
 # %%
+print("None, then times 2:   ", chain(lambda grad: None, times_2))
+print("times 2, then times 2:", chain(times_2, times_2))
 assert chain(lambda grad: None, times_2) == 30
 assert chain(times_2, times_2) == 60
 
@@ -573,9 +605,13 @@ def register_composed(t, fs):
 #
 # Often a tensor is used in more than one place, and only one of these uses should be changed. A hook on `x` cannot tell
 # them apart, because it receives the sum over all uses. The solution is to **give this use a tensor of its own**:
-# `y = x * 1` has the values of `x`, backward passes through it to `x`, and a hook on `y` sees only what came this way.
+# `y = x * 1` has the values of `x`, backward passes through it to `x`, and it can have a hook of its own.
 #
-# **Predict.** `x` is used twice: `10 * y` and `2 * x`. The hook on `y` sets the gradient to zero. What is `x.grad`?
+# **Predict.** The loss is `10 * y + 2 * x`, and a hook sets the gradient to zero. What is `x.grad` when this hook is on
+# `y`, and when it is on `x`?
+
+# %%
+guess("03-one-branch", hook_on_y=2, hook_on_x=0)
 
 # %%
 x = torch.tensor([3.0], requires_grad=True)
@@ -583,12 +619,15 @@ y = x * 1
 y.register_hook(torch.zeros_like)
 (10 * y + 2 * x).sum().backward()
 print("hook on y:", x.grad.item())
+hook_on_y = x.grad
 assert x.grad.item() == 2
 
 x = torch.tensor([3.0], requires_grad=True)
 x.register_hook(torch.zeros_like)
-(10 * x + 2 * x).sum().backward()
+y = x * 1
+(10 * y + 2 * x).sum().backward()
 print("hook on x:", x.grad.item())
+compare("03-one-branch", hook_on_y=hook_on_y, hook_on_x=x.grad)
 assert x.grad.item() == 0
 
 # %% tags=["figure"]
@@ -604,11 +643,11 @@ caption(axes, 0.5, 0.25, "Only what passes through y meets its hook.")
 show(
     figure,
     "x = 3 is used twice: through y = x times 1 in 10 times y, and directly in 2 times x. Backward sends 10 to y, "
-    "whose hook makes it 0 on the way to x. The direct way brings 2. So x.grad is 0 + 2 = 2.",
+    "whose hook turns it into 0 on the way to x. The direct way brings 2. So x.grad is 0 + 2 = 2.",
 )
 
 # %% [markdown]
-# The hook on `x` blocks both uses. The hook on `y` blocks one. Nobody has to remove the hook on `y`: it belongs to `y`
+# The hook on `x` blocks both uses, the hook on `y` only one. Nobody has to remove the hook on `y`: it belongs to `y`
 # and goes when `y` and its graph go (unless the hook itself refers to `y`: lesson 11). A weak reference shows it:
 
 # %%
@@ -623,17 +662,18 @@ y = x * 1
 y.register_hook(short_lived)
 watcher = weakref.ref(short_lived)
 del short_lived
-assert watcher() is not None  # y keeps it
+print("kept by y:       ", watcher() is not None)
+assert watcher() is not None
 del y
+print("gone without y:  ", watcher() is None)
 assert watcher() is None
-print("the hook is gone:", watcher() is None)
 
 # %% [markdown]
 # ### The guard
 #
 # A function that makes a tensor and hooks it will one day be called without gradients: in evaluation under
 # `torch.no_grad()`, or with inputs and parameters that do not require grad. Then `x * 1` does not require grad either,
-# and a hook on it cannot be registered:
+# and you cannot register a hook on it:
 
 
 # %%
@@ -661,11 +701,11 @@ with torch.no_grad():
     assert blocked_with_guard(x).item() == 3
 
 # %% [markdown]
-# Such code trains well and crashes in the first evaluation. `if y.requires_grad:` is all it takes.
+# Without the guard, such code trains well and crashes in the first evaluation.
 #
-# A *view* such as `x.view_as(x)` or `x[:]`, which shows the memory of `x`, is a special case: under `torch.no_grad()` it
-# requires grad if `x` does. So the guard lets a hook through. No harm is done: the view has no graph, nothing goes back
-# from it to `x`, and the hook is never called.
+# A *view* such as `x.view_as(x)` or `x[:]`, which shows the memory of `x`, is a special case: made under
+# `torch.no_grad()`, it requires grad if `x` does. So the guard lets a hook through. No harm is done: the view has no
+# graph, nothing goes back from it to `x`, and the hook is never called.
 
 # %%
 called = []
@@ -697,8 +737,14 @@ def reverse_gradient(x, lam):
 # - An **activation** is a new tensor in every forward pass, and a hook on the old one does nothing for the new one.
 #   Hook it in `forward`, with the guard.
 #
-# **Predict.** This model mixes them up. It hooks its weight in `forward`, and the hook halves the gradient. The correct
-# gradient after halving is 0.5. What does the third pass bring?
+# What if you mix them up? The model below registers a hook on its weight in `forward`, and this hook halves the
+# gradient. We run three passes. Before each one, `weight.grad` is set to `None`. Without a hook each pass would bring
+# 1.
+#
+# **Predict.** What is `weight.grad` after each of the three passes? Write a list.
+
+# %%
+guess("03-hook-in-forward", passes=[0.5, 0.25, 0.125])
 
 
 # %%
@@ -708,7 +754,7 @@ class Halving(nn.Module):
         self.weight = nn.Parameter(torch.tensor([2.0]))
 
     def forward(self, x):
-        self.weight.register_hook(lambda grad: grad * 0.5)  # one more in every pass
+        self.weight.register_hook(lambda grad: grad * 0.5)
         return self.weight * x
 
 
@@ -719,11 +765,12 @@ for _ in range(3):
     model(torch.tensor([1.0])).backward()
     found.append(model.weight.grad.item())
 print(found)
+compare("03-hook-in-forward", passes=found)
 assert found == [0.5, 0.25, 0.125]
 
 # %% [markdown]
-# The hooks pile up: one halving in the first pass, two in the second, three in the third. Here is the right division of
-# work, with a log of what happens.
+# The hooks pile up: one in the first pass, two in the second, three in the third, and each of them halves. Here is a
+# model that hooks each tensor in its place, with a log of what happens.
 
 # %%
 log = []
@@ -759,7 +806,7 @@ for _ in range(2):
     model(torch.tensor([3.0])).backward()
 with torch.no_grad():
     model(torch.tensor([3.0]))
-print(log)
+print("\n".join(log))
 print("weight.grad:", model.weight.grad.item())
 assert log == ["hook of h, pass 1", "hook of the weight", "hook of h, pass 2", "hook of the weight"]
 assert model.weight.grad.item() == 6
@@ -774,7 +821,7 @@ figure = timeline(
         ("a new h, with a new hook", "forward"),
         ("the hook of the new h: 5 becomes 1", "backward"),
         ("the hook of the weight", "backward"),
-        ("no_grad: h takes no hook", "forward"),
+        ("no_grad: h gets no hook", "forward"),
     ],
     title="Two training passes and an evaluation",
     lanes={"__init__": QUIET, "forward": FORWARD, "backward": BACKWARD},
@@ -782,18 +829,19 @@ figure = timeline(
 show(
     figure,
     "Timeline of eight events. 1, in __init__: hook on the weight, once. 2, forward: a first h with a hook of its own. "
-    "3, backward: the hook of this h makes 5 to 1. 4, backward: the hook of the weight. 5, forward: a new h with a new "
-    "hook. 6, backward: the hook of the new h makes 5 to 1. 7, backward: the hook of the weight. 8, forward under "
-    "no_grad: h takes no hook.",
+    "3, backward: the hook of this h turns 5 into 1. 4, backward: the hook of the weight. 5, forward: a new h with a "
+    "new hook. 6, backward: the hook of the new h turns 5 into 1. 7, backward: the hook of the weight. 8, forward under "
+    "no_grad: h gets no hook.",
 )
 
 # %% [markdown]
 # In each pass 5 arrives at `h`, its hook lets 1 through, and the weight gets 1 · 3. Two passes add up to 6.
 #
-# A hook from `__init__` has one weak point. It sits on one parameter object. Three things make new parameters without
-# running `__init__`, and the new ones have no hook: `copy.deepcopy(model)`, `torch.save(model, ...)` followed by
-# `torch.load`, and `load_state_dict(..., assign=True)`. After these, register it again. The hook on `h` is not lost,
-# because `forward` registers it in each pass.
+# A hook from `__init__` has one weak point: it sits on one parameter object, and whatever puts a new object in its
+# place loses the hook. Common ways are `copy.deepcopy(model)`, `torch.save(model, ...)` followed by `torch.load`,
+# `load_state_dict(..., assign=True)`, `to_empty` for a model that was built on the `meta` device, and a
+# reparametrization such as `weight_norm`. Afterwards, register the hook again. The hook on `h` is not lost, because
+# `forward` registers it in each pass.
 
 # %%
 import copy
@@ -807,16 +855,28 @@ file.seek(0)
 loaded = torch.load(file, weights_only=False)
 assigned = Tidy()
 assigned.load_state_dict(Tidy().state_dict(), assign=True)
+with torch.device("meta"):
+    emptied = Tidy()
+emptied.to_empty(device="cpu")
+normed = nn.utils.parametrizations.weight_norm(Tidy())
 
-for way, new in {"deepcopy": copy.deepcopy(model), "torch.load": loaded, "assign=True": assigned}.items():
+models = {
+    "as it was": model,
+    "deepcopy": copy.deepcopy(model),
+    "torch.load": loaded,
+    "assign=True": assigned,
+    "to_empty": emptied,
+    "weight_norm": normed,
+}
+for way, new in models.items():
     log.clear()
     new(torch.tensor([3.0])).backward()
     print(f"{way:12} {log}")
-    assert len(log) == 1 and log[0].startswith("hook of h")
+    assert [line.split(",")[0] for line in log] == ["hook of h", "hook of the weight"][: 1 + (new is model)]
 
 # %% [markdown]
-# For the last exercise you need one more line. Layers such as `nn.Linear` expect one row for each sample. An activation
-# of shape `[B, C, H, W]` becomes `[B, C * H * W]` with `h.flatten(1)`, for any batch size.
+# For the last exercise you need one more thing. Layers such as `nn.Linear` expect one row for each sample.
+# `h.flatten(1)` turns an activation of shape `[B, C, H, W]` into `[B, C * H * W]`, for any batch size.
 
 
 # %% exercise="03-guarded-net"
@@ -860,13 +920,15 @@ def times_3(grad):
 
 
 grads = both_grads(times_3)
+print("grad * 3:        ", grads)
+print("grad.clone() * 3:", both_grads(lambda grad: grad.clone() * 3))
 print("grad mode inside the hook:", modes[0])
 assert grads == both_grads(lambda grad: grad.clone() * 3) == ([6, 15], [2, 5])
 assert modes == [False]
 
 # %% [markdown]
-# **"PyTorch notices when a hook works in place, and raises."** It does so only for an expanded gradient of more than one
-# entry, such as that of `.sum()`. Otherwise it is silent, and the result may be wrong. Here `x.grad` should be 3.
+# **"PyTorch notices when a hook works in place, and raises."** Only for an expanded gradient of more than one entry,
+# such as that of `.sum()`. Otherwise it is silent, and the result may be wrong. Here `x.grad` should be 3.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -877,7 +939,7 @@ print("x.grad:", x.grad.item())
 assert x.grad.item() == 9
 
 # %% [markdown]
-# **"A hook on a leaf changes its value."** It changes the gradient. The value stays until the optimizer makes a step.
+# **"A hook on a leaf changes its value."** It changes the gradient. The value stays until the optimizer takes a step.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -887,7 +949,7 @@ print("w:", w.item(), "  w.grad:", w.grad.item())
 assert w.item() == 1 and w.grad.item() == 2000
 
 # %% [markdown]
-# **"`torch.zeros(grad.shape)` blocks a gradient."** In a float32 model. In a float64 model it raises, because
+# **"`torch.zeros(grad.shape)` blocks a gradient."** In a float32 model it does. In a float64 model it raises, because
 # `torch.zeros(shape)` is float32 (the default dtype) whatever the model is. `torch.zeros_like(grad)` has the dtype of
 # the gradient.
 
@@ -902,11 +964,12 @@ except RuntimeError as error:
 handle.remove()
 p.register_hook(torch.zeros_like)
 p.sum().backward()
+print("zeros_like:", p.grad)
 assert p.grad.tolist() == [0, 0]
 
 # %% [markdown]
-# **"`view(-1)` flattens the activation for a linear layer."** For a single sample it may look so. It merges the samples
-# of a batch into one long row, and with two samples the shapes no longer fit.
+# **"`view(-1)` flattens the activation for a linear layer."** With a single sample it seems to work. But it merges the
+# samples of a batch into one long row, and with two samples the shapes no longer fit.
 
 # %%
 fc = nn.Linear(8, 2)
@@ -924,7 +987,7 @@ assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
 # | call | signature | when it fires | what its return value does |
 # |---|---|---|---|
 # | `t.register_hook(fn)` | `fn(grad)` | once for each pass that reaches `t` (rarely with `None`) | `None` keeps, a tensor replaces |
-# | several hooks on `t` | `fn(grad)` | in the order of registration | goes to the next hook |
+# | several hooks on `t` | `fn(grad)` | in the order of registration | is what the next hook receives |
 # | `y = x * 1`, hook on `y` | `fn(grad)` | for the gradient that passes through `y` | counts for this use of `x` only |
 #
 # - A returned tensor needs the shape and the dtype of the gradient. It counts for `t.grad` if `t` is a leaf, and for
@@ -939,7 +1002,8 @@ assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
 #   gradient teaches the features to make that impossible.
 # - **Frozen rows.** Special tokens are added to a vocabulary, and only their embedding rows are trained.
 # - **Loss scaling.** Training in half precision multiplies the loss by a large number, so that small gradients survive.
-#   Every gradient that your hook sees is multiplied by this number, too, and the limits of a clamp have to be as well.
+#   Every gradient that your hook sees is multiplied by this number, so the limits of a clamp have to be multiplied,
+#   too.
 #
 # Next: lesson 4, where a hook runs after the gradient was added to `.grad`.
 

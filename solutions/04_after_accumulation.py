@@ -13,7 +13,7 @@ import warnings
 import torch
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
@@ -25,53 +25,65 @@ from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, sh
 #    replace it.
 # 2. It is **accumulated**: PyTorch adds it to `p.grad`, or stores it there if `p.grad` is `None`.
 #
-# A tensor hook cannot see the result of step 2, because it runs before. For the moment after it there is a hook of its
-# own:
+# A tensor hook cannot see the result of step 2, because it runs before. There is another kind of hook for the moment
+# after:
 #
 #     handle = p.register_post_accumulate_grad_hook(fn)
 #
 # From now on PyTorch calls `fn(p)` whenever it has written `p.grad` in a backward pass. Note the argument: it is the
 # **tensor itself**, not a gradient. What you want is in `p.grad`.
 #
-# **Predict.** Two backward passes: the gradient of the first is 2 for each element, that of the second is 3. What does
-# the hook find in `p.grad` each time?
+# **Predict.** In the first of two backward passes the gradient is 2 for each element, in the second it is 3. What does
+# the hook find in `p.grad` each time? (One number is enough if all elements are equal.)
+
+# %%
+guess("04-two-passes", first=2, second=5)
 
 # %%
 p = torch.tensor([1.0, 2.0], requires_grad=True)
 found = []
-handle = p.register_post_accumulate_grad_hook(lambda q: found.append((q is p, q.grad.tolist())))
+handle = p.register_post_accumulate_grad_hook(lambda q: found.append((q is p, q.grad.clone())))
 (2 * p).sum().backward()
 (3 * p).sum().backward()
-print(found)
-assert found == [(True, [2.0, 2.0]), (True, [5.0, 5.0])]
 handle.remove()
+for same, grad in found:
+    print("the argument is p:", same, "  p.grad:", grad.tolist())
+compare("04-two-passes", first=found[0][1], second=found[1][1])
+assert [(same, grad.tolist()) for same, grad in found] == [(True, [2.0, 2.0]), (True, [5.0, 5.0])]
 
 # %% [markdown]
-# 2, and then 5: the total, not this pass. And the argument `q` is `p`, the same object.
+# 2, and then 5: the total, not the gradient of this pass. And the argument `q` is `p`, the same object.
 #
-# **Predict.** Now `p` has one hook of each kind, and we register them in the "wrong" order. `p.grad` holds 10 from
-# earlier. The gradient of this pass is 3, and the tensor hook doubles it. Which hook runs first? What does each find?
+# Now `p` has one hook of each kind, and we register the one that comes later first. `p.grad` holds 10 from earlier. The
+# gradient of this pass is 3, and the tensor hook doubles it.
+#
+# **Predict.** What is in `p.grad` when the tensor hook runs, and when the post-accumulate-grad hook runs?
+
+# %%
+guess("04-one-of-each", tensor_hook=10, hook_after=16)
 
 # %%
 p = torch.tensor([1.0], requires_grad=True)
 p.grad = torch.tensor([10.0])
-events = []
+found = []
 
 
 def after(q):
-    events.append(f"post-accumulate-grad hook: .grad = {q.grad.item()}")
+    found.append(q.grad.item())
+    print("post-accumulate-grad hook: .grad =", q.grad.item())
 
 
 def arriving(grad):
-    events.append(f"tensor hook: received {grad.item()}, .grad = {p.grad.item()}")
+    found.append(p.grad.item())
+    print("tensor hook: received", grad.item(), "and .grad =", p.grad.item())
     return 2 * grad
 
 
 p.register_post_accumulate_grad_hook(after)
 p.register_hook(arriving)
 (3 * p).sum().backward()
-print("\n".join(events))
-assert events == ["tensor hook: received 3.0, .grad = 10.0", "post-accumulate-grad hook: .grad = 16.0"]
+compare("04-one-of-each", tensor_hook=found[0], hook_after=found[1])
+assert found == [10, 16]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.3)
@@ -83,22 +95,19 @@ node(
 )
 for start, end in ((6.45, 5.85), (4.35, 3.82), (2.27, 1.77)):
     arrow(axes, (start, 1.3), (end, 1.3), backward=True)
-caption(
-    axes, 0.37, 0.3, "Read from right to left, as gradients flow. The order of registering makes no difference to it."
-)
+caption(axes, 0.37, 0.3, "Read from right to left, as gradients flow. The order of registering makes no difference.")
 show(
     figure,
     "Four boxes from right to left, as gradients flow. The gradient of this pass arrives: 3. The tensor hook, "
     "registered with register_hook, returns 6. PyTorch accumulates: .grad is 10 + 6, now 16. The hook after it, "
-    "registered with register_post_accumulate_grad_hook, finds 16. The order of registering makes no difference to "
-    "it.",
+    "registered with register_post_accumulate_grad_hook, finds 16. The order of registering makes no difference.",
 )
 
 # %% [markdown]
-# So there are two numbers to tell apart, *this pass* and the *total*, and each kind of hook sees one of them. What a
-# tensor hook returns is what gets added.
+# So there are two numbers to tell apart, *this pass* and the *total*, and each kind of hook receives one of them. What
+# a tensor hook returns is what gets added.
 #
-# ### The rules
+# ### Where it runs, and what it returns
 #
 # **On leaves only.** A non-leaf accumulates nothing. And as for every hook, the tensor must require grad.
 
@@ -133,13 +142,16 @@ print("after torch.autograd.grad:", totals)
 assert totals == [5.0]
 
 # %% [markdown]
-# **It returns `None`.** A tensor hook changes the gradient by returning a new one. This kind of hook changes things
-# directly: it holds `p` and `p.grad` in its hands. There is nothing to return, and any return value but `None` raises,
-# a tensor as well as a number or a list (only `p` itself is let through). Mind the lambda: it returns the value of its
+# **It returns `None`.** A tensor hook changes the gradient by returning a new one. This kind of hook has `p` and
+# `p.grad` at hand and changes them directly. So there is nothing to return, and any return value but `None` raises, be
+# it a tensor, a number or a list (only `p` itself is let through). Mind the lambda: it returns the value of its
 # expression.
 #
-# **Predict.** `p.grad.clamp_(-1, 1)` clamps `p.grad` in place, and returns it. The hook below therefore raises. What
-# is in `p.grad` afterwards, 9 or 1?
+# **Predict.** `p.grad.clamp_(-1, 1)` clamps `p.grad` in place, and returns it. So the hook
+# `lambda q: q.grad.clamp_(-1, 1)` raises. The gradient is 9. What is in `p.grad` afterwards: `9`, `1` or `None`?
+
+# %%
+guess("04-clamping-lambda", p_grad=1)
 
 # %%
 p = torch.tensor([5.0], requires_grad=True)
@@ -150,6 +162,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
     assert "Tensor post accumulate grad hooks should return None." in str(error)
 print("p.grad:", p.grad.item())
+compare("04-clamping-lambda", p_grad=p.grad)
 assert p.grad.item() == 1.0
 handle.remove()
 
@@ -161,10 +174,11 @@ for refused in (1.0, [], False):
             print("TypeError:", error)
             assert str(error) == f"expected Variable, but hook returned '{type(refused).__name__}'"
 with p.register_post_accumulate_grad_hook(lambda q: q):
-    (9 * p).sum().backward()  # p itself: nothing raises
+    (9 * p).sum().backward()
+print("p itself is let through")
 
 # %% [markdown]
-# 1: the hook has done its work, and its return value is looked at afterwards. The remedy is a function with `def` and
+# 1: the hook has done its work by the time its return value is looked at. The remedy is a function with `def` and
 # without `return`.
 #
 # The handle is like any other: `handle.remove()`, or `with p.register_post_accumulate_grad_hook(fn):`.
@@ -192,10 +206,13 @@ def pass_and_total_norms(p):
 # `p` at once, and free the gradient before those of the earlier layers are computed.
 #
 # Let us measure. The model has six layers, and each weight has 64 · 64 numbers of 4 bytes: 16 KiB. The hook
-# `look` notes how many KiB of gradients exist. The hook `free` drops the gradient of its parameter. (For the memory it
-# makes no difference whether somebody took a step before that.)
+# `look` notes how many KiB of gradients exist. The hook `free` drops the gradient of its parameter. (We take no steps
+# here; they make no difference to the memory.)
 #
-# **Predict.** What is the largest number of KiB, without `free` and with it?
+# **Predict.** How many KiB of gradients exist at most, without `free` and with it?
+
+# %%
+guess("04-most-memory", ordinary=96, freed=16)
 
 
 # %%
@@ -229,6 +246,7 @@ def measure(free_at_once):
 ordinary, freed = measure(False), measure(True)
 print("ordinary:", ordinary)
 print("freed:   ", freed)
+compare("04-most-memory", ordinary=max(ordinary), freed=max(freed))
 assert max(ordinary) == 96 and max(freed) == 16
 
 # %% tags=["figure"]
@@ -255,11 +273,15 @@ show(
 )
 
 # %% [markdown]
-# 96 against 16. When each gradient is freed at once, the largest one decides, not the sum of all.
+# 96 against 16. When each gradient is freed at once, what counts is the largest one, not the sum of all.
 #
-# Now a real step, for a single weight. The loss is `w * w`, so the gradient is `2 * w`.
+# Now a real step, for a single weight. The loss is `w * w`, so the gradient is `2 * w`. A hook subtracts 0.25 times the
+# gradient from `w`, and frees it.
 #
-# **Predict.** `w` is 2 and the learning rate is 0.25. What are `w` and `w.grad` after `backward()`?
+# **Predict.** `w` is 2. What are `w` and `w.grad` after `backward()`?
+
+# %%
+guess("04-one-step", w=1, w_grad=None)
 
 # %%
 w = torch.tensor([2.0], requires_grad=True)
@@ -275,6 +297,7 @@ w.register_post_accumulate_grad_hook(step)
 loss = (w * w).sum()
 loss.backward(retain_graph=True)
 print("w:", w.item(), "  w.grad:", w.grad)
+compare("04-one-step", w=w, w_grad=w.grad)
 assert w.item() == 1.0 and w.grad is None
 
 # %% [markdown]
@@ -284,8 +307,8 @@ assert w.item() == 1.0 and w.grad is None
 # of `w` is complete only when every operation that used `w` has had its turn. After that, this pass does not need the
 # old value any more.
 #
-# **What do we give up?** Every backward pass is a step now. Several small batches cannot add up to one large one. And
-# a second pass through the same graph fails, because the graph needs the old weight:
+# **What do we give up?** Every backward pass is a step now. Several small batches can no longer add up to one large
+# one. And a second pass through the same graph fails, because the graph needs the old weight:
 
 # %%
 try:
@@ -295,8 +318,9 @@ except RuntimeError as error:
     assert "has been modified by an inplace operation" in str(error)
 
 # %% [markdown]
-# **Why `torch.no_grad()`?** Hooks run without grad mode, but under `backward(create_graph=True)` they run with it. In
-# grad mode, a leaf that requires grad cannot be changed in place. With `no_grad` the hook works in both cases.
+# **Why `torch.no_grad()`?** In an ordinary `backward()` hooks run with grad mode off, but under
+# `backward(create_graph=True)` it is on. Then a leaf that requires grad cannot be changed in place. With `no_grad` the
+# hook works in both cases.
 
 # %%
 modes = []
@@ -341,7 +365,7 @@ def sgd_in_backward(model, lr):
 # ## Gradients that move out
 #
 # Sometimes gradients have to add up over many passes, and there is no room for them beside the model, say on a GPU.
-# Then a hook can move each one to the CPU when it is complete, and add it to a sum there.
+# Then a hook can move each one to the CPU as soon as it is complete, and add it to a sum there.
 #
 # A dict may hold the sums, with the parameter as the key. A tensor as a key is found by identity: the same object, not
 # the same numbers.
@@ -353,10 +377,13 @@ print("p:", p in sums, "  a copy of p:", p.clone() in sums)
 assert p in sums and p.clone() not in sums
 
 # %% [markdown]
-# Two things can go wrong.
+# Two things can go wrong. Here is the first.
 #
-# **Predict.** Three passes, each with the gradient 1. The hook adds `p.grad` to its own sum, and does *not* free it.
-# What is the sum?
+# **Predict.** Three passes, each with the gradient 1. The hook adds `p.grad` to a sum of its own, and does *not* free
+# it. What is this sum in the end?
+
+# %%
+guess("04-own-sum", total=6)
 
 # %%
 p = torch.tensor([0.0], requires_grad=True)
@@ -364,34 +391,42 @@ own_sum = torch.zeros(1)
 
 
 def add(q):
-    own_sum.add_(q.grad)  # and q.grad stays
+    own_sum.add_(q.grad)
+    print("the hook finds", q.grad.item())
 
 
 p.register_post_accumulate_grad_hook(add)
 for _ in range(3):
     (1 * p).sum().backward()
 print("sum of the hook:", own_sum.item())
+compare("04-own-sum", total=own_sum)
 assert own_sum.item() == 6.0
 
 # %% [markdown]
-# 6, not 3. The hook found 1, then 2, then 3 in `.grad`, and 1 + 2 + 3 = 6. If something else adds up, `.grad` must not
-# do so, too: set it to `None`.
+# 6, not 3. The hook found 1, then 2, then 3 in `.grad`, and 1 + 2 + 3 = 6. If the hook adds up, `.grad` must not add up
+# as well: set it to `None`.
 #
-# **Predict.** The second trap is rounding. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432
-# again. What is left in `float32`, and what in `float64`?
+# **Predict.** Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again. What is
+# left in `float32`, and what in `float64`?
 
 # %%
+guess("04-what-is-left", float32=0, float64=1)
+
+# %%
+left = {}
 for dtype in (torch.float32, torch.float64):
     total = torch.zeros(1, dtype=dtype)
     for gradient in (2.0**25, 1.0, -(2.0**25)):
         total = total + torch.tensor([gradient], dtype=dtype)
+    left[dtype] = total.item()
     print(dtype, total.item())
-    assert total.item() == (0.0 if dtype == torch.float32 else 1.0)
+compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float64])
+assert left == {torch.float32: 0.0, torch.float64: 1.0}
 
 # %% [markdown]
-# `float32` has 24 binary digits. Beside a number as large as 2 to the power of 25 the 1 is lost. Sums over many passes
-# are therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add: afterwards it
-# is too late.
+# `float32` has 24 binary digits, so beside 2 to the power of 25 the 1 is rounded away. Sums over many passes are
+# therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add: afterwards it is
+# too late.
 
 
 # %% exercise="04-offload-grads"
@@ -429,8 +464,14 @@ assert abs(norm.item() - 5) < 1e-4 and abs(p.grad.item() - 0.6) < 1e-4 and abs(q
 # %% [markdown]
 # A hook on one parameter is too early for this, unless its parameter is the last one to arrive. Which one is that?
 #
-# **Predict.** Here are three parameters, and two losses that use them in different orders. In which order do their
-# gradients become complete?
+# Take three parameters, defined in the order `u`, `v`, `w`. The loss multiplies them one after the other: first in the
+# order `u`, `v`, `w`, and then, in a second pass, in the order `v`, `u`, `w`.
+#
+# **Predict.** In which order do their gradients become complete? Write three letters for each pass, such as
+# `["u", "w", "v"]`.
+
+# %%
+guess("04-arrivals", first_pass=["w", "v", "u"], second_pass=["w", "u", "v"])
 
 # %%
 weights = {name: nn.Parameter(torch.tensor([2.0])) for name in "uvw"}
@@ -448,14 +489,16 @@ def backward_through(order):
     return list(arrived)
 
 
-print("forward u, v, w; arrivals:", backward_through("uvw"))
-print("forward v, u, w; arrivals:", backward_through("vuw"))
-assert backward_through("uvw") == ["w", "v", "u"] and backward_through("vuw") == ["w", "u", "v"]
+first_pass, second_pass = backward_through("uvw"), backward_through("vuw")
+print("forward u, v, w; arrivals:", first_pass)
+print("forward v, u, w; arrivals:", second_pass)
+compare("04-arrivals", first_pass=first_pass, second_pass=second_pass)
+assert first_pass == ["w", "v", "u"] and second_pass == ["w", "u", "v"]
 
 # %% [markdown]
-# In the reverse of the order in which the forward computation used them. The order in your list, and the order in which
-# modules are defined, do not matter. So do not guess the last one. **Let the hooks count**: when as many have arrived
-# as there are parameters, every `.grad` is written.
+# In reverse: what the forward computation used last arrives first. The order in your list, and the order in which
+# modules are defined, do not matter. So do not rely on one parameter to be the last. **Let the hooks count**: when as
+# many have arrived as there are parameters, every `.grad` is written.
 
 # %% tags=["figure"]
 figure = timeline(
@@ -478,13 +521,19 @@ show(
 )
 
 # %% [markdown]
-# Do not forget to set the count back: otherwise the first pass is right, and the later ones are not.
+# Do not forget to set the count back: otherwise only the first pass is right.
 #
 # There is a second way for a count to be wrong. An exception can stop a backward pass in the middle, for example one
 # from another hook. Then the arrivals of this pass are still in the count when the next pass begins.
 #
-# **Predict.** A pass is stopped after one arrival. The next pass is a good one. Which gradients are written when the
-# count says 3?
+# Let us try it. The forward computation uses `u`, `v`, `w`, and a hook on `v` stops the first pass after the arrival of
+# `w`. Then all gradients are set to `None`, and a second pass runs through to its end.
+#
+# **Predict.** Which gradients are written when the count says 3? Write the letters in alphabetical order, such as
+# `["u", "v"]`.
+
+# %%
+guess("04-stopped-pass", written=["v", "w"])
 
 # %%
 weights = {name: nn.Parameter(torch.tensor([2.0])) for name in "uvw"}
@@ -514,15 +563,16 @@ with weights["v"].register_hook(stop):
 for weight in weights.values():
     weight.grad = None
 backward_through("uvw")
-print("written when the count says 3:", written)
+print("written when the count says 3:", written[0])
+compare("04-stopped-pass", written=written[0])
 assert written == [["v", "w"]]
 
 # %% [markdown]
 # Too early: `u` is missing. Remember *which* parameters have arrived, not only how many. In one pass each parameter
 # arrives once. So when one arrives for the second time, a new pass has begun, and what is left of the old one must go.
 #
-# What can hold the arrivals? The hook is called many times and has to remember something from call to call. A list or a
-# set outside of it does that, or an object with a `__call__` method.
+# Where do you keep the arrivals? The hook has to remember them from call to call. A list or a set outside of it will
+# do, or an object with a `__call__` method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"
@@ -565,9 +615,9 @@ assert p.grad.item() == q.grad.item() == 1.0 and joint > 1.2
 # %% [markdown]
 # The direction is lost as well: 3 to 4 has become 1 to 1.
 #
-# **"Clamping in a hook is the same as `clip_grad_value_`."** For one pass it is. Over several passes, a tensor hook
-# clamps each pass, a post-accumulate-grad hook clamps the running total after each pass, and `clip_grad_value_` at the
-# end clamps the total once. Three different results:
+# **"Clamping in a hook is the same as `clip_grad_value_`."** For one pass it is. Over several passes, here with the
+# gradients 2, 2 and -0.5, a tensor hook clamps each pass, a post-accumulate-grad hook clamps the running total after
+# each pass, and `clip_grad_value_` at the end clamps the total once. Three different results:
 
 
 # %%
@@ -600,7 +650,7 @@ assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 # | call | `fn` receives | when it fires | what its return value does |
 # |---|---|---|---|
 # | `t.register_hook(fn)` | the gradient of this pass | when it arrives, before `.grad` is written | replaces it |
-# | `p.register_post_accumulate_grad_hook(fn)` | the leaf `p` | when `p.grad` has been written | must be `None` or `p` |
+# | `p.register_post_accumulate_grad_hook(fn)` | the leaf `p` | after `p.grad` was written | must be `None` (or `p`) |
 #
 # | | `register_hook` | `register_post_accumulate_grad_hook` |
 # |---|---|---|
@@ -614,8 +664,8 @@ assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 # - **Fine-tuning large models.** LOMO updates each weight during backward, and so never holds all gradients at once.
 #   torchtune does the same with other optimizers: one small optimizer for each parameter, and a post-accumulate-grad
 #   hook that calls its `step()`.
-# - **The price.** Whoever steps during backward does not know the joint norm yet. LOMO therefore runs backward twice
-#   when it has to clip by norm: once for the norm, once for the steps.
+# - **The price.** A step during backward comes before the joint norm is known. LOMO therefore runs backward twice when
+#   it has to clip by norm: once for the norm, once for the steps.
 # - **Sharded training (FSDP).** As soon as the gradients of a block of layers are complete, they are combined over all
 #   workers, and each worker keeps only its own share.
 #

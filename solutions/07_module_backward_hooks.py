@@ -1,13 +1,13 @@
 # %% [markdown]
 # # Lesson 7. Module backward hooks
 #
-# **The question.** Training stalls, and you suspect one layer. What gradient enters this layer during `backward()`, and
-# what gradient leaves it?
+# **The question.** Training stalls, and you suspect one layer. What gradient enters this layer during `backward()`,
+# and what gradient leaves it?
 #
 # **The goal.** You can read both gradients of any module, change either of them and say what else changes with it, and
 # you know when a hook on a tensor is the better tool.
 #
-# As before: write down what you predict, run the cell, then read on.
+# As before: guess, run, read on.
 
 # %%
 import warnings
@@ -15,7 +15,7 @@ import warnings
 import torch
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 torch.manual_seed(0)
@@ -69,8 +69,12 @@ show(
 # as soon as `grad_input` is complete, normally once for each call of the module. (Soon we meet modules whose hook is
 # called earlier, or never.)
 #
-# **Predict.** A linear layer takes 3 numbers to 2, and the batch has 2 rows. How many entries does `grad_input` have,
-# and what is the shape of the first one? The same for `grad_output`.
+# **Predict.** A linear layer with weight and bias takes 3 numbers to 2, and the batch has 2 rows. The hook gets both
+# gradients as tuples. How many entries does `grad_input` have? What is the shape of its first entry, and what is the
+# shape of the first entry of `grad_output`? Write shapes as tuples, such as `(4, 5)`.
+
+# %%
+guess("07-two-tuples", entries=1, grad_input=(2, 3), grad_output=(2, 2))
 
 # %%
 lin = linear([[1.0, 2.0, 0.0], [0.0, 1.0, 3.0]], [0.0, 0.0])
@@ -90,16 +94,17 @@ with lin.register_full_backward_hook(look):
 gi, go = seen["gi"], seen["go"]
 print("grad_input: ", type(gi).__name__, "of", len(gi), "entry of shape", tuple(gi[0].shape))
 print("grad_output:", type(go).__name__, "of", len(go), "entry of shape", tuple(go[0].shape))
+compare("07-two-tuples", entries=len(gi), grad_input=tuple(gi[0].shape), grad_output=tuple(go[0].shape))
 assert type(gi) is type(go) is tuple and len(gi) == len(go) == 1
 assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 
 # %% [markdown]
-# Both are **tuples**, with one entry for each input and one for each output of the module. Even a single gradient comes
-# in a tuple. Each entry has the shape of the tensor that it belongs to. The parameters are not inputs: their gradients
-# are not in `grad_input`.
+# Both are **tuples**: `grad_input` has one entry for each input of the module, `grad_output` one for each output. Even
+# a single gradient comes in a tuple. Each entry has the shape of the tensor that it belongs to. Parameters are not
+# inputs, so their gradients are not in `grad_input`.
 #
-# Registering gives you a handle, as with every hook, and a handle works as a context manager: at the end of the `with`
-# block the hook is removed.
+# Registering gives you a handle, as with every hook. A handle works as a context manager: the hook is removed at the
+# end of the `with` block.
 #
 # ## The arithmetic of a linear layer
 #
@@ -110,11 +115,19 @@ assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 # - `W.grad = grad_output.T @ x`
 # - `b.grad =` the sum of `grad_output` over the rows
 #
-# **Predict.** Compute the first row of `grad_input` by hand: `[1, 0] @ [[1, 2, 0], [0, 1, 3]]`.
+# **Predict.** What is the first row of `grad_input`? By hand, it is `[1, 0] @ [[1, 2, 0], [0, 1, 3]]`. Write a list.
+
+# %%
+guess("07-first-row", row=[1, 2, 0])
 
 # %%
 print("grad_output:\n", go[0])
 print("grad_input:\n", gi[0])
+print("grad_input == grad_output @ W:  ", torch.equal(gi[0], go[0] @ lin.weight))
+print("W.grad == grad_output.T @ x:    ", torch.equal(lin.weight.grad, go[0].T @ x))
+print("b.grad == grad_output.sum(0):   ", torch.equal(lin.bias.grad, go[0].sum(0)))
+print("x.grad == grad_input:           ", torch.equal(x.grad, gi[0]))
+compare("07-first-row", row=gi[0][0])
 assert torch.equal(go[0], factors)
 assert torch.equal(gi[0], go[0] @ lin.weight) and gi[0].tolist() == [[1, 2, 0], [2, 5, 3]]
 assert torch.equal(gi[0], x.grad)
@@ -124,28 +137,40 @@ assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(lin.bias.grad, 
 # All three formulas hold. And since `x` is a leaf that is used nowhere else, what leaves the module is what ends up in
 # `x.grad`.
 #
-# ## When there is nothing to send on: `None`
+# ## When there is nothing to send on
 #
-# **Predict.** The first layer of a model gets the data, and data does not require grad. What is `grad_input` there?
+# The first layer of a model gets the data, and data does not require grad.
+#
+# **Predict.** What is the entry of `grad_input` there? Or is the hook not called at all?
 
 # %%
+guess("07-data-first", entry=None)  # "zeros", None or "not called"
+
+# %%
+seen.clear()
 with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_hook(look):
     warnings.simplefilter("always")
     (factors * lin(x.detach())).sum().backward()
 
-print("grad_input:", seen["gi"])
-print("grad_output:", seen["go"])
+print("grad_input:", seen.get("gi"))
+print("grad_output:", seen.get("go"))
 for warning in caught:
     print("\nPyTorch warns:", str(warning.message).split(". ")[0])
+compare("07-data-first", entry=seen["gi"][0] if seen else "not called")
 assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 
 # %% [markdown]
-# `(None,)`: a tuple with one entry, as before, but nobody needs this gradient, so it is not computed. The hook runs
-# all the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
+# `(None,)`: a tuple with one entry, as before. Nobody needs this gradient, so it is not computed. The hook runs all
+# the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
 # `grad_input`. We come back to that.)
 #
 # **And when the input requires grad, but no gradient ever comes to it?** Below, the output depends on `x` only through
-# `x > 0`, which has no derivative. The hook waits for `grad_input`, and it waits in vain: it is never called.
+# `x > 0`, which has no derivative. What arrives at the output reaches the weight, and nothing reaches `x`.
+#
+# **Predict.** How often is the full backward hook called?
+
+# %%
+guess("07-no-way-to-x", calls=0)
 
 
 # %%
@@ -161,18 +186,19 @@ class Gate(nn.Module):
 gate, calls = Gate(), []
 with gate.register_full_backward_hook(lambda *args: calls.append("full hook")):
     gate(x).sum().backward()
-print("calls:", calls, "  weight.grad:", gate.weight.grad.tolist())
+print("calls:", len(calls), "  weight.grad:", gate.weight.grad.tolist())
+compare("07-no-way-to-x", calls=len(calls))
 assert calls == [] and gate.weight.grad.tolist() == [1, 1, 2]
 
 # %% [markdown]
-# The weight got its gradient, and the hook said nothing. So an entry in a log of full backward hooks is true, but a
-# missing entry does not mean that a module had no part in the pass.
+# The weight got its gradient, but the hook waited for `grad_input` in vain. So trust an entry in a log of full
+# backward hooks, but do not conclude from a missing one that the module had no part in the pass.
 #
-# **Every entry of either tuple may be `None`.** An input that is no tensor, a batch of data, an output that the loss
-# does not use: code that calls `.clone()` or `.abs()` on each entry has to check first.
+# **Every entry of either tuple may be `None`.** Code that calls `.clone()` or `.abs()` on each entry has to check
+# first.
 #
-# The module may be as large as you like. For a composite, the hook reports the input and the output of the whole, not
-# of some operation inside:
+# The module may be as large as you like. For a composite module, the hook reports the input and the output of the
+# whole, not of some operation inside:
 
 
 # %%
@@ -192,7 +218,7 @@ print("grad_input:", tuple(seen["gi"][0].shape), " grad_output:", tuple(seen["go
 assert seen["gi"][0].shape == (1, 3) and seen["go"][0].shape == (1, 2)
 
 # %% [markdown]
-# One old rule holds here, too. The tensors in both tuples are the very ones that autograd goes on working with, and
+# One old rule holds here, too. The tensors in both tuples are the ones that autograd goes on working with, and
 # somebody may overwrite them in place a moment later. If you want to keep one, store `entry.detach().clone()`.
 
 
@@ -209,7 +235,7 @@ print("grad_input that we kept:", seen["gi"][0].tolist())
 assert seen["gi"][0].abs().sum() == 0
 
 # %% [markdown]
-# The hook of the module kept the tensor itself, and then the hook of `h` erased it.
+# The module's hook kept the tensor itself, and then the hook on `h` overwrote it with zeros.
 #
 # Time for your first exercise.
 
@@ -238,10 +264,17 @@ def watch_module_grads(module):
 # because that does not exist yet. It runs when `grad_output` is complete and the backward pass of the module is about
 # to begin. The full backward hook runs when `grad_input` is complete, at the end.
 #
-# For a block with layers inside, a lot can happen between these two moments.
+# The block below is a linear layer followed by a tanh. We put both kinds of hook on all three modules, and the input
+# requires grad.
 #
-# **Predict.** The block below is a linear layer followed by a tanh. We put both kinds of hook on all three modules. In
-# which order do the six hooks run?
+# **Predict.** In which order do the six hooks run? Write a list of their names: `"block.pre"`, `"block.full"`,
+# `"linear.pre"`, `"linear.full"`, `"tanh.pre"`, `"tanh.full"`.
+
+# %%
+guess(
+    "07-six-hooks",
+    order=["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"],
+)
 
 
 # %%
@@ -249,8 +282,8 @@ def six_events(x):
     block = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
     events = []
     for name, module in {"block": block, "linear": block[0], "tanh": block[1]}.items():
-        module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}: pre-hook"))
-        module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}: full hook"))
+        module.register_full_backward_pre_hook(lambda *args, name=name: events.append(f"{name}.pre"))
+        module.register_full_backward_hook(lambda *args, name=name: events.append(f"{name}.full"))
     block(x).sum().backward()
     return events
 
@@ -258,16 +291,10 @@ def six_events(x):
 events = six_events(torch.ones(1, 2, requires_grad=True))
 for event in events:
     print(event)
+compare("07-six-hooks", order=events)
 
 # %% tags=["figure"]
-assert events == [
-    "block: pre-hook",
-    "tanh: pre-hook",
-    "tanh: full hook",
-    "linear: pre-hook",
-    "linear: full hook",
-    "block: full hook",
-]
+assert events == ["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"]
 early, late = "pre-hook: grad_output is complete", "full hook: grad_input is complete"
 figure = timeline(
     [
@@ -290,11 +317,11 @@ show(
 
 # %% [markdown]
 # The pre-hook of the block comes before everything inside it, its full hook after everything inside it. So if you want
-# to note gradients of outputs in the order in which they become known, use the pre-hook.
+# to note the gradients of outputs in the order in which they become known, use the pre-hook.
 #
-# Now the same with an input that needs no gradient. There is no `grad_input` of the block to wait for, and its full
-# hook runs at once, before the layers inside. This is what the warning was about. PyTorch 2.13 shows it also when the
-# module has a pre-hook only. There it means nothing: a pre-hook never waits for `grad_input`.
+# Now the same with an input that needs no gradient. The block has no `grad_input` to wait for, so its full hook runs
+# at once, before the layers inside. This is what the warning was about. PyTorch 2.13 also shows it when the module has
+# a pre-hook only. There it means nothing: a pre-hook never waits for `grad_input`.
 
 # %%
 with warnings.catch_warnings():
@@ -302,8 +329,7 @@ with warnings.catch_warnings():
     events = six_events(torch.ones(1, 2))
 for event in events:
     print(event)
-assert events[:2] == ["block: pre-hook", "block: full hook"]
-assert events[2:] == ["tanh: pre-hook", "tanh: full hook", "linear: pre-hook", "linear: full hook"]
+assert events == ["block.pre", "block.full", "tanh.pre", "tanh.full", "linear.pre", "linear.full"]
 
 with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_pre_hook(lambda *args: None):
     warnings.simplefilter("always")
@@ -313,8 +339,8 @@ assert all("Full backward hook is firing when gradients are computed" in str(one
 
 # %% [markdown]
 # A common use is a table of the gradients of all layers: where do they fade, where do they explode? Containers that
-# only pass data along are left out of such a table. To find them, ask which modules have parameters of their own:
-# `module.parameters()` includes those of all modules inside, `module.parameters(recurse=False)` does not.
+# only pass data along are left out of such a table. To tell them apart, ask which modules have parameters of their
+# own: `module.parameters()` includes those of all modules inside, `module.parameters(recurse=False)` does not.
 
 # %%
 model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 1))
@@ -351,7 +377,11 @@ def gradient_flow(model, loss_fn, x):
 # So far our hooks returned `None`, and `None` means: keep everything. A full backward hook may also return a tuple. It
 # takes the place of `grad_input`.
 #
-# **Predict.** The hook returns ten times `grad_input`. What happens to `x.grad`, and what to `lin.weight.grad`?
+# **Predict.** The hook returns ten times `grad_input`. How many times as large as before are `x.grad` and
+# `lin.weight.grad`?
+
+# %%
+guess("07-new-grad-input", x_grad=10, weight_grad=1)
 
 
 # %%
@@ -366,23 +396,30 @@ def grads_with(register, hook):
 
 plain = grads_with(lin.register_full_backward_hook, lambda module, gi, go: None)
 after = grads_with(lin.register_full_backward_hook, lambda module, gi, go: (10 * gi[0],))
-print("x.grad:         times", (after[0].sum() / plain[0].sum()).item())
-print("lin.weight.grad: times", (after[1].sum() / plain[1].sum()).item())
+times = [(new.sum() / old.sum()).item() for new, old in zip(after, plain)]
+print("x.grad:          times", times[0])
+print("lin.weight.grad: times", times[1])
+compare("07-new-grad-input", x_grad=times[0], weight_grad=times[1])
 assert torch.equal(after[0], 10 * plain[0])
 assert torch.equal(after[1], plain[1]) and torch.equal(after[2], plain[2])
 
 # %% [markdown]
-# Only what is sent on has changed. The weights use `grad_output` and `x`, never `grad_input`. Their gradient is what it
-# was.
+# Only what is sent on has changed. The gradient of the weights comes from `grad_output` and `x`, never from
+# `grad_input`, so it is what it was.
 #
 # The pre-hook may return a tuple as well. That one takes the place of `grad_output`, before anything uses it.
 #
 # **Predict.** A pre-hook returns five times `grad_output`. The same two questions.
 
 # %%
+guess("07-new-grad-output", x_grad=5, weight_grad=5)
+
+# %%
 after = grads_with(lin.register_full_backward_pre_hook, lambda module, grad_output: (5 * grad_output[0],))
-print("x.grad:         times", (after[0].sum() / plain[0].sum()).item())
-print("lin.weight.grad: times", (after[1].sum() / plain[1].sum()).item())
+times = [(new.sum() / old.sum()).item() for new, old in zip(after, plain)]
+print("x.grad:          times", times[0])
+print("lin.weight.grad: times", times[1])
+compare("07-new-grad-output", x_grad=times[0], weight_grad=times[1])
 assert all(torch.equal(changed, 5 * old) for changed, old in zip(after, plain))
 
 # %% tags=["figure"]
@@ -415,45 +452,54 @@ show(
 # %% [markdown]
 # ### The rules for what you return
 #
-# **Predict.** The hook returns `10 * grad_input[0]`, without the tuple. `x` has 2 rows. What does PyTorch complain
-# about?
+# Not everything may be returned. Five hooks return something odd:
+#
+# - `"bare tensor"`: `10 * grad_input[0]`, without the tuple
+# - `"other shape"`: `(grad_input[0][:1],)`, one row instead of two
+# - `"other dtype"`: `(grad_input[0].double(),)`
+# - `"zeros for None"`: `(torch.zeros(2, 3),)`, where the input needs no gradient and `grad_input` is `(None,)`
+# - `"None for None"`: `(None,)`, in the same place
+#
+# **Predict.** Only one of them is accepted; the other four raise. Which one?
+
+# %%
+guess("07-accepted", which="None for None")
 
 
 # %%
-def complaint(register, hook, data=x):
-    """The text of the exception that this hook causes, or None."""
+def complaint(hook, data=x):
+    """The text of the exception that a full backward hook causes on lin, or None."""
     try:
-        with warnings.catch_warnings(), register(hook):
+        with warnings.catch_warnings(), lin.register_full_backward_hook(hook):
             warnings.simplefilter("ignore")
             (factors * lin(data)).sum().backward()
     except RuntimeError as error:
         return str(error)
 
 
-bare = complaint(lin.register_full_backward_hook, lambda module, gi, go: 10 * gi[0])
-print("a bare tensor:      ", bare)
-assert bare == "Backward hook returned an invalid number of grad_input, got 2, but expected 1"
-
-shape = complaint(lin.register_full_backward_hook, lambda module, gi, go: (gi[0][:1],))
-print("another shape:      ", shape)
-assert "has changed the size of value" in shape
-
-first = complaint(lin.register_full_backward_hook, lambda module, gi, go: (torch.zeros(2, 3),), x.detach())
-print("in the first layer: ", first)
-assert "should always return None or None for all gradients" in first
-assert complaint(lin.register_full_backward_hook, lambda module, gi, go: (None,), x.detach()) is None
-
-dtype = complaint(lin.register_full_backward_hook, lambda module, gi, go: (gi[0].double(),))
-print("another dtype:      ", dtype)
-assert "has changed the type of value" in dtype
+complaints = {
+    "bare tensor": complaint(lambda module, gi, go: 10 * gi[0]),
+    "other shape": complaint(lambda module, gi, go: (gi[0][:1],)),
+    "other dtype": complaint(lambda module, gi, go: (gi[0].double(),)),
+    "zeros for None": complaint(lambda module, gi, go: (torch.zeros(2, 3),), x.detach()),
+    "None for None": complaint(lambda module, gi, go: (None,), x.detach()),
+}
+for returned, text in complaints.items():
+    print(f"{returned + ':':16}", text or "accepted")
+compare("07-accepted", which=[returned for returned, text in complaints.items() if text is None])
+assert complaints["bare tensor"] == "Backward hook returned an invalid number of grad_input, got 2, but expected 1"
+assert "has changed the size of value" in complaints["other shape"]
+assert "has changed the type of value" in complaints["other dtype"]
+assert "should always return None or None for all gradients" in complaints["zeros for None"]
+assert complaints["None for None"] is None
 
 # %% [markdown]
-# - A bare tensor is taken for a sequence of its 2 rows. Return a **tuple with one entry for each input**, even for a
-#   single one.
+# - A bare tensor is taken for a sequence of its 2 rows: "got 2". Return a **tuple with one entry for each input**, even
+#   for a single one.
 # - Each entry keeps its shape and its dtype.
 # - Where no input needs a gradient there is nothing to replace. Return `None`, or a tuple of `None`.
 #
-# There is one rule for all such cases: **where you got `None`, return `None`.** Here is a module with three positional
+# One rule covers all such cases: **where you got `None`, return `None`.** Here is a module with three positional
 # inputs and one that is passed by keyword.
 
 
@@ -473,16 +519,19 @@ assert len(seen["gi"]) == 3
 assert (seen["gi"][0].item(), seen["gi"][1].item(), seen["gi"][2]) == (15, 0, None)
 
 # %% [markdown]
-# Three entries, for the three positional inputs. `a` gets 15. `b` needs no gradient but stands beside a tensor that
-# does: it gets zeros. 5 is not a tensor: `None`. And `c` was passed by keyword: the hook does not know of it at all.
+# Three entries, for the three positional inputs. `a` gets 15. `b` needs no gradient, but another input does: it gets
+# zeros. 5 is not a tensor: `None`. And `c` was passed by keyword: the hook does not know of it at all.
 #
 # ### Return a new tensor, never edit
 #
-# You could leave out the tuple and write `gi[0].clamp_(-1, 1)`. Often it even seems to work. But the gradients of
-# several tensors may share one buffer, as you saw in lesson 3.
+# You could return nothing and write `gi[0].clamp_(-1, 1)`. Often it even seems to work. But the gradients of several
+# tensors may share one buffer, as you saw in lesson 3.
 #
-# **Predict.** `h` is used twice: once by the module, once beside it. The gradient of each use is 3. The module's share
-# is clamped to 1. What should arrive at `h`, and what does arrive if the clamping is done in place?
+# **Predict.** `h` is used twice: once by the module, once beside it. The gradient of each use is 3, and a hook clamps
+# the module's share to 1. What arrives at `h` if the hook returns a new tuple, and what if it clamps in place?
+
+# %%
+guess("07-shared-buffer", new_tuple=4, in_place=2)
 
 
 # %%
@@ -508,12 +557,14 @@ def edits(module, grad_input, grad_output):
     grad_input[0].clamp_(-1, 1)
 
 
-print("a new tuple:", at_h(returns_new), "  in place:", at_h(edits))
-assert at_h(returns_new) == 4 and at_h(edits) == 2
+arrived = {"new_tuple": at_h(returns_new), "in_place": at_h(edits)}
+print("a new tuple:", arrived["new_tuple"], "  in place:", arrived["in_place"])
+compare("07-shared-buffer", new_tuple=arrived["new_tuple"], in_place=arrived["in_place"])
+assert arrived == {"new_tuple": 4, "in_place": 2}
 
 # %% [markdown]
-# The right answer is 3 + 1 = 4. In place, the other use was clamped along with it: an addition hands the same buffer to
-# both of its inputs.
+# 3 + 1 = 4 is right. In place, the other use was clamped along with it: an addition hands the same buffer to both of
+# its inputs.
 
 
 # %% exercise="07-clamp-grad-input"
@@ -531,10 +582,13 @@ def clamp_grad_input(module, c):
 # %% [markdown]
 # ## Earlier: change what the module learns from
 #
-# If the module's own parameters should feel the change, too, it has to happen in the pre-hook. A module may return
+# If the change should reach the module's own parameters, too, it has to happen in the pre-hook. A module may return
 # several tensors, as a tuple. Then `grad_output` has one entry for each of them.
 #
 # **Predict.** The loss uses the first output only. What is the second entry of `grad_output`?
+
+# %%
+guess("07-unused-output", second=None)  # None, a number, or "missing" if there is one entry only
 
 
 # %%
@@ -548,6 +602,7 @@ with two.register_full_backward_hook(look):
     used, unused = two(torch.ones(1, requires_grad=True))
     used.sum().backward()
 print(seen["go"])
+compare("07-unused-output", second=seen["go"][1] if len(seen["go"]) > 1 else "missing")
 assert seen["go"][0].item() == 1 and seen["go"][1] is None
 
 # %% [markdown]
@@ -583,12 +638,13 @@ go = factors
 per_row = [torch.outer(g, row) for g, row in zip(go, x.detach())]
 for matrix in per_row:
     print(matrix)
+print("their sum is W.grad:", torch.equal(sum(per_row), plain[1]))
 assert torch.equal(sum(per_row), go.T @ x.detach())
 assert torch.equal(sum(per_row), plain[1])
 
 # %% [markdown]
-# This is more than an exercise in algebra. `backward()` adds up all rows at once, and the share of a single example is
-# lost. With the input of a layer and `grad_output` you can compute each share.
+# This is more than algebra. `backward()` adds up all rows at once, and the share of a single example is lost. From the
+# input of a layer and `grad_output` you can compute each share.
 #
 # The input may have more than two dimensions (sequences, for example), or just one: a single row. The last dimension
 # always holds the features; all others just count rows.
@@ -602,8 +658,8 @@ assert lin(sequences).shape == (4, 7, 2) and sequences.reshape(-1, 3).shape == (
 assert lin(torch.ones(3)).shape == (2,)
 
 # %% [markdown]
-# And it works where `.grad` of the parameters tells you nothing, because somebody's hook on a parameter changes what
-# arrives there.
+# It also works where the `.grad` of the parameters tells you nothing, because somebody's hook on a parameter changes
+# what arrives there.
 
 
 # %% exercise="07-linear-grads"
@@ -621,8 +677,8 @@ def linear_grads(lin, x, loss_fn):
 # %% [markdown]
 # ## Where module backward hooks fail, and where they are silent
 #
-# To know when `grad_output` is complete and when `grad_input` is, PyTorch does something during the *forward* pass. It
-# sends the inputs and the outputs of the module through an invisible identity function, and the hooks hang on these.
+# To learn when `grad_output` and `grad_input` are complete, PyTorch has to prepare something in the *forward* pass. It
+# sends the inputs and the outputs of the module through invisible identity functions, and the hooks hang on those.
 # What you get from `module(x)` is then a *view* of what the module computed. Four things follow.
 #
 # **1. No in-place operation may touch the inputs or outputs.** A view of this kind cannot be modified in place.
@@ -653,13 +709,17 @@ def residual():
 
 
 with net[0].register_full_backward_hook(look):
-    assert "is a view and is being modified inplace" in attempt(residual)
+    error = attempt(residual)
+    print("y += x behind it:\n  ", error[: error.index(".") + 1])
+    assert "is a view and is being modified inplace" in error
     net[1].inplace = False
-    assert attempt(lambda: net(data)) is None
+    error = attempt(lambda: net(data))
+    print("with inplace=False:\n  ", error or "no error")
+    assert error is None
 
 # %% [markdown]
-# It does not matter what the hook does, nor whether it sits on the linear layer or on the ReLU. The same
-# happens with `y += x` in a residual block. If the model is yours, set `inplace=False`.
+# It does not matter what the hook does, nor whether it sits on the linear layer or on the ReLU. The same happens with
+# `y += x` in a residual block. If the model is yours, set `inplace=False` and write `y = y + x`.
 #
 # **2. Outputs have to be a tensor or a tuple.** For a dict or a list the hook is never called. There is a warning, and
 # nothing else.
@@ -690,31 +750,35 @@ for module, key in ((Wrapped(lambda y: {"boxes": y}), "boxes"), (Wrapped(lambda 
     assert calls == [] and "module output should be a Tensor or a tuple of Tensors" in message
 
 # %% [markdown]
-# **3. A module backward hook is bound at the forward pass.** What counts is whether it was there when the module was
-# called.
+# **3. It matters when a hook is there.** One hook comes late: it is registered after the forward pass and is there in
+# `backward()`. Another one leaves early: it is there in the forward pass and is removed before `backward()`.
 #
-# **Predict.** One hook is registered between forward and backward, another one is removed between forward and backward.
-# Which one runs?
+# **Predict.** Which one runs?
+
+# %%
+guess("07-late-or-early", which="leaves early")  # "comes late", "leaves early", "both" or "none"
 
 # %%
 calls = []
 leaf = torch.ones(1, 2, requires_grad=True)
 layer = nn.Linear(2, 2)
 out = layer(leaf)
-late = layer.register_full_backward_hook(lambda *args: calls.append("registered too late"))
+late = layer.register_full_backward_hook(lambda *args: calls.append("comes late"))
 out.sum().backward()
 late.remove()
 
-early = layer.register_full_backward_hook(lambda *args: calls.append("removed too late"))
+early = layer.register_full_backward_hook(lambda *args: calls.append("leaves early"))
 out = layer(leaf)
 early.remove()
 out.sum().backward()
-print(calls)
-assert calls == ["removed too late"]
+print("called:", calls)
+compare("07-late-or-early", which={0: "none", 1: calls[0], 2: "both"}[len(calls)])
+assert calls == ["leaves early"]
 
 # %% [markdown]
-# The first hook was not there when the module was called, so it never runs. The second was there. It runs, although it
-# was removed before `backward()`.
+# **A module backward hook is bound at the forward pass.** What counts is whether it was there when the module was
+# called. The first hook was not, so it never runs. The second was: it runs, although it was removed before
+# `backward()`.
 #
 # **4. It fires only if the gradient passes through the tensor that the module returned.** A forward hook sees the
 # output *before* it goes through the identity function. A loss that is built on this captured tensor bypasses the
@@ -739,13 +803,17 @@ assert returned.grad_fn.name().startswith("BackwardHookFunction")
 # %% [markdown]
 # ### The way out: a tensor hook inside a forward hook
 #
-# All four limits are those of hooks on modules. The output itself is an ordinary tensor, and a tensor can carry a hook.
-# The place to register it is a forward hook: there you have the output in your hands, before any later operation
+# All four limits are those of hooks on modules. The output itself is an ordinary tensor, and a tensor can carry a
+# hook. The place to register it is a forward hook: there you have the output in your hands before any later operation
 # touches it, and you can reach into a dict.
 #
-# **Predict.** A linear layer gives `z = [-1, 4]`. An in-place ReLU turns `z` into `[0, 4]`. The loss is 7 times the
-# sum. In the forward hook of the linear layer we register a tensor hook on `z` and also call `z.retain_grad()`. What
-# does the hook see, and what is `z.grad`?
+# A linear layer gives `z = [-1, 4]`. An in-place ReLU turns `z` into `[0, 4]`. The loss is 7 times the sum. In the
+# forward hook of the linear layer we register a tensor hook on `z` and also call `z.retain_grad()`.
+#
+# **Predict.** What does the hook see, and what is `z.grad`? Two lists of two numbers.
+
+# %%
+guess("07-in-place-relu", hook=[0, 7], z_grad=[7, 7])
 
 # %%
 net = nn.Sequential(linear([[-1.0], [4.0]], [0.0, 0.0]), nn.ReLU(inplace=True))
@@ -762,6 +830,7 @@ with net[0].register_forward_hook(forward_hook):
     loss = 7 * net(torch.ones(1, 1)).sum()
 loss.backward()
 print("tensor hook:", found["hook"].tolist(), "  z.grad:", found["z"].grad.tolist())
+compare("07-in-place-relu", hook=found["hook"][0], z_grad=found["z"].grad[0])
 assert found["hook"].tolist() == [[0, 7]] and found["z"].grad.tolist() == [[7, 7]]
 assert found["z"].tolist() == [[0, 4]]
 
@@ -793,11 +862,11 @@ show(
 )
 
 # %% [markdown]
-# The layer gave out `-1`, the ReLU cut it off, so nothing depends on it: its gradient is 0. The tensor hook was
-# registered on the old value and stays with it. `retain_grad()` goes with the tensor object to its new value, after the
-# ReLU. (Lesson 2 showed the same with `mul_`.)
+# The layer returned `-1`, and the ReLU cut it off, so nothing depends on it: its gradient is 0. The tensor hook was
+# registered on the old value and stays with it. `retain_grad()` moves with the tensor object to its new value, after
+# the ReLU. (Lesson 2 showed the same with `mul_`.)
 #
-# The tensor hook belongs to the output of this one pass. In the next pass there is a new output, and the forward hook
+# The tensor hook belongs to the output of this one pass. The next pass has a new output, and the forward hook
 # registers a new tensor hook on it. (If the model also runs under `no_grad`, guard that line with
 # `if output.requires_grad:`, as in lesson 3.)
 #
@@ -836,8 +905,8 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 # ## A myth
 #
 # **"`register_backward_hook` does the job."** It is the old form, and it is deprecated. What it calls `grad_input` are
-# the gradients of the *last operation* inside the module. For a linear layer these are bias, input and transposed
-# weight; for a composite they need not even have the shape of its input.
+# the gradients that the *last operation* inside the module computed. For a linear layer these belong to bias, input
+# and transposed weight; for a composite module they need not even have the shape of its input.
 
 # %%
 old_style = {}

@@ -7,9 +7,9 @@
 # **The goal.** You can predict the exact order of every hook of a forward and a backward pass: for nested modules,
 # for several hooks on one module, and at a single tensor.
 #
-# An order can be proved. Either the events are written to a list, and the list is compared with your prediction. Or
-# each hook does a little arithmetic: `(5 + 1) * 100` is 600, and `5 * 100 + 1` is 501, so the result says which of two
-# hooks ran first. This lesson does both. Write your prediction down before you run a cell.
+# An order can be proved in two ways. Either each hook writes its name to a list, or each does a little arithmetic:
+# `(5 + 1) * 100` is 600, and `5 * 100 + 1` is 501, so the result says which of two hooks ran first. This lesson does
+# both. To predict an order, write a list of events, or one string with commas: `"net.fpre, inner.fpre"`.
 
 # %%
 import itertools
@@ -25,7 +25,7 @@ from torch.nn.modules.module import (
 )
 from torch.utils.checkpoint import checkpoint
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]
@@ -57,8 +57,8 @@ class Outer(nn.Module):
 
 
 # %% [markdown]
-# Four kinds of hooks watch a module. The function `watch` registers one of each on one module. Each appends the name
-# of the module and the kind of the event to a list. `append` returns `None`, so nothing is changed.
+# A module can have four kinds of hooks. The function `watch` registers one of each on one module. Each hook appends
+# the name of the module and the kind of the event to a list. `append` returns `None`, so nothing is changed.
 
 
 # %%
@@ -88,8 +88,17 @@ def reveal(events):
 
 
 # %% [markdown]
-# **Predict.** We call `net(x)`. Ten events happen, `fpre` and `fwd` for each of five modules. The first is `net.fpre`.
-# Which is the last, and what comes between `inner.fpre` and `inner.fwd`? Write down all ten.
+# **Predict.** We call `net(x)`. Ten events happen, `fpre` and `fwd` for each of the five modules `net`, `inner`,
+# `inner.fc`, `inner.act` and `head`. The first is `net.fpre`. In which order do they come? Write down all ten.
+
+# %%
+guess(
+    "08-forward-order",
+    order=[
+        *("net.fpre", "inner.fpre", "inner.fc.fpre", "inner.fc.fwd", "inner.act.fpre", "inner.act.fwd", "inner.fwd"),
+        *("head.fpre", "head.fwd", "net.fwd"),
+    ],
+)
 
 # %%
 torch.manual_seed(0)
@@ -99,6 +108,7 @@ x = torch.randn(3, 2, requires_grad=True)
 out = net(x)
 forward = list(events)
 reveal(forward)
+compare("08-forward-order", order=forward)
 
 # %% [markdown]
 # A pre-hook fires when a call begins, and a forward hook fires when it ends. The call of `net` begins first and ends
@@ -107,21 +117,31 @@ reveal(forward)
 #
 # ## Backward, when the input requires grad
 #
-# **Predict.** `x` requires grad. What are the ten events of `out.sum().backward()`?
+# **Predict.** `x` requires grad. What are the ten events of `out.sum().backward()`, `bpre` and `bwd` for each module?
+
+# %%
+guess(
+    "08-backward-order",
+    order=[
+        *("net.bpre", "head.bpre", "head.bwd", "inner.bpre", "inner.act.bpre", "inner.act.bwd"),
+        *("inner.fc.bpre", "inner.fc.bwd", "inner.bwd", "net.bwd"),
+    ],
+)
 
 # %%
 events.clear()
 out.sum().backward()
 backward = list(events)
 reveal(backward)
-
 mirror = [event.replace(".fwd", ".bpre").replace(".fpre", ".bwd") for event in reversed(forward)]
+print("\nthe mirror image of forward:", backward == mirror)
+compare("08-backward-order", order=backward)
 assert backward == mirror
 
 # %% [markdown]
-# This is the mirror image of forward: read the forward list from its end to its start, put `bpre` for `fwd`, and put
-# `bwd` for `fpre`. It is what one would expect. `bpre` fires when the gradient arrives at the output of a module,
-# `bwd` when the gradient of its input is complete, and everything inside the module happens in between.
+# This is the mirror image of forward: read the forward list backwards, with `bpre` for `fwd` and `bwd` for `fpre`. It
+# is what one would expect. `bpre` fires when the gradient arrives at the output of a module, `bwd` when the gradient
+# of its input is complete, and everything inside the module happens in between.
 
 
 # %% tags=["figure"]
@@ -177,8 +197,11 @@ show(
 #
 # In training, the input is a batch of data, and data usually requires no grad.
 #
-# **Predict.** We run the same network with such an `x`. The first event of backward is again `net.bpre`. Does anything
-# change after it?
+# **Predict.** We run the same network with such an `x`. Again there are ten events of backward, and again the first is
+# `net.bpre`. Which is the second, and which is the last?
+
+# %%
+guess("08-no-grad-at-x", second="net.bwd", last="inner.fc.bwd")
 
 # %%
 torch.manual_seed(0)
@@ -194,6 +217,7 @@ with warnings.catch_warnings(record=True) as caught:
 reveal(events)
 for message in {str(warning.message)[:111] for warning in caught}:
     print("\nPyTorch warns:", message, "...")
+compare("08-no-grad-at-x", second=events[1], last=events[-1])
 
 # %% tags=["figure"]
 assert events == [
@@ -215,13 +239,14 @@ show(
 # The forward half is the same. In backward, `net.bwd` is now the second event: the hook that should come last fires
 # before anything inside `net` has run backward. (Recent versions of PyTorch warn about it.)
 #
-# The reason is how `bwd` gets its place in time. When a module with full backward hooks is called, PyTorch puts a
-# **gate** behind its output: a node in the graph that passes on what it gets, values and gradients, and calls the hooks
-# when a gradient comes by. If an input requires grad, PyTorch puts a second gate in front of the module. The gradient
-# reaches the gate at the output first, and `bpre` fires. It leaves through the gate at the input, and `bwd` fires.
+# The reason is how PyTorch knows when to call `bwd`. When a module with full backward hooks is called, PyTorch puts a
+# **gate** behind its output: a node in the graph that passes on what it gets, values and gradients, and calls the
+# hooks when a gradient comes by. (It is the identity function of lesson 7.) If an input requires grad, PyTorch puts a
+# second gate in front of the module. The gradient reaches the gate at the output first, and `bpre` fires. It leaves
+# through the gate at the input, and `bwd` fires.
 #
-# If no input requires grad, no gradient will ever leave the module at that side, and there is no gate. There is no
-# later moment to wait for. So PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
+# If no input requires grad, no gradient will ever leave the module on that side, so there is no second gate, and no
+# later moment to wait for. PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
 #
 # The gates have a price, which you know from lesson 7: nothing may work in place on what has just come through one. An
 # `nn.ReLU(inplace=True)` behind a hooked layer raises an error.
@@ -261,9 +286,13 @@ show(
 )
 
 # %% [markdown]
-# This has a consequence that hurts. It is tempting to read `module.weight.grad` in a full backward hook.
+# This has consequences. It is tempting to read `module.weight.grad` in a full backward hook.
 #
-# **Predict.** The hook looks at `layer.weight.grad`. Is a gradient there, with and without grad at the input?
+# **Predict.** The full backward hook looks at `layer.weight.grad`. Is a gradient there if the input requires grad, and
+# if it does not? Write `True` or `False`.
+
+# %%
+guess("08-weight-grad-in-hook", requires_grad=True, requires_no_grad=False)
 
 # %%
 warnings.filterwarnings("ignore", message="Full backward hook is firing")  # from here on we know
@@ -279,25 +308,29 @@ def where_weight_grad_is(needs_grad):
     return found
 
 
-print("x requires grad:   ", where_weight_grad_is(True))
-print("x requires no grad:", where_weight_grad_is(False))
-assert list(where_weight_grad_is(True).items()) == [("post_acc", True), ("bwd", True)]
-assert list(where_weight_grad_is(False).items()) == [("bwd", False), ("post_acc", True)]
+with_grad, without_grad = where_weight_grad_is(True), where_weight_grad_is(False)
+print("x requires grad:   ", with_grad)
+print("x requires no grad:", without_grad)
+compare("08-weight-grad-in-hook", requires_grad=with_grad["bwd"], requires_no_grad=without_grad["bwd"])
+assert list(with_grad.items()) == [("post_acc", True), ("bwd", True)]
+assert list(without_grad.items()) == [("bwd", False), ("post_acc", True)]
 
 # %% [markdown]
-# Without grad at the input, `bwd` comes before the gradient of the weight, and the hook finds `None`. With grad at the
-# input, we find that the gradient of the weight is there. But no rule promises that: `bwd` waits for the gradients of
-# the *inputs*, not for those of the parameters. If you need the `.grad` of a parameter, use a post-accumulate-grad hook
+# If the input requires no grad, `bwd` comes before the gradient of the weight, and the hook finds `None`. If it
+# requires grad, the gradient of the weight is there. But no rule promises that: `bwd` waits for the gradients of the
+# *inputs*, not for those of the parameters. If you need the `.grad` of a parameter, use a post-accumulate-grad hook
 # (lesson 4). It finds the gradient in both cases.
 #
 # If you need `bwd` of every module in its natural place, for example to measure times, make the input require grad.
 # This costs one more gradient, that of the input.
 #
-# There is a third case. If a module's *output* requires no grad, no gradient comes to it at all, and it has no
-# backward events. That happens to a module without parameters, or with frozen ones, at the start of the network.
+# There is a third case. `net` is now `nn.Sequential(nn.Tanh(), nn.Linear(2, 1))`, whose parts are called `0` and `1`.
+# It receives an `x` that requires no grad.
 #
-# **Predict.** `nn.Sequential(nn.Tanh(), nn.Linear(2, 1))` receives an `x` that requires no grad. What are the events of
-# backward?
+# **Predict.** What are the events of backward, in order?
+
+# %%
+guess("08-tanh-first", order=["net.bpre", "net.bwd", "1.bpre", "1.bwd"])
 
 # %%
 events = []
@@ -309,9 +342,13 @@ out = model(torch.ones(1, 2))
 events.clear()
 out.sum().backward()
 print(events)
+compare("08-tanh-first", order=events)
 assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 
 # %% [markdown]
+# The tanh is missing. Its *output* requires no grad, so no gradient comes to it at all, and it has no backward events.
+# That happens to a module without parameters, or with frozen ones, at the start of a network.
+#
 # The three cases in one table. "Input" and "output" are the tensors that enter and leave one call of one module. An
 # inner module has its own: `inner.act` gets what `inner.fc` made, and that requires grad even if `x` does not.
 #
@@ -321,8 +358,8 @@ assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 # | no | yes | `bpre`, `bwd`, then all that is inside |
 # | no | no | none |
 #
-# "If a gradient reaches the input": a module that computes `self.weight * (x > 0)` has an output that requires grad, and
-# `x > 0` has no derivative. No gradient passes the gate at the input, and `bwd` never fires (lesson 7).
+# "If a gradient reaches the input": a module that computes `self.weight * (x > 0)` has an output that requires grad,
+# and `x > 0` has no derivative. No gradient passes the gate at the input, and `bwd` never fires (lesson 7).
 
 
 # %%
@@ -347,9 +384,9 @@ assert events == ["net.bpre"]
 # %% [markdown]
 # ## Several hooks on one module
 #
-# Until now each module had one hook of a kind. With several, three rules are in play. You know two of them from lesson
-# 6: hooks run in the order of registration, and `prepend=True` puts a hook in front of the hooks that are on the
-# module already.
+# Until now each module had one hook of a kind. With several, three rules apply. You know two of them from lesson 6:
+# hooks run in the order of registration, and `prepend=True` puts a hook in front of those that are on the module
+# already.
 #
 # The third is about **global hooks**, and you will find it yourself. Global hooks belong to no module and fire for
 # every module of the process. The functions that register them are in `torch.nn.modules.module`:
@@ -359,10 +396,13 @@ assert events == ["net.bpre"]
 # - `register_module_full_backward_pre_hook`
 # - `register_module_full_backward_hook`
 #
-# A global hook receives the module, so it can tell who is calling. It sees containers, too.
+# A global hook receives the module, so it can tell which one it was called for.
 #
-# **Predict.** A global forward hook notes the type of each module. What does it note for a linear layer and a ReLU in
-# an `nn.Sequential`?
+# **Predict.** A global forward hook notes the type of each module. What does it note, in order, for
+# `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`? Write a list of names, such as `["Linear"]`.
+
+# %%
+guess("08-global-hook", noted=["Linear", "ReLU", "Sequential"])
 
 # %%
 events = []
@@ -371,17 +411,21 @@ with register_module_forward_hook(lambda module, *_: events.append(type(module).
     model(torch.ones(1, 2))
 model(torch.ones(1, 2))
 print(events)
+compare("08-global-hook", noted=events)
 assert events == ["Linear", "ReLU", "Sequential"]
 
 # %% [markdown]
-# Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, of your
-# model and of all others. Keep its handle, and use it as a context manager wherever you can.
+# Containers are modules, too: the `Sequential` comes last, because its call ends last.
+#
+# Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, in your
+# model and in all others. (Above, the model ran once more after the `with`, and nothing was noted.) Keep its handle,
+# and use it as a context manager wherever you can.
 #
 # What if a module has hooks of all three sorts: a global one (G), one that was prepended (P) and one that was appended
 # (A)? And in backward, where the modules are visited in the reverse order: are the hooks of *one* module reversed as
-# well? Nobody has told you. Predict, write the list down, and let the check tell you. You can also let the function
-# measure it. Then have a careful look at whether one of its hooks is left behind. (PyTorch also remembers that there were
-# global full backward hooks, see lesson 11. That is no hook and does not count.)
+# well? Nobody has told you. Write your list down, and let the check tell you. Or let your function measure the order;
+# then make sure that it leaves none of its hooks behind. (PyTorch also remembers that there were global full backward
+# hooks, see lesson 11. That is no hook and does not count.)
 
 
 # %% exercise="08-predict-module-order"
@@ -395,9 +439,9 @@ def predict_module_order():
 # %% [markdown]
 # ## One level deeper: the nodes
 #
-# Backward does not know modules. It walks a graph of **nodes**, and each node is one operation. The node of a non-leaf
-# tensor is its `grad_fn`. A leaf has a node as well, which adds the arriving gradient to `.grad`. It has the name
-# `AccumulateGrad`, and `get_gradient_edge(x).node` returns it.
+# Backward knows nothing of modules. It walks a graph of **nodes**, and each node is one operation. The node of a
+# non-leaf tensor is its `grad_fn`. A leaf has a node as well, which adds the arriving gradient to `.grad`. It is
+# called `AccumulateGrad`, and `get_gradient_edge(x).node` returns it.
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
@@ -418,7 +462,10 @@ assert get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
 # `grad_inputs`.
 #
 # **Predict.** The gradient 5 arrives at `y = 3 * x`. A pre-hook of the node multiplies by 100. A tensor hook, which is
-# registered later, adds 1. Does the node get 600 or 501?
+# registered later, adds 1. Does 600 or 501 arrive at the node?
+
+# %%
+guess("08-tensor-hook-or-node", arrived=600)
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
@@ -435,6 +482,7 @@ y.grad_fn.register_prehook(lambda grad_outputs: (grad_outputs[0] * 100,))
 y.register_hook(lambda grad: grad + 1)
 (5 * y).backward()
 print("arrived at the node:", seen["arrived"], "  computed by it:", seen["computed"])
+compare("08-tensor-hook-or-node", arrived=seen["arrived"])
 assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 
 # %% [markdown]
@@ -444,7 +492,7 @@ assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 # The order of registration does not matter here. It decides only between hooks of the *same* kind.
 #
 # One trap: hold on to the node of a leaf. If no variable refers to it and no graph uses it yet, it is thrown away, and
-# your hook with it.
+# your hook with it. Of the two hooks below, only one is called.
 
 # %%
 calls = []
@@ -461,8 +509,8 @@ assert calls == ["held"]
 
 # %% [markdown]
 # Two events have no place yet: the moment at which `retain_grad` writes the `.grad` of a non-leaf, and the
-# post-accumulate-grad hook of a leaf. Predict both, then measure: hooks that add 1 and multiply by 100 tell you what
-# had run before a number was written.
+# post-accumulate-grad hook of a leaf. Predict both, then measure: hooks that add 1 and multiply by 100 tell you which
+# of them had run before a number was written.
 
 
 # %% exercise="08-predict-autograd-order"
@@ -480,8 +528,14 @@ def predict_autograd_order(kind):
 # %% [markdown]
 # ## A module that is called twice
 #
-# **Predict.** One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. What do the
-# forward hook, the full backward hook, and a tensor hook on the weight see, and how often?
+# One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. A forward hook notes each
+# output, a full backward hook each `grad_input`, and a tensor hook on the weight each gradient.
+#
+# **Predict.** Which numbers does each note, and in which order? Write a list for each; how long it is says how often
+# the hook is called.
+
+# %%
+guess("08-called-twice", forward=[6, 18], backward=[3, 9], weight=[12])
 
 # %%
 lin = nn.Linear(1, 1, bias=False)
@@ -494,12 +548,13 @@ x = torch.tensor([[2.0]], requires_grad=True)
 lin(lin(x)).sum().backward()
 print("forward hook: ", outputs)
 print("backward hook:", leaving)
-print("weight:       ", at_weight)
+print("weight hook:  ", at_weight)
+compare("08-called-twice", forward=outputs, backward=leaving, weight=at_weight)
 assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
 
 # %% [markdown]
 # The forward hook sees 6, then 18: the order of the calls. The backward hook sees 3, which leaves the *second* call,
-# and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires once in all,
+# and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires only once,
 # with the sum over both calls: 6 from the second call plus 6 from the first.
 #
 # Now build the instrument itself: a tracer for any model. `watch` above registered by hand and never removed anything.
@@ -535,8 +590,8 @@ def trace_events(model, x):
 #
 # How long does the backward pass of each module take? Read a clock at `bpre` and at `bwd`: between the two lies all
 # that is inside the module. But you have seen what happens when the input requires no grad, as in ordinary training:
-# `bwd` fires right after `bpre`, and the model took no time at all. A profiler must not ask its users to change their
-# data. What can you hand to the model instead of `x`, so that `x` stays as it is?
+# `bwd` fires right after `bpre`, as if the model took no time at all. A profiler must not ask its users to change
+# their data. What can you hand to the model instead of `x`, so that `x` stays as it is?
 #
 # Others may have hooks on a module, too, and these may be slow. What do you know about the order of hooks of one kind?
 
@@ -568,13 +623,17 @@ def backward_times(model, x, clock):
 
 
 # %% [markdown]
-# ## Checkpointing: forward runs twice
+# ## Checkpointing
 #
 # `torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)` saves memory. It runs the model without keeping
 # what backward will need, and when backward needs it, it runs the forward part of the model again. This second run is
-# the **recomputation**. It calls the same modules, and with them their forward hooks.
+# the **recomputation**.
 #
-# **Predict.** In which order do the hooks fire? Is any of them called twice?
+# **Predict.** The model has three modules in a row: a linear layer, a tanh, and another linear layer. How often is the
+# forward hook of each called, in forward and backward together? And how often is each full backward hook called?
+
+# %%
+guess("08-recomputation", first_fwd=2, second_fwd=2, third_fwd=1, each_bwd=1)
 
 # %%
 events = []
@@ -589,10 +648,13 @@ events.clear()
 out.sum().backward()
 print("forward: ", in_forward)
 print("backward:", events)
+times = [(in_forward + events).count(f"{name}.fwd") for name, _ in model.named_children()]
+each = [events.count(f"{name}.bwd") for name, _ in model.named_children()]
+compare("08-recomputation", first_fwd=times[0], second_fwd=times[1], third_fwd=times[2], each_bwd=max(each))
 
 # %% tags=["figure"]
 assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
-assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"]
+assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"] and each == [1, 1, 1]
 lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
 rows = [(event, "checkpoint(model, x)") for event in in_forward]
 for event in events:
@@ -605,19 +667,21 @@ show(
 )
 
 # %% [markdown]
-# The forward hooks of the modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks
-# fire once. So a list of activations that a forward hook fills gets too many entries under checkpointing, and a counter
-# counts too much.
+# The forward hooks of modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks fire
+# once. So under checkpointing a list of activations that a forward hook fills gets too many entries, and a counter
+# counts too many calls.
 #
-# `2.fwd` is missing in the recomputation. The recomputation stops as soon as it has the last tensor that backward
-# needs. Here this happens inside module 2, so the call of module 2 is never completed, and its forward hook does not
-# fire again. This is a good reason to count calls instead of computing their number.
+# `2.fwd` is missing in the recomputation, which stops as soon as it has the last tensor that backward needs. Here this
+# happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. That
+# is hard to guess, so count calls rather than compute their number.
 #
-# What about a layer that is different each time, such as dropout? The recomputation has to drop the same entries as the
-# forward pass did, or the gradients would belong to another network. `checkpoint` notes the state of the random numbers
-# before the forward pass and puts it back for the recomputation. (`preserve_rng_state=False` switches that off.)
+# What about a layer that is different each time, such as dropout?
 #
-# **Predict.** A forward hook on a dropout layer keeps its outputs. Are the two of one pass equal?
+# **Predict.** A forward hook on a dropout layer keeps its outputs, one from the forward pass and one from the
+# recomputation. Are the two equal? Write `True` or `False`.
+
+# %%
+guess("08-same-dropout", equal=True)
 
 # %%
 kept = []
@@ -625,7 +689,13 @@ model = nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 1))
 model[0].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone()))
 checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
 print(kept[0], kept[1], sep="\n")
+compare("08-same-dropout", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
+
+# %% [markdown]
+# The recomputation has to drop the same entries as the forward pass did, or the gradients would belong to another
+# network. So `checkpoint` notes the state of the random numbers before the forward pass and puts it back for the
+# recomputation. (`preserve_rng_state=False` switches that off.)
 
 
 # %% exercise="08-count-hook-calls"
@@ -655,11 +725,11 @@ def count_hook_calls(model, x, n, ckpt):
 # %% [markdown]
 # ## The two orders, proved
 #
-# You have written down two orders in this lesson. Here is the proof of both, by arithmetic.
+# In two exercises you wrote down an order. Here is the proof of both, by arithmetic.
 #
 # First the hooks of one module. `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook
-# multiplies by 10. The local one is registered first, and even with `prepend=True`. The input is 2: the output is
-# either (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
+# multiplies by 10. The local one is registered first, even with `prepend=True`. The input is 2: the output is either
+# (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
 
 # %%
 layer = nn.Identity()
@@ -707,11 +777,11 @@ assert y.grad.item() == 6 and leaf.grad.item() == 600
 
 # %% [markdown]
 # They differ. The retained gradient of the non-leaf is written after the tensor hooks (6, not 5) and **before** the
-# pre-hooks of the node (6, not 600). For a leaf, writing `.grad` is the very work of its node, so both hooks have run
-# by then: 600.
+# pre-hooks of the node (6, not 600). For a leaf, writing `.grad` is what its node does, so both hooks have run by
+# then: 600.
 #
-# Here is the whole story of one gradient on its way through `y = 3 * x`. Each hook writes down what `.grad` holds at
-# its moment. For `y` and for `x`, everything is set up in all 24 possible orders. The result is always the same.
+# Here is the whole story of one gradient on its way through `y = 3 * x`. Each hook writes down what `.grad` holds when
+# it is called. For `y` and for `x`, everything is set up in all 24 possible orders. The result is always the same.
 
 
 # %%
@@ -747,7 +817,9 @@ def one_gradient(order):
 story = one_gradient([0, 1, 2, 3])
 for event, value in story:
     print(f"{event:12}  .grad = {value}")
-assert all(one_gradient(order) == story for order in itertools.permutations([0, 1, 2, 3]))
+same = [one_gradient(order) == story for order in itertools.permutations([0, 1, 2, 3])]
+print("\nthe same in", sum(same), "of", len(same), "orders of registration")
+assert len(same) == 24 and all(same)
 assert story == [
     ("y: tensor", None),
     ("y: node_pre", 5),
@@ -800,12 +872,12 @@ print("y.grad:", y.grad.item(), "  x.grad:", x.grad.item())
 assert y.grad.item() == 5 and x.grad.item() == 1500
 
 # %% [markdown]
-# A note and an engine can disagree, and it is the engine that trains your model. When an order matters to you, keep a
-# test with numbers like these, and it will tell you when a new version changes it.
+# The note and the engine disagree, and it is the engine that trains your model. When an order matters to you, keep a
+# test with numbers like these: it will tell you when a new version changes it.
 #
-# **"Backward hooks run inside `__call__`."** They are only bound there. The call ends without firing one; they fire in
-# `backward()`. And a module that is run through `module.forward(x)` binds none, because `forward` is only the inner
-# part of the call.
+# **"Backward hooks run inside `__call__`."** They are only bound there. None of them fires before the call ends; they
+# fire in `backward()`. And a module that is run through `module.forward(x)` binds none, because `forward` is only the
+# inner part of the call.
 
 # %%
 events = []
@@ -815,17 +887,18 @@ x = torch.ones(1, 2, requires_grad=True)
 out = layer(x)
 events.append("(the call is over)")
 out.sum().backward()
-print(events)
+print("through the call:", events)
 assert events == ["layer.fpre", "layer.fwd", "(the call is over)", "layer.bpre", "layer.bwd"]
 
 events.clear()
 layer.forward(x).sum().backward()
+print("through forward:", events)
 assert events == []
 
 # %% [markdown]
 # ## Recap
 #
-# First the two hooks of a module, then the events at one tensor and its node, each in its order in backward:
+# First the two backward hooks of a module, then the events at one tensor and its node, in the order of backward:
 #
 # | call | the hook gets | when it fires | what it may return |
 # |---|---|---|---|
@@ -845,8 +918,8 @@ assert events == []
 # ## Where you meet this in the wild
 #
 # - **Profilers.** A profiler that opens a span at `bpre` and closes it at `bwd` gets nested spans if the input requires
-#   grad, and wrong ones if not, unless it does what yours does. [Issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528) is this
-#   story.
+#   grad, and wrong ones if not, unless it does what yours does. This story is
+#   [issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528).
 # - **Sharded training (FSDP).** A block's parameters have to be collected from all machines before its backward runs.
 #   FSDP records the order of forward, and fetches the next block's parameters in the reverse order.
 # - **Distributed data parallel (DDP).** It waits for the gradient of each parameter at the parameter's own node, and

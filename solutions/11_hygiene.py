@@ -143,8 +143,10 @@ figure, axes = card(8.2, 2.9)
 caption(axes, 0.35, 2.6, "log.append(o.mean()) keeps everything that this number was computed from", size=11)
 node(axes, 0.95, 1.65, "your log", kind="plain", width=1.1)
 node(axes, 2.75, 1.65, "o.mean()", kind="loss", note="one number", width=1.2)
-for x, name, tensors in ((4.35, "Linear", "2 saved"), (5.85, "Tanh", "1 saved"), (7.35, "Linear", "1 saved")):
-    node(axes, x, 1.65, name, kind="non-leaf", below=tensors, width=1.0)
+first, upto_tanh, all_three = counts
+saved_by = ("Linear", all_three - upto_tanh), ("Tanh", upto_tanh - first), ("Linear", first)
+for x, (name, tensors) in zip((4.35, 5.85, 7.35), saved_by):
+    node(axes, x, 1.65, name, kind="non-leaf", below=f"{tensors} saved", width=1.0)
 caption(axes, 5.85, 2.12, "the graph", size=9.5, align="center")
 for left, right in ((1.55, 2.1), (3.4, 3.8), (4.9, 5.3), (6.4, 6.8)):
     arrow(axes, (left, 1.65), (right, 1.65), plain=True)
@@ -245,17 +247,13 @@ def mean_activation(model, name, x):
 # A tensor holds its hooks. A hook is a function, and a function holds the variables that it uses from outside.
 #
 # Two functions each make a tensor `y` and register a hook on it; then they return, and nothing else refers to `y`. The
-# hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. Then Python's garbage collector
-# runs.
+# hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, which
+# shows us whether it was freed.) Then Python's garbage collector runs.
 #
 # **Predict.** Is the `y` of the first function freed? And that of the second? Write `True` or `False`.
 
 # %%
 guess("11-freed", first=True, second=False)
-
-
-# %% [markdown]
-# To see it, each hook holds a token, which is freed together with the hook and its `y`.
 
 
 # %%
@@ -816,15 +814,13 @@ def first_nonfinite(model, x):
 # ## Compiled models
 #
 # `torch.compile` traces the model at its first call. Hooks that are on it by then become part of the compiled code.
+# (`backend="eager"` traces the model and needs no C++ compiler. Where even that does not run, the cell says so.)
 #
 # **Predict.** We compile a model, call it once, and then register a hook. Does the hook fire in the next call? Write
 # `True` or `False`.
 
 # %%
 guess("11-compiled", fires=False)
-
-# %% [markdown]
-# `backend="eager"` traces the model and needs no C++ compiler. Where even that does not run, the cell says so.
 
 # %%
 net, fired = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []

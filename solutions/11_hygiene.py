@@ -1,13 +1,16 @@
 # %% [markdown]
 # # Lesson 11. Hygiene: memory, handles, copies, NaN
 #
-# **The question.** You added one line of logging, and after some hundred batches the memory is full. You ran a cell
+# **The question.** You added one line of logging, and a few hundred batches later the memory is full. You ran a cell
 # again, and every number in the log appears twice. Why does memory grow, and where do old hooks come from?
 #
-# **The goal.** You can log without keeping the graph, find and remove hooks whose handles are lost, copy a model
-# without its hooks, and name the layer that made the first NaN.
+# **The goal.** You can log without keeping the graph alive, find and remove hooks whose handles are lost, copy a model
+# without its hooks, and name the layer that caused the first NaN.
 #
-# As always: write down what you predict, run the cell, then read on.
+# As always: guess, run, read on.
+#
+# Two of the four exercises, `11-remove-all-hooks` and `11-clean-copy`, work with private tables of PyTorch. They are
+# optional, for those who want to go deeper; nothing later builds on them.
 
 # %%
 import copy
@@ -21,18 +24,18 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]
 # ## What a log line keeps alive
 #
-# For the backward pass the graph saves tensors: inputs of linear layers, outputs of `tanh`, and so on. They live as
-# long as the graph lives, and the graph lives as long as somebody refers to a tensor that was computed with it.
+# The graph saves tensors for the backward pass: inputs of linear layers, outputs of `tanh`, and so on. They live as
+# long as the graph does, and the graph lives as long as anything refers to a tensor that was computed with it.
 #
-# We can count them. In a `torch.autograd.graph.saved_tensors_hooks(pack, unpack)` context, torch calls `pack` for each
-# tensor that the graph saves, and keeps what `pack` returns instead. (More about it in lesson 12.) Our `pack` returns a
-# small object, and we hold only a weak reference to it: it shows us when the graph lets go.
+# We can count them. Inside `with torch.autograd.graph.saved_tensors_hooks(pack, unpack):`, PyTorch calls `pack` for
+# each tensor that the graph saves, and keeps what `pack` returns in its place (lesson 12 has more). Our `pack` returns a
+# small object, and we hold only a weak reference to it, which tells us when the graph has let go.
 
 
 # %%
@@ -75,8 +78,12 @@ print("alive after `del output`:", saved.alive())
 assert saved.alive() == 0
 
 # %% [markdown]
-# **Predict.** A hook on the last layer stores something about its output `o`, in six ways. The model runs once, nobody
-# keeps its output, and nobody runs `backward`. How many of the 4 saved tensors are alive afterwards, for each way?
+# **Predict.** A hook on the last layer stores something about its output `o`: `o` itself, `o.cpu()`, `o.clone()`,
+# `o.mean()`, `o.detach()`, or `o.mean().item()`. The model runs once on the CPU, its output is thrown away, and
+# `backward` is never called. How many of the 4 saved tensors are still alive, in each case?
+
+# %%
+guess("11-six-ways", o=4, cpu=4, clone=4, mean=4, detach=0, item=0)
 
 # %%
 ways = {
@@ -107,12 +114,21 @@ alive = {}
 for way, keep in ways.items():
     (alive[way],) = watch(keep, batches=1)
     print(f"store {way:16} {alive[way]} of 4 saved tensors alive")
+compare(
+    "11-six-ways",
+    o=alive["o"],
+    cpu=alive["o.cpu()"],
+    clone=alive["o.clone()"],
+    mean=alive["o.mean()"],
+    detach=alive["o.detach()"],
+    item=alive["o.mean().item()"],
+)
 assert list(alive.values()) == [4, 4, 4, 4, 0, 0]
 
 # %% [markdown]
-# Only two ways let the graph go. A stored tensor that was computed with the graph keeps **all** of it, back to the first
-# layer, and it does not matter how small that tensor is. A copy by `clone()` is one more node of the graph. `cpu()` on
-# the CPU returns the same tensor, and from a GPU it would be one more node, too.
+# Only the last two let the graph go. A stored tensor with a graph keeps **all** of that graph alive, back to the first
+# layer, however small the tensor is. `clone()` makes one more node of the graph. `cpu()` returns the same tensor if it
+# is on the CPU already; from a GPU it is one more node, too.
 
 # %% tags=["figure"]
 counts = []
@@ -127,8 +143,10 @@ figure, axes = card(8.2, 2.9)
 caption(axes, 0.35, 2.6, "log.append(o.mean()) keeps everything that this number was computed from", size=11)
 node(axes, 0.95, 1.65, "your log", kind="plain", width=1.1)
 node(axes, 2.75, 1.65, "o.mean()", kind="loss", note="one number", width=1.2)
-for x, name, tensors in ((4.35, "Linear", "2 saved"), (5.85, "Tanh", "1 saved"), (7.35, "Linear", "1 saved")):
-    node(axes, x, 1.65, name, kind="non-leaf", below=tensors, width=1.0)
+first, upto_tanh, all_three = counts
+saved_by = ("Linear", all_three - upto_tanh), ("Tanh", upto_tanh - first), ("Linear", first)
+for x, (name, tensors) in zip((4.35, 5.85, 7.35), saved_by):
+    node(axes, x, 1.65, name, kind="non-leaf", below=f"{tensors} saved", width=1.0)
 caption(axes, 5.85, 2.12, "the graph", size=9.5, align="center")
 for left, right in ((1.55, 2.1), (3.4, 3.8), (4.9, 5.3), (6.4, 6.8)):
     arrow(axes, (left, 1.65), (right, 1.65), plain=True)
@@ -143,9 +161,13 @@ show(
 )
 
 # %% [markdown]
-# In a loop this adds up. We log one number for each of ten batches, once with its graph and once without.
+# Training logs every batch. We log one number for each of ten batches, once as `o.mean()` and once as
+# `o.detach().mean()`.
 #
 # **Predict.** How many saved tensors are alive after the tenth batch, in each case?
+
+# %%
+guess("11-ten-batches", mean=40, detached=0)
 
 # %%
 curves = {
@@ -154,6 +176,7 @@ curves = {
 }
 for way, curve in curves.items():
     print(f"{way:18}", curve)
+compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.detach().mean()"][-1])
 assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.detach().mean()"] == [0] * 10
 
 # %% tags=["figure"]
@@ -176,9 +199,9 @@ show(
 )
 
 # %% [markdown]
-# Why does not every training script with `losses.append(loss)` run out of memory? Because `backward()` frees the saved
-# tensors as it goes (unless `retain_graph=True`). What remains are the nodes of the graph, which are small. The
-# evaluation loop without `torch.no_grad()` is where it hurts: nobody calls `backward()` there.
+# Then why do training scripts with `losses.append(loss)` not all run out of memory? Because `backward()` frees the saved
+# tensors as it goes (unless you pass `retain_graph=True`). What remains are the nodes of the graph, which are small. It
+# hurts in an evaluation loop without `torch.no_grad()`: nothing calls `backward()` there.
 
 # %%
 losses, saved = [], SavedTensors()
@@ -198,9 +221,9 @@ assert len(saved.refs) == 0
 model.zero_grad()
 
 # %% [markdown]
-# So for a statistic: `output.detach().mean()`. It is a 0-dim tensor without a graph. `.item()` gives a Python number,
-# which keeps no graph either; but on a GPU, `.item()` makes the program wait until the number is computed. Collect
-# 0-dim tensors in the hook, and turn them into numbers later.
+# So store a statistic as `output.detach().mean()`, a 0-dim tensor without a graph. `.item()` gives a Python number, which
+# keeps no graph either; but on a GPU, `.item()` makes the program wait until the number has been computed. Collect 0-dim
+# tensors in the hook, and turn them into numbers later.
 
 
 # %% exercise="11-mean-activation"
@@ -219,13 +242,18 @@ def mean_activation(model, name, x):
 
 
 # %% [markdown]
-# ## A hook that holds its own tensor
+# ## A hook and its tensor
 #
-# There is a second way to keep a graph. A tensor holds its hooks, and a hook is a function, which holds every variable
-# that it uses from outside.
+# A tensor holds its hooks. A hook is a function, and a function holds the variables that it uses from outside.
 #
-# **Predict.** Both functions make a tensor `y`, hook it, and end. Nobody else refers to `y`. Which of the two tensors is
-# freed? (The hooks use a token, so that we can see it.)
+# Two functions each make a tensor `y` and register a hook on it; then they return, and nothing else refers to `y`. The
+# hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, which
+# shows us whether it was freed.) Then Python's garbage collector runs.
+#
+# **Predict.** Is the `y` of the first function freed? And that of the second? Write `True` or `False`.
+
+# %%
+guess("11-freed", first=True, second=False)
 
 
 # %%
@@ -245,13 +273,15 @@ def hook_uses_its_tensor():
 
 argument, own = hook_uses_its_argument(), hook_uses_its_tensor()
 gc.collect()
-print("uses its argument: freed", argument() is None, "  uses its own tensor: freed", own() is None)
+print("hook uses its argument: freed:", argument() is None)
+print("hook uses its tensor:   freed:", own() is None)
+compare("11-freed", first=argument() is None, second=own() is None)
 assert argument() is None and own() is not None
 
 # %% [markdown]
 # The second is **never** freed. `y` holds the hook, and the hook holds `y`: a cycle. Python's garbage collector finds
-# cycles of Python objects, but this one passes through the graph, which is not made of Python objects. Two ways out:
-# remove the hook, or let it use only what it needs (here, compute `y.norm()` before, without a graph).
+# cycles of Python objects, but this one passes through the graph, which is not made of Python objects. There are two
+# ways out: remove the hook, or give it only what it needs (here, `y.norm()`, computed beforehand and without a graph).
 
 
 # %%
@@ -271,11 +301,13 @@ print("hook removed: freed", removed() is None)
 # %% [markdown]
 # ## Where old hooks come from
 #
-# Registering never replaces a hook, it adds one. A cell that registers a hook and is run three times leaves three. And
-# the handle is the only public way to remove it.
+# A notebook cell reads `handle = layer.register_forward_hook(hook)`, and the hook doubles the output.
 #
-# **Predict.** The cell below registers a hook that doubles the output. It is run twice. Then the name `handle` is
-# deleted. By which factor is the output too large?
+# **Predict.** You run the cell twice. Then you `del handle`. The output is now how many times as large as it would be
+# without hooks?
+
+# %%
+guess("11-lost-handles", factor=4)
 
 
 # %%
@@ -290,17 +322,18 @@ handle = the_cell()  # the first handle is lost
 del handle  # and now the second, too
 gc.collect()
 factor = (layer(batch) / plain).mean().item()
-print(f"too large by a factor of {factor:g}")
+print(f"{factor:g} times as large")
+compare("11-lost-handles", factor=factor)
 assert torch.equal(layer(batch), 4 * plain)
 
 # %% [markdown]
-# By 4. Both hooks are on the layer, and both handles are lost. Losing a handle does not remove the hook; you only lose
-# the means to remove it. Three habits prevent this:
+# Four times. Registering never replaces a hook, it adds one, so both are on the layer. And losing a handle does not
+# remove the hook: you only lose the one public way to remove it. Three habits prevent this:
 #
-# 1. `with module.register_forward_hook(hook):` for everything that is needed in one place.
-# 2. `try`, `finally`, and a list of handles, when there are many.
-# 3. In a notebook: keep the handle, and remove the old one in the same cell in which you register anew. `remove()` may
-#    be called twice without harm.
+# 1. `with module.register_forward_hook(hook):` where the hook is needed in one place only.
+# 2. `try`, `finally` and a list of handles where there are many.
+# 3. In a notebook, keep the handle, and remove the old hook in the cell that registers the new one. Calling `remove()`
+#    twice does no harm.
 
 # %%
 layer, handle, calls = nn.Linear(4, 4), None, []
@@ -317,9 +350,9 @@ handle.remove()
 # %% [markdown]
 # ## A look inside: where a module keeps its hooks
 #
-# What if the handles are lost already, or were never yours? There is no public way to list the hooks of a module. In a
-# debugging session you may look inside. What follows are private attributes: they are the same in torch 2.4 and 2.13,
-# and they may change without notice. Do not build a library on them.
+# What if the handles are lost already, or were never yours? There is no public way to list a module's hooks. While you
+# debug, you may look inside. The attributes below are private: they are the same in PyTorch 2.4 and 2.13, but may change
+# without notice. Do not build a library on them.
 
 # %% tags=["a-look-inside"]
 # A look inside: private attributes, for debugging only.
@@ -345,6 +378,7 @@ assert len(layer._forward_hooks_with_kwargs) == 1
 
 layer._backward_hooks.clear()
 handle.remove()  # its hook is gone already: harmless
+print("after clear():       _backward_hooks", dict(layer._backward_hooks))
 assert len(layer._backward_hooks) == 0
 
 # %% [markdown]
@@ -353,9 +387,8 @@ assert len(layer._backward_hooks) == 0
 # hooks: they note which hooks in the four dicts have an option.
 #
 # A handle has a weak reference to its dict and the number of its hook, and `remove()` deletes that entry if it is still
-# there. So after `clear()`, old handles are harmless, and new hooks get new numbers. A plain `{}` in the place of the
-# dict would break that: Python has no weak references to a plain dict, and the next registration would raise a
-# `TypeError`.
+# there. So after `clear()`, old handles are harmless, and new hooks get new numbers. Do not put a plain `{}` in place of
+# the dict: Python has no weak references to a plain dict, and the next registration raises a `TypeError`.
 #
 # The hook on `layer.weight` is in none of the four: it belongs to the parameter.
 
@@ -380,14 +413,16 @@ show(
 )
 
 # %% [markdown]
-# ### The flag that a legacy hook leaves
+# ### A hook of the old kind
 #
-# The old `register_backward_hook` (lesson 7) leaves something behind that is in no dict. A module takes either these
-# legacy hooks or full backward hooks, never both. A **flag** says which: `_is_full_backward_hook` is `None` at first,
-# `False` after a legacy hook, `True` after a full one.
+# `register_backward_hook` is deprecated (lesson 7). A module takes either hooks of this old kind, the *legacy hooks*, or
+# full backward hooks, never both.
 #
-# **Predict.** A legacy hook is registered, and its handle removes it. All dicts are empty. Can the layer take a full
-# backward hook now?
+# **Predict.** A legacy hook was registered, and its handle has removed it: all dicts are empty. You register a full
+# backward hook. Does that work? And on a deep copy of the layer? Write `"works"` or `"raises"`.
+
+# %%
+guess("11-after-legacy", layer="raises", its_copy="raises")
 
 # %% tags=["a-look-inside"]
 # A look inside: private attributes, for debugging only.
@@ -398,28 +433,39 @@ with warnings.catch_warnings():
 print("hooks:", len(old._backward_hooks), "  flag:", old._is_full_backward_hook)
 assert len(old._backward_hooks) == 0 and old._is_full_backward_hook is False
 
-for module in (old, copy.deepcopy(old)):
+
+def register_full(module):
+    """The exception that this raises, or "works"."""
     try:
         module.register_full_backward_hook(lambda module, grad_input, grad_output: None)
-        raise AssertionError("it was registered")
     except RuntimeError as error:
-        print("RuntimeError:", str(error).split(". ")[0])
-        assert "Cannot use both regular backward hooks and full backward hooks" in str(error)
+        return error
+    return "works"
+
+
+on_layer, on_copy = register_full(old), register_full(copy.deepcopy(old))
+print(f"on the layer: {type(on_layer).__name__}: {str(on_layer).split('. ')[0]}")
+print(f"on its copy:  {type(on_copy).__name__}: {str(on_copy).split('. ')[0]}")
+compare("11-after-legacy", layer=on_layer, its_copy=on_copy)
+assert all("Cannot use both regular backward hooks and full" in str(error) for error in (on_layer, on_copy))
 
 old._is_full_backward_hook = None
-old.register_full_backward_hook(lambda module, grad_input, grad_output: None).remove()
-print("flag:", old._is_full_backward_hook)
+print("with the flag set to None:", register_full(old), "  flag:", old._is_full_backward_hook)
 assert old._is_full_backward_hook is True
 
 # %% [markdown]
-# No. Nothing sets the flag back: neither `handle.remove()` nor `clear()`. A deep copy takes it along. So whoever empties
-# the dicts of a module, and wants the module to be as new, sets the flag to `None` as well.
+# ### The flag that a legacy hook leaves
+#
+# Both raise. What stays behind is in no dict: a **flag** that says which kind the module takes. `_is_full_backward_hook`
+# is `None` at first, `False` after a legacy hook, `True` after a full one. Nothing sets it back, neither
+# `handle.remove()` nor `clear()`, and a deep copy takes it along. If you empty the dicts of a module and want it to be
+# as good as new, set the flag to `None` as well.
 #
 # ### What may not be removed
 #
-# Emptying these dicts is a hammer. Some hooks are part of how a model works: `torch.nn.utils.prune`, for example,
-# recomputes the pruned weight in a forward pre-hook, each time the layer is called. Remove that hook, and the layer
-# computes with a stale weight from then on.
+# Emptying these dicts is a sledgehammer. Some hooks are part of how a model works: `torch.nn.utils.prune`, for example,
+# recomputes the pruned weight in a forward pre-hook each time the layer is called. Remove that hook, and from then on
+# the layer computes with a stale weight.
 
 # %% tags=["a-look-inside"]
 # A look inside: private attributes, for debugging only.
@@ -438,6 +484,10 @@ before = pruned.weight.clone()
 pruned(torch.ones(1, 2))
 print("without the pre-hook, the weight is stale:", torch.equal(pruned.weight, before))
 assert torch.equal(pruned.weight, before)
+
+# %% [markdown]
+# *Go deeper: this exercise is optional, and works with the private dicts.* You will be glad of it when a notebook is full
+# of hooks that nobody can remove.
 
 
 # %% exercise="11-remove-all-hooks"
@@ -461,12 +511,17 @@ def remove_all_hooks(model):
 # %% [markdown]
 # ## What a copy takes along
 #
-# A copy of a model is needed for a moving average of the weights, for a target network, for an experiment on the side.
+# You copy a model for a moving average of its weights, for a target network, for an experiment on the side.
 # `copy.deepcopy(model)` copies parameters and buffers. And hooks?
 #
-# **Predict.** The original has a forward hook that is a function, a forward hook that is an object with a list of its
-# own, and a hook on its weight. We copy it, run **only the copy**, forward and backward. Which of the three hooks have
-# fired, and which logs have an entry?
+# The original below has three hooks. A function writes into `log`. A `Recorder`, an object, writes into its own list,
+# `recorder.seen`. A hook on the weight writes into `on_weight`. We copy the model and run **only the copy**, forward and
+# backward.
+#
+# **Predict.** How many entries do the three lists have then?
+
+# %%
+guess("11-copy-runs", log=1, seen=0, on_weight=0)
 
 
 # %%
@@ -491,20 +546,22 @@ original.weight.register_hook(lambda grad: on_weight.append("grad"))
 
 copied = copy.deepcopy(original)
 copied(batch).sum().backward()
-print("the log of the function:", log)
-print("the list of the recorder:", recorder.seen, "  calls of recorders:", Recorder.calls)
-print("the log of the hook on the weight:", on_weight)
+print("log:          ", log)
+print("recorder.seen:", recorder.seen, "  calls of all recorders:", Recorder.calls)
+print("on_weight:    ", on_weight)
+compare("11-copy-runs", log=len(log), seen=len(recorder.seen), on_weight=len(on_weight))
 assert (log, recorder.seen, on_weight) == (["output"], [], []) and Recorder.calls == 1
 
 handle.remove()
 copied(batch)
+print("log after handle.remove() and one more run of the copy:", log)
 assert log == ["output", "output"]  # the hook is still on the copy
 
 # %% [markdown]
-# - **Module hooks are copied.** A function is copied by reference: the copy calls *the same* function, and that writes
-#   into the log of the original.
-# - **A hook that is an object is copied, too, with all that it holds.** The copy's recorder wrote into the copy's list,
-#   which nobody looks at.
+# - **Module hooks are copied.** But a function is not doubled: the copy calls *the same* function, and that writes into
+#   the log of the original.
+# - **A hook that is an object is doubled, with all that it holds.** The copy's recorder wrote into a list of its own,
+#   which nobody reads.
 # - **Hooks on parameters are dropped.** The weight of the copy has none.
 # - **The handles stay with the original.** After `handle.remove()`, the copy still has the hook.
 
@@ -533,38 +590,50 @@ show(
 )
 
 # %% [markdown]
-# **Predict.** Each of the next three lines concerns a model with a hook. Which of them fails?
+# Each of these lines concerns a model with a hook:
 #
 # 1. `pickle.dumps(model)`, where the hook is a lambda
-# 2. `model.state_dict()`
+# 2. `model.state_dict()`, with the same hook
 # 3. `copy.deepcopy(model)`, where the hook has stored an output, with its graph, as an attribute of the module
+#
+# **Predict.** Which of them raises? Write `"works"` or `"raises"` for each.
 
 # %%
+guess("11-which-raise", pickle="raises", state_dict="works", deepcopy="raises")
+
+
+# %%
+def outcome(fn, *args):
+    """The exception that this call raises, or "works"."""
+    try:
+        fn(*args)
+    except (AttributeError, RuntimeError, pickle.PicklingError) as error:
+        return error
+    return "works"
+
+
 hooked = nn.Linear(4, 1)
 handle = hooked.register_forward_hook(lambda module, args, output: None)
-try:
-    pickle.dumps(hooked)
-    raise AssertionError("it was pickled")
-except (AttributeError, pickle.PicklingError) as error:
-    print("pickle:", type(error).__name__)
-
-print("state_dict:", list(hooked.state_dict()))
+pickled, as_dict = outcome(pickle.dumps, hooked), outcome(hooked.state_dict)
+print("state_dict holds:", list(hooked.state_dict()))
 assert list(hooked.state_dict()) == ["weight", "bias"]
 
 handle.remove()
 handle = hooked.register_forward_hook(lambda module, args, output: setattr(module, "last", output))
 hooked(batch)
-try:
-    copy.deepcopy(hooked)
-    raise AssertionError("it was copied")
-except RuntimeError as error:
-    print("deepcopy:", str(error).split("(")[0])
-    assert "Only Tensors created explicitly by the user" in str(error)
+deep_copied = outcome(copy.deepcopy, hooked)
+for name, result in (("pickle", pickled), ("state_dict", as_dict), ("deepcopy", deep_copied)):
+    print(f"{name:11} {result if result == 'works' else f'{type(result).__name__}: {str(result)[:70]} ...'}")
+compare("11-which-raise", pickle=pickled, state_dict=as_dict, deepcopy=deep_copied)
+assert isinstance(pickled, (AttributeError, pickle.PicklingError)) and as_dict == "works"
+assert "Only Tensors created explicitly by the user" in str(deep_copied)
 
 # %% [markdown]
-# The first and the third. Pickle stores a function by its name, and a lambda has none that could be found again; this
-# also hits `torch.save(model, path)`. A `state_dict` holds parameters and buffers and never a hook, which is one more
-# reason to save that. And a tensor with a graph behind it cannot be deep-copied: store `output.detach()`.
+# The first and the third raise. Pickle stores a function by its name, and a lambda has none by which it could be found
+# again; `torch.save(model, path)` fails in the same way. A `state_dict` holds parameters and buffers, never a hook: one
+# more reason to save that. And a tensor with a graph behind it cannot be deep-copied, so store `output.detach()`.
+#
+# *Go deeper: the next exercise is optional, and works with the private dicts again.*
 
 
 # %% exercise="11-clean-copy"
@@ -584,10 +653,7 @@ def clean_copy(model):
 # %% [markdown]
 # ## Where does the NaN come from?
 #
-# The loss is NaN. Every layer behind the bad one is full of NaN as well, and often the first bad value was not a NaN:
-# `log` of 0 is minus infinity, and an infinity minus an infinity is a NaN.
-#
-# **Predict.** The model below gets good numbers. Which layer is to blame: the first one that outputs a NaN?
+# The loss is NaN. Which layer did that? Here is a chain of five, and two good numbers for it, -1 and 2.
 
 
 # %%
@@ -607,6 +673,15 @@ class Centre(nn.Module):
 
 chain = nn.Sequential(nn.Identity(), nn.ReLU(), Log(), Centre(), nn.Linear(2, 1))
 numbers = torch.tensor([[-1.0, 2.0]])
+
+# %% [markdown]
+# **Predict.** Which layer is the first to output a NaN? And which is the first whose output has any number that is not
+# finite (NaN or infinite)? Write `"Identity"`, `"ReLU"`, `"Log"`, `"Centre"` or `"Linear"`.
+
+# %%
+guess("11-first-nan", first_nan="Centre", first_not_finite="Log")
+
+# %%
 rows, handles = [], []
 
 
@@ -622,6 +697,10 @@ for handle in handles:
 for name, before, after in rows:
     print(f"{name:9} {before}  ->  {after}")
 after = [torch.tensor(values) for _, _, values in rows]
+first_nan = next(row[0] for row, values in zip(rows, after) if values.isnan().any())
+first_not_finite = next(row[0] for row, values in zip(rows, after) if not values.isfinite().all())
+print("first NaN:", first_nan, "  first not finite:", first_not_finite)
+compare("11-first-nan", first_nan=first_nan, first_not_finite=first_not_finite)
 assert [bool(values.isfinite().all()) for values in after] == [True, True, False, False, False]
 assert [bool(values.isnan().any()) for values in after] == [False, False, False, True, True]
 
@@ -647,13 +726,16 @@ assert [round(value, 2) for value in rows[2][2]] == [float("-inf"), 0.69]
 assert str(rows[3][2]) == "[nan, inf]" and str(rows[4][2]) == "[nan]"
 
 # %% [markdown]
-# `Centre` outputs the first NaN, but it is a victim. `Log` is to blame: **finite in, not finite out**. The test for both
-# is `torch.isfinite`, which is false for NaN, for Inf and for -Inf.
+# `Centre` outputs the first NaN, but it is a victim: minus infinity minus minus infinity is a NaN. `Log` is to blame:
+# **finite in, not finite out**. `torch.isfinite` tells: it is false for NaN, for Inf and for -Inf.
 #
-# So a hook compares what goes in with what comes out. There is one trap.
+# So a hook has to compare what goes in with what comes out. Does a forward hook have both?
 #
-# **Predict.** This layer takes the logarithm in place. Its input is 0 and 1. What does a *forward hook* on it see as
-# `args[0]`?
+# **Predict.** A layer takes the logarithm in place, `x.log_()`. Its input holds 0 and 1. What are the numbers in `args[0]`
+# when a *forward hook* on it looks? Write `"the input"` or `"the output"`.
+
+# %%
+guess("11-in-place", args0="the output")
 
 
 # %%
@@ -670,17 +752,19 @@ with (
     in_place.register_forward_hook(lambda module, args, output: seen.update(forward_hook=args[0].tolist())),
 ):
     in_place(torch.tensor([0.0, 1.0]))
-print(seen)
+print("args[0] in a pre-hook:    ", seen["pre_hook"])
+print("args[0] in a forward hook:", seen["forward_hook"])
+compare("11-in-place", args0="the input" if seen["forward_hook"] == [0.0, 1.0] else "the output")
 assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %% [markdown]
-# The input is already overwritten. To the forward hook this layer looks like a victim, although it is to blame. Look at
-# the input where it is still itself: in a **pre-hook**. It needs no copy of the input, since "all finite" is one
-# truth value.
+# The input has been overwritten by then. To the forward hook, this layer looks like a victim, although it is to blame.
+# Look at the input while it is still the input: in a **pre-hook**. You need not copy it; whether all of it is finite is
+# a single `True` or `False`.
 #
-# For a NaN that arises in the *backward* pass there is `torch.autograd.detect_anomaly()`: in this context, `backward`
-# raises at the first function that returns a NaN, and a warning shows the forward line that belongs to it. It is slow:
-# use it to find the line, and take it out again.
+# For a NaN that arises in the *backward* pass there is `torch.autograd.detect_anomaly()`. Inside it, `backward` raises at
+# the first function that returns a NaN, and a warning shows the line of forward that belongs to it. It is slow: use it
+# to find the line, then take it out again.
 
 # %%
 zero = torch.zeros(1, requires_grad=True)
@@ -729,28 +813,30 @@ def first_nonfinite(model, x):
 # %% [markdown]
 # ## Compiled models
 #
-# `torch.compile` traces the model at its first call, and hooks that are there by then become part of the compiled code.
+# `torch.compile` traces the model at its first call. Hooks that are on it by then become part of the compiled code.
+# (`backend="eager"` traces the model and needs no C++ compiler. Where even that does not run, the cell says so.)
 #
-# **Predict.** We compile a model, call it once, and then register a hook. Does the hook fire in the next call?
-#
-# The answer depends on the version of torch. (`backend="eager"` traces the model and needs no compiler for C++. On a
-# machine where even that does not run, the cell says so.)
+# **Predict.** We compile a model, call it once, and then register a hook. Does the hook fire in the next call? Write
+# `True` or `False`.
 
 # %%
-version = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+guess("11-compiled", fires=False)
+
+# %%
 net, fired = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), []
 try:
     compiled = torch.compile(net, backend="eager")
     compiled(batch)
-except Exception as error:  # for example, a Python that is newer than this torch knows
+except Exception as error:  # for example, a Python that is newer than this PyTorch knows
     print("torch.compile does not run here:", type(error).__name__)
 else:
     handle = net[0].register_forward_hook(lambda module, args, output: fired.append("hook"))
     compiled(batch)
-    print("torch", torch.__version__, "  fired in the next call:", fired)
-    if version >= (2, 13):
+    print("PyTorch", torch.__version__, "  fired in the next call:", fired)
+    compare("11-compiled", fires=bool(fired))
+    if torch.__version__ >= (2, 13):
         assert fired == []
-    if version == (2, 4):
+    elif torch.__version__ < (2, 5):
         assert fired == ["hook"]
     fired.clear()
     torch.compiler.reset()
@@ -760,10 +846,10 @@ else:
     handle.remove()
 
 # %% [markdown]
-# torch 2.4 notices the new hook, compiles again, and the hook fires. torch 2.13 **ignores it without a word**: it no
-# longer checks at each call whether the hooks of a module have changed. With both, the remedy is the same: register
-# first and compile afterwards, or call `torch.compiler.reset()`, which throws all compiled code away. When you want to
-# look inside a model, look at the one that is not compiled.
+# It depends on the version. PyTorch 2.4 notices the new hook, compiles again, and the hook fires. PyTorch 2.13 **ignores
+# it without a word**: it no longer checks at each call whether the hooks of a module have changed. The remedy is the
+# same for both: register first and compile afterwards, or call `torch.compiler.reset()`, which throws away all compiled
+# code. And if you want to look inside a model, look at the one that is not compiled.
 #
 # ## Myths
 #
@@ -772,9 +858,10 @@ else:
 
 # %%
 o = model(batch)
+print("o.cpu() is o:", o.cpu() is o)
 assert o.cpu() is o
 if torch.cuda.is_available():
-    assert model.to("cuda")(batch.cuda()).cpu().grad_fn is not None
+    print("from a GPU:", model.to("cuda")(batch.cuda()).cpu().grad_fn)
     model.to("cpu")
 
 # %% [markdown]
@@ -782,13 +869,14 @@ if torch.cuda.is_available():
 # our model, as counted above.
 
 # %%
+print("o.mean():       ", o.mean())
+print("o.mean().item():", o.mean().item())
 assert o.mean().numel() == 1 and o.mean().grad_fn is not None and alive["o.mean()"] == 4
 assert isinstance(o.mean().item(), float)
 
 # %% [markdown]
-# **"Hooks make the model slow."** A hook that does nothing costs in the order of microseconds for each call of its
-# module; in one measurement, 3.63 µs for a call became 4.59 µs. What your hook *does* may cost more: `.item()` on a GPU,
-# a print, a clone of a large tensor. Times depend on the machine and on what else it is doing. Measure on yours:
+# **"Hooks make the model slow."** A hook that does nothing costs a microsecond or so for each call of its module. What
+# your hook *does* may cost far more: `.item()` on a GPU, a print, a clone of a large tensor. Measure on your machine:
 
 # %%
 identity, x = nn.Identity(), torch.ones(1)
@@ -825,14 +913,14 @@ assert with_hook < 1e-3
 #
 # ## Where you meet this in the wild
 #
-# - **Out of memory after adding logging.** The list of losses, or of activations, was never detached. The memory grows
-#   by the same amount with each batch: that is the sign.
-# - **Notebooks.** A cell with `register_forward_hook` that was run five times logs five times, or multiplies by the
-#   fifth power. Before you trust a number, restart the kernel and run all cells.
-# - **Averaged and target networks.** Training code deep-copies the model after somebody attached hooks to it, and from
-#   then on two models write into one log.
+# - **Out of memory after adding logging.** The losses or activations in a list were never detached. The sign: memory
+#   grows by the same amount with each batch.
+# - **Notebooks.** A cell with `register_forward_hook` that you ran five times logs five times, or doubles five times.
+#   Before you trust a number, restart the kernel and run all cells.
+# - **Averaged and target networks.** The training code deep-copies a model that has hooks on it, and from then on two
+#   models write into one log.
 #
-# Next: lesson 12 leaves modules behind: hooks on everything that happens.
+# Next: lesson 12 leaves modules behind, for hooks on everything else.
 
 # %%
 progress()

@@ -6,12 +6,12 @@
 # **The goal.** You can hook several gradients together, a node of the graph, the tensors that autograd keeps for
 # backward, and every module of the process. And you can count how much memory and work a model needs.
 #
-# Forward hooks and backward hooks belong to modules. Tensor hooks belong to tensors that you hold in your hand. A lot
-# happens between them: a `relu` that is only a function, a module in a plain list, a tensor that only autograd keeps.
-# This lesson is about the hooks that reach those places.
+# Forward and backward hooks belong to modules. Tensor hooks belong to tensors that you have in a variable. A lot happens
+# in between: a `relu` that is only a function, a tensor that only autograd keeps. This lesson is about the hooks that
+# reach those places.
 #
-# It is long. Take it in **two sittings**: the break is marked. The appendix at the end is for the curious, and no
-# exercise needs it.
+# It is long. Take it in **two sittings**; the break is marked. The appendix is for the curious, and no exercise needs it.
+# As always: guess, run, read on.
 
 # %%
 import gc
@@ -26,20 +26,18 @@ from torch.func import functional_call
 from torch.nn.modules.module import register_module_forward_hook, register_module_parameter_registration_hook
 from torch.utils.flop_counter import FlopCounterMode
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show
 from graders.nets import resnet34
 
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
+# Small tensors: one thread is fastest, and on a shared machine many wait for each other.
+torch.set_num_threads(1)
 print("PyTorch", torch.__version__)
 
 # %% [markdown]
-# ## What module hooks miss
+# ## Who sees what
 #
-# This network multiplies with weights three times, and applies relu once.
-#
-# **Predict.** We put a forward hook on each module of `net.named_modules()`, and run the network once. Which hooks
-# fire? (The network itself has the empty name there; we call it `net`.)
+# This network multiplies by weights three times, and applies relu once.
 
 
 # %%
@@ -48,13 +46,20 @@ class Net(nn.Module):
         super().__init__()
         self.first = nn.Linear(2, 2)
         self.second = nn.Linear(2, 2)
-        self.more = [nn.Linear(2, 1)]  # a plain list, not an nn.ModuleList
+        self.more = [nn.Linear(2, 1)]
 
     def forward(self, x):
         h = F.relu(self.first(x))
-        h = self.second.forward(h)  # not self.second(h)
+        h = self.second.forward(h)
         return self.more[0](h)
 
+
+# %% [markdown]
+# **Predict.** We put a forward hook on each module in `net.named_modules()` and run the network once. Which hooks fire,
+# and in which order? Write a list of some of `"first"`, `"second"`, `"more.0"`, `"net"` (the network itself).
+
+# %%
+guess("12-which-fire", fired=["first", "net"])
 
 # %%
 net = Net()
@@ -67,14 +72,15 @@ net(torch.ones(1, 2))
 for handle in handles:
     handle.remove()
 print("fired:", fired)
+compare("12-which-fire", fired=fired)
 assert fired == ["first", "net"]
 
 # %% [markdown]
 # Three operations are missing. `F.relu` is a function, not a module. `self.second.forward(h)` runs the layer but does
-# not call the module, and hooks belong to the call. And the layer in the plain list is not among the modules of `net`,
-# so it got no hook.
+# not call the module, and hooks belong to the call. And `more` is a plain list, not an `nn.ModuleList`: its layer is not
+# among the modules of `net`, so it got no hook.
 #
-# Each of them can be reached from another side. Here is the plan of this lesson:
+# All of them can be reached some other way. Here is the plan of this lesson:
 #
 # | what you want to see | where to put the hook |
 # |---|---|
@@ -86,12 +92,15 @@ assert fired == ["first", "net"]
 # ## One hook for several tensors
 #
 # A tensor hook gets one gradient. Some questions need several at once: the joint norm of all gradients, or the cosine
-# between the gradients of two layers. With one hook for each tensor you would have to find out which of them is the
-# last of the pass. `register_multi_grad_hook(tensors, fn)` does this for you: it calls `fn` once for each backward
-# pass, when all gradients of the pass have arrived, with a list of them in the order of `tensors`.
+# between the gradients of two layers. With one hook per tensor, you would have to find out which gradient of the pass
+# is the last. `register_multi_grad_hook(tensors, fn)` does this for you. It calls `fn` once for each backward pass, when
+# all gradients have arrived, with a list of them in the order of `tensors`.
 #
-# **Predict.** The hook is on `a`, `b` and `c`. The loss uses `a` and `b` only. Is the hook called, and what does it get
-# for `c`?
+# **Predict.** The hook is on `a`, `b` and `c`, but the loss uses only `a` and `b`. How often is the hook called in the
+# pass? If it is called, what does it get for `c`: `None`, `"zeros"`, or `"nothing"` (the list has two entries)?
+
+# %%
+guess("12-three-tensors", calls=1, for_c=None)
 
 # %%
 a, b, c = (torch.ones(2, requires_grad=True) for _ in range(3))
@@ -101,31 +110,35 @@ handle = register_multi_grad_hook(
 )
 (2 * a + 3 * b).sum().backward()
 print("calls:", calls)
+compare("12-three-tensors", calls=len(calls), for_c=calls[0][2])
 assert calls == [[[2, 2], [3, 3], None]]
 
 (4 * c).sum().backward()
+print("the next pass uses only c:", calls[1:])
 assert calls[1] == [None, None, [4, 4]]
-(5 * torch.ones(1, requires_grad=True)).backward()  # reaches none of the three
+(5 * torch.ones(1, requires_grad=True)).backward()
+print("calls after a pass that reaches none of the three:", len(calls))
 assert len(calls) == 2
 handle.remove()
 (2 * a).sum().backward()
+print("calls after remove() and one more pass:", len(calls))
 assert len(calls) == 2
 
 # %% [markdown]
-# It is called once for each pass that reaches at least one of the tensors. A tensor that the pass did not reach has
-# `None` in the list. A pass that reaches none of them does not call the hook.
+# It is called once for each pass that reaches at least one of the tensors. A tensor that the pass does not reach has
+# `None` in the list.
 #
-# PyTorch knows before the pass starts which of the tensors it will reach, and so it can tell which gradient is the
-# last one to wait for. (This is for `backward()`. `torch.autograd.grad` raises an error when you ask it for the gradient
-# of a leaf among the tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, not with
-# a list.
+# PyTorch knows before the pass starts which of the tensors it will reach, so it knows which gradient is the last to wait
+# for. (This goes for `backward()`. `torch.autograd.grad` raises when you ask it for the gradient of a leaf among the
+# tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, and gets this
+# tensor, not a list.
 
 # %%
 first_ones = []
 handle = register_multi_grad_hook([a, b], lambda grad: first_ones.append(grad.tolist()), mode="any")
 (2 * a + 3 * b).sum().backward()
 handle.remove()
-print(first_ones)
+print("the first to arrive:", first_ones)
 assert len(first_ones) == 1 and first_ones[0] in ([2, 2], [3, 3])
 
 
@@ -146,15 +159,15 @@ def joint_norm_log(tensors):
 # %% [markdown]
 # ## The nodes of the graph
 #
-# Each operation that forward runs leaves a **node** in the graph. The node is the backward side of the operation: it
-# takes the gradient of the operation's output and makes the gradients of its inputs.
+# Each operation in forward leaves a **node** in the graph. The node is the backward side of the operation: it takes the
+# gradient of the operation's output and computes the gradients of its inputs.
 #
 # - `y.grad_fn` is the node that made `y`. Its `name()` is the name of the operation with `Backward0` at the end.
 # - `node.next_functions` has one pair for each input of the operation. The first part of the pair is the node where
 #   the gradient of this input goes next, or `None` if the input requires no grad.
 # - A leaf that requires grad has a node called `AccumulateGrad`, which adds to its `.grad`.
 #
-# So from `y.grad_fn` you can walk to every operation, whether a module made it or not.
+# So from `y.grad_fn` you can walk to every operation, whether a module ran it or not.
 
 # %%
 w, x = torch.tensor(3.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
@@ -166,6 +179,7 @@ relu, power = (after for after, _ in add.next_functions)
 multiply = relu.next_functions[0][0]
 for one in (add, relu, power, multiply):
     print(f"{one.name():14} next: {[after.name() for after, _ in one.next_functions]}")
+print("relu and power lead to the same node:", power.next_functions[0][0] is multiply)
 assert power.next_functions[0][0] is multiply  # both branches come to the same node
 assert [one.name() for one in (add, relu, power, multiply)] == [
     *("AddBackward0", "ReluBackward0", "PowBackward0", "MulBackward0"),
@@ -174,12 +188,15 @@ assert [one.name() for one in (add, relu, power, multiply)] == [
 # %% [markdown]
 # ### A walk through the whole graph
 #
-# How do you visit *every* node? Keep a list of nodes to visit, take one out, and put its next nodes in. Two things to
-# mind. Branches meet again, so keep a **set** of the nodes that you have visited, or you will come to the same node
-# twice. And do not write it as a function that calls itself: a graph can have ten thousand nodes in a row, and Python
-# stops at about a thousand calls inside each other.
+# How do you visit *every* node? Keep a list of nodes to visit, take one out, and put its next nodes in. Watch out for two
+# things. Branches meet again, so keep a **set** of the nodes that you have visited, or you will visit some twice. And do
+# not write the walk as a function that calls itself: a graph can have ten thousand nodes in a row, and Python gives up
+# after about a thousand nested calls.
 #
-# **Predict.** The walk starts at `y`. How many nodes does it find, with the two `AccumulateGrad` of the leaves?
+# **Predict.** The walk starts at `y.grad_fn`. How many nodes does it visit, those of the leaves included?
+
+# %%
+guess("12-walk", nodes=6)
 
 # %%
 visited, to_visit = set(), [y.grad_fn]
@@ -190,20 +207,24 @@ while to_visit:
     visited.add(one)
     to_visit += [after for after, _ in one.next_functions]
 print(len(visited), sorted(one.name().split("::")[-1] for one in visited))
+compare("12-walk", nodes=len(visited))
 assert len(visited) == 6
 
 # %% [markdown]
 # ### Hooks on a node
 #
-# Lesson 8 used two kinds of hooks on a node as watchers:
+# Lesson 8 watched a node with two kinds of hooks:
 #
 # - `node.register_prehook(fn)`: `fn(grad_outputs)` is called before the node works. `grad_outputs` is a tuple with the
 #   gradients that *arrive* at the node, one for each output of the operation.
 # - `node.register_hook(fn)`: `fn(grad_inputs, grad_outputs)` is called after it. `grad_inputs` is a tuple with the
 #   gradients that *leave* the node, one for each input of the operation.
 #
-# **Predict.** `h` is 6, and it is used by `relu` and by `square`. Which gradient arrives at the multiplication, the
-# node of `h`? Which two leave it?
+# **Predict.** `h = w * x` is 6 (`w` is 3, `x` is 2), and `y = F.relu(h) + h.square()`. Which gradient arrives at the
+# multiplication, the node of `h`? Which two leave it, for `w` and for `x`? Write a number and a list of two.
+
+# %%
+guess("12-multiply", arrives=13, leave=[26, 39])
 
 # %%
 records = {}
@@ -217,6 +238,7 @@ for one in (add, relu, power, multiply):
 y.backward()
 for name, (arriving, leaving) in records.items():
     print(f"{name:14} arrives: {arriving}   leaves: {leaving}")
+compare("12-multiply", arrives=records["MulBackward0"][0], leave=records["MulBackward0"][1])
 
 # %% tags=["figure"]
 assert records == {
@@ -255,12 +277,12 @@ show(
 )
 
 # %% [markdown]
-# 13 arrives at the multiplication: 1 from `relu` and 12 from `square`. **What arrives at a node is complete.** The
-# node waits until the gradients of all uses have come, and gets their sum. What leaves it is one gradient for each
-# input: 26 for `w` and 39 for `x`.
+# 13 arrives at the multiplication: 1 from `relu` and 12 from `square`. **What arrives at a node is complete.** The node
+# waits until the gradients of all uses are there, and gets their sum. One gradient for each input leaves it: 13 times
+# `x` for `w`, 13 times `w` for `x`.
 #
 # Both hooks may also change gradients. A pre-hook returns a new tuple of `grad_outputs`, a hook returns a new tuple of
-# `grad_inputs`, and `None` keeps the old one. As always, compute new tensors, and do not edit those that you get.
+# `grad_inputs`, and `None` keeps the old one. As always, compute new tensors, and do not edit the ones you get.
 
 # %%
 w.grad = x.grad = None
@@ -272,13 +294,18 @@ print("w.grad:", w.grad.item(), "  x.grad:", x.grad.item())
 assert (w.grad.item(), x.grad.item()) == (20, 0)
 
 # %% [markdown]
-# The pre-hook makes 10 of the gradient 1, so that 20 leaves for `w` and 30 for `x`. Then the hook replaces the 30 by 0.
+# The pre-hook turns the gradient 1 into 10, so 20 leaves for `w` and 30 for `x`. Then the hook replaces the 30 by 0.
 #
 # A hook on a node lives as long as the node, and that is as long as the graph. A training loop builds a new graph for
-# each batch, so the hook has to be registered again for each batch.
+# each batch, so you have to register the hook again each time.
 #
-# **Predict.** The node of a leaf, `AccumulateGrad`, seems to be the exception, because the leaf stays. We walk to it
-# through a graph that is thrown away at once, and register a hook there. Does it fire in the next backward pass?
+# But a leaf stays when its graph goes. What about its node, `AccumulateGrad`? We walk to the node of `p` through the
+# graph of `p * 1`, register a hook there, and throw this graph away.
+#
+# **Predict.** Does the hook fire in `(p * 2).backward()`? Write `True` or `False`.
+
+# %%
+guess("12-node-of-a-leaf", fires=False)
 
 # %%
 p = torch.ones(1, requires_grad=True)
@@ -286,22 +313,23 @@ calls = []
 (p * 1).grad_fn.next_functions[0][0].register_hook(lambda *args: calls.append("through a graph"))
 (p * 2).backward()
 print("calls:", calls)
+compare("12-node-of-a-leaf", fires=bool(calls))
 assert calls == []
 
 node_of_p = get_gradient_edge(p).node  # as long as we keep it, it is the node of p
 node_of_p.register_hook(lambda *args: calls.append("through get_gradient_edge"))
 (p * 2).backward()
-print(calls)
+print("calls:", calls)
 assert node_of_p.name().endswith("AccumulateGrad") and calls == ["through get_gradient_edge"]
 
 # %% [markdown]
-# The leaf does not own its node. When the last graph that uses the node is gone, the node is gone, too, and your hook
-# with it. The next graph makes a new one. Keep the node in a variable and it stays. (For a leaf, a hook on the tensor
-# or a post-accumulate-grad hook is simpler: those belong to the tensor.)
+# The leaf does not own its node. When the last graph that uses the node goes, the node goes, too, and your hook with it.
+# The next graph makes a new node. Keep the node in a variable, and it stays. (For a leaf, a hook on the tensor or a
+# post-accumulate-grad hook is simpler: those belong to the tensor.)
 #
-# `get_gradient_edge(t)` names the place in the graph where the gradient of `t` arrives: a node, and the number of the
-# output. `autograd.grad` accepts such an edge in place of a tensor. So you can ask for the gradient of a tensor that
-# you have not kept.
+# `get_gradient_edge(t)` names the place in the graph where the gradient of `t` arrives: a node, and which of its outputs
+# `t` is. `torch.autograd.grad` accepts such an edge in place of a tensor. So you can ask for the gradient of a tensor
+# that you did not keep.
 
 # %%
 t = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -314,8 +342,8 @@ print(edge.node.name(), edge.output_nr, gradient.tolist())
 assert edge.node.name() == "MulBackward0" and edge.output_nr == 0 and gradient.tolist() == [5, 5]
 
 # %% [markdown]
-# Ask for one edge at a time. When you ask for several and one lies behind another, the gradient of the other can be the
-# one from *before* the hooks on the tensor. Here a hook makes 15 of 5:
+# Ask for one edge or tensor at a time. When you ask for several and the pass goes through one to reach another, you may
+# get the gradient of the first as it was *before* the hooks on that tensor. Here a hook on `u` turns 5 into 15:
 
 # %%
 u = 3 * t
@@ -367,10 +395,9 @@ def grad_into_nodes(y, node_names):
 #
 # ## What autograd keeps for backward
 #
-# A node needs values from forward. The gradient of `w * x` for `w` is the gradient that arrives times `x`, so the node
-# has to keep `x`. It keeps `w`, too, for the gradient of `x`. `relu` keeps its result, because that shows where the
-# input was positive. `x + 1` keeps nothing: its gradient does not depend on values. These **saved tensors** are the
-# reason why a training step needs so much more memory than the same model in evaluation.
+# A node needs values from forward. For `w`, the node of `w * x` multiplies the gradient that arrives by `x`, so it has to
+# keep `x`. It keeps `w`, too, for the gradient of `x`. `relu` keeps its result, which shows where the input was positive.
+# These **saved tensors** are why a training step needs so much more memory than the same model in evaluation.
 #
 # You can watch the saving. `saved_tensors_hooks(pack, unpack)` is a context manager with a pair of hooks:
 #
@@ -379,8 +406,11 @@ def grad_into_nodes(y, node_names):
 # - `unpack(packed)` is called in backward, when the node needs the tensor. It gets what `pack` returned, and must
 #   return a tensor.
 #
-# **Predict.** We run `y = w * x`, `z = relu(y)`, `s = z + 1`, then backward. How often is `pack` called, and when is
-# `unpack` called?
+# **Predict.** We run `y = w * x`, `z = relu(y)`, `s = z + 1`, then backward. How often is `pack` called? And which tensor
+# is unpacked first: `"w"`, `"x"`, `"y"`, `"z"` or `"s"`?
+
+# %%
+guess("12-pack", packed=3, first="z")
 
 # %%
 names = {2.0: "x", 3.0: "w", 6.0: "z"}
@@ -410,6 +440,7 @@ events.clear()
 s.backward()
 print("forward: ", in_forward)
 print("backward:", events)
+compare("12-pack", packed=sum("pack(" in event for event in in_forward), first=events[0][len("unpack(") : -1])
 
 # %% tags=["figure"]
 assert sorted(in_forward[:2]) == ["pack(w)", "pack(x)"]
@@ -437,23 +468,19 @@ show(
 )
 
 # %% [markdown]
-# `pack` is called three times: for both factors and for the result of relu. The sum saves nothing. `unpack` is not
-# called before backward, and there it runs in the reverse order of the operations. It also runs after the `with` block
-# is closed: a tensor that was packed by your hook is unpacked by your hook, whenever that happens.
+# `pack` is called three times: for both factors and for the result of relu. The sum saves nothing, as its gradient does
+# not depend on values. `unpack` is called only in backward, and there in the reverse order of the operations. That the
+# `with` block is closed by then does not matter: what your hook packed, your hook unpacks.
 #
-# Five rules:
+# Four rules:
 #
-# - `pack` sees every tensor that is saved inside the block, also weights, masks and indices, and the same tensor again
-#   when it is saved again: `x * x` saves `x` twice.
+# - `pack` sees every tensor that is saved inside the block, weights, masks and indices included, and the same tensor
+#   again when it is saved again: `x * x` saves `x` twice.
 # - Python numbers, like the 3 in `3 * x`, do not come to `pack`.
 # - When such blocks are nested, only the innermost pair is called.
 # - To keep a tensor as it is, return `tensor.detach()`, not `tensor`. `pack` can get the *output* of an operation, whose
-#   graph contains the node that saves it. Node and output would keep each other alive until backward; if there is no
-#   backward, they are never freed.
-# - Autograd no longer notices when somebody overwrites what is kept. Without these hooks, it checks each saved tensor in
-#   backward, and raises if an in-place operation has changed it. `tensor.detach()` shares its memory with the tensor,
-#   and the gradient is then wrong without a word. If such code may run between forward and backward, keep
-#   `tensor.detach().clone()`, which costs the memory of a copy.
+#   graph contains the node that saves it. Node and output would keep each other alive until backward; without a
+#   backward pass, they are never freed.
 
 # %%
 x = torch.ones(100, requires_grad=True)
@@ -475,7 +502,7 @@ with noting("outer"):
     3 * x
     with noting("inner"):
         x * x
-print(sizes)
+print("sizes packed in each block:", sizes)
 assert sizes == {"outer": [100, 100], "inner": [100, 100]}
 
 
@@ -489,15 +516,23 @@ def lives_on(pack):
     return watch() is not None
 
 
-print("detached:", lives_on(lambda tensor: tensor.detach()), "  not detached:", lives_on(lambda tensor: tensor))
-assert not lives_on(lambda tensor: tensor.detach())
-if VERSION >= (2, 13):
-    assert lives_on(lambda tensor: tensor)
+detached, plain = lives_on(lambda tensor: tensor.detach()), lives_on(lambda tensor: tensor)
+print("pack returns tensor.detach(): lives on:", detached)
+print("pack returns tensor:          lives on:", plain)
+assert not detached
+if torch.__version__ >= (2, 13):
+    assert plain
 
 # %% [markdown]
-# The last rule in numbers. `z = y * y` with `y = 1` has the gradient 2. After forward, somebody runs `y.fill_(7)`.
+# ### Overwritten between forward and backward
 #
-# **Predict.** What does backward say without hooks, with `tensor.detach()`, and with a copy?
+# `z = y * y` at `y = 1` has the gradient 2. After forward, somebody runs `y.fill_(7)` in place. Only then comes backward.
+#
+# **Predict.** What is the gradient without hooks? With a `pack` that returns `tensor.detach()`? And with one that returns
+# `tensor.detach().clone()`? Write a number, or `"raises"`, for each.
+
+# %%
+guess("12-overwritten", no_hooks="raises", detached=14, cloned=2)
 
 
 # %%
@@ -512,7 +547,7 @@ def overwritten(block):
     try:
         z.backward()
     except RuntimeError as error:
-        return "RuntimeError: " + str(error).split(":")[0]
+        return error
     return leaf.grad.item()
 
 
@@ -523,13 +558,26 @@ blocks = {
 }
 results = {name: overwritten(block) for name, block in blocks.items()}
 for name, result in results.items():
-    print(f"{name:17} {result}")
-assert "modified by an inplace operation" in results["no hooks"]
+    print(f"{name:17} {str(result).split(':')[0]}")
+compare(
+    "12-overwritten",
+    no_hooks=results["no hooks"],
+    detached=results["detach()"],
+    cloned=results["detach().clone()"],
+)
+assert "modified by an inplace operation" in str(results["no hooks"])
 assert (results["detach()"], results["detach().clone()"]) == (14, 2)
 
 # %% [markdown]
-# To weigh a tensor, multiply its number of elements by the bytes of one element: 4 for float32, 8 for float64 and
-# int64, 1 for bool.
+# Without hooks, autograd checks each saved tensor in backward, and raises if an in-place operation has changed it. With
+# them, it checks no more. `tensor.detach()` shares its memory with the tensor, so the gradient is wrong, 7 + 7, without
+# a word. If such code may run between forward and backward, keep `tensor.detach().clone()`, which costs the memory of a
+# copy.
+#
+# ### The size of a tensor
+#
+# To get the size of a tensor in bytes, multiply its number of elements by the bytes of one: 4 for float32, 8 for float64
+# and int64, 1 for bool.
 
 # %%
 for tensor in (x, x.double(), x > 0):
@@ -557,15 +605,16 @@ def saved_bytes(fn):
 # %% [markdown]
 # ## Keep it elsewhere, or keep less
 #
-# What `pack` returns is kept, and the tensor itself may go. So `pack` can put the tensor somewhere else, and `unpack`
-# can fetch it. PyTorch has this built in as `save_on_cpu()`: saved tensors wait in the memory of the CPU while forward
-# goes on. It is for models that do not fit into the memory of a GPU. It costs time, for the way there and back.
+# What `pack` returns is kept, and the tensor itself may go. So `pack` can put the tensor somewhere else, and `unpack` can
+# fetch it back. PyTorch has this built in as `save_on_cpu()`: saved tensors wait in CPU memory while forward goes on. It
+# is for models that do not fit into the memory of a GPU, and it costs the time for the way there and back.
 
 # %%
 x = torch.ones(1000, requires_grad=True)
 with save_on_cpu(pin_memory=torch.cuda.is_available()):
     (x * x).sum().backward()
-assert x.grad.unique().item() == 2  # the gradient is the same
+print("the gradient is the same, 2 everywhere:", x.grad.unique().tolist())
+assert x.grad.unique().item() == 2
 
 if torch.cuda.is_available():
 
@@ -583,13 +632,13 @@ if torch.cuda.is_available():
     print(f"on the GPU after forward: {plain / 1e6:.0f} MB, with save_on_cpu: {offloaded / 1e6:.0f} MB")
 
 # %% [markdown]
-# The other way is to keep less: round the saved tensors to float16, and turn them back in `unpack`. Forward computes in
-# full precision as before, and the memory is half. The price is in the gradients, which are computed from rounded
-# values.
-#
-# To see the effect, we round much more brutally: here `pack` returns ones, whatever it gets.
+# The other way is to keep less: round the saved tensors to float16 in `pack`, and turn them back in `unpack`. That halves
+# their memory. What does it cost? To see that clearly, we round brutally: here `pack` returns ones, whatever it gets.
 #
 # **Predict.** `y = w * w` at `w = 3`. What are `y` and `w.grad`?
+
+# %%
+guess("12-only-ones", y=9, grad=2)
 
 # %%
 w = torch.tensor(3.0, requires_grad=True)
@@ -597,17 +646,18 @@ with saved_tensors_hooks(lambda tensor: torch.ones_like(tensor), lambda packed: 
     y = w * w
 y.backward()
 print("y:", y.item(), "  w.grad:", w.grad.item())
+compare("12-only-ones", y=y, grad=w.grad)
 assert y.item() == 9 and w.grad.item() == 2
 
 # %% [markdown]
-# Forward is exact: 3 · 3 is 9. Backward computes `1 · w + 1 · w` with what it finds in place of `w`, and that is 1. The
-# gradient is 2 instead of 6, and no error says so. So be careful with what you change:
+# Forward is exact: 3 · 3 is 9. The price is in the gradients. Backward computes `1 · w + 1 · w` with what it finds in
+# place of `w`, and that is 1. The gradient is 2 instead of 6, and no error says so. So be careful about what you change:
 #
-# - float16 has 11 binary digits: 1.0004 becomes 1. Its largest number is 65504; what is larger becomes infinity.
-# - Indices and masks are saved, too. float16 has no odd numbers above 2048, so that an index would point to another
-#   place, and a float cannot be an index at all. `tensor.is_floating_point()` tells which tensors hold numbers of this
-#   kind; leave all others as they are.
-# - A tensor has to come back with the dtype that it had. A float32 matrix does not multiply with a float64 gradient.
+# - float16 has 11 binary digits: 1.0004 becomes 1. Its largest number is 65504; larger ones become infinity.
+# - Indices and masks are saved, too. float16 has no odd numbers above 2048, so an index would point somewhere else, and
+#   a float cannot be an index at all. Round only tensors for which `tensor.is_floating_point()` is `True`, and leave all
+#   others as they are.
+# - A tensor has to come back with the dtype that it had. A float32 matrix cannot be multiplied by a float64 gradient.
 
 # %%
 for number in (1.0004, 2051, 70000.0):
@@ -642,36 +692,45 @@ def with_half_saved(fn):
 # %% [markdown]
 # ## Every module of the process
 #
-# The hidden layers of the first section do not stay hidden. **Global hooks** fire for every module that is called
-# anywhere in the process, also for modules in plain lists and for modules that exist for one moment only. Lesson 8
-# showed that they run before all hooks of the module itself. They are registered by functions of
-# `torch.nn.modules.module`:
+# **Global hooks** fire for every module that is called anywhere in the process. Lesson 8 showed that they run before all
+# hooks of the module itself. They are registered by functions of `torch.nn.modules.module`:
 #
 # - `register_module_forward_pre_hook(fn)`, with `fn(module, args)`
 # - `register_module_forward_hook(fn)`, with `fn(module, args, output)`
 # - `register_module_full_backward_pre_hook(fn)`, with `fn(module, grad_output)`
 # - `register_module_full_backward_hook(fn)`, with `fn(module, grad_input, grad_output)`
 #
-# The network from the beginning again: it calls `first`, runs `second.forward`, and calls a layer in a plain list.
+# Here is the `forward` of the network from the beginning again:
+#
+# ```python
+# h = F.relu(self.first(x))
+# h = self.second.forward(h)
+# return self.more[0](h)
+# ```
 #
 # **Predict.** How many calls does a global forward hook see in `net(x)`?
+
+# %%
+guess("12-global", calls=3)
 
 # %%
 seen = []
 with register_module_forward_hook(lambda module, args, output: seen.append(type(module).__name__)):
     net(torch.ones(1, 2))
 print("seen:", seen)
+compare("12-global", calls=len(seen))
 assert seen == ["Linear", "Linear", "Net"]
 
-nn.Tanh()(torch.ones(1))  # the handle was a context manager: the hook is off again
+nn.Tanh()(torch.ones(1))
+print("after the block and one more call of a module:", seen)
 assert len(seen) == 3
 
 # %% [markdown]
-# Three: `first`, the layer in the list, and `net`. Of the two things that are still missing, `second` was not *called*,
-# and `F.relu` is no module.
+# Three: `first`, the layer in the plain list, and `net`. Two things are still missing: `second` was not *called*, and
+# `F.relu` is no module.
 #
-# A global hook is shared by everything that runs in the process: the other model, the library that you use, the next
-# cell of this notebook. Remove it for certain, with `with` or in `finally`.
+# A global hook sees everything that runs in the process: your other model, the library that you use, the next cell of
+# this notebook. Make sure that it is removed, with `with` or in `finally`.
 
 
 # %% exercise="12-count-calls-by-type"
@@ -694,8 +753,8 @@ def count_calls_by_type(model, x):
 # ## How much work is a model?
 #
 # Weights say how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
-# multiply-add: one weight times one input, and the product is added up. A dot product of length n has n MACs. Linear
-# layers and convolutions are nothing but dot products, so
+# multiply-add: one weight times one input, added to a sum. A dot product of length n takes n MACs. Linear layers and
+# convolutions are nothing but dot products, so
 #
 # > MACs of a call = numbers in the output · MACs for one of these numbers
 #
@@ -708,19 +767,23 @@ def count_calls_by_type(model, x):
 # | `Conv2d(2, 6, 3)`, input (1, 2, 5, 5) | 6 · 3 · 3 = 54 | 2 · 3 · 3 = 18 |
 # | `Conv2d(2, 6, 3, groups=2)`, same input | 54 | 1 · 3 · 3 = 9 |
 #
-# With groups, an output channel sees only its own group of the input channels. Padding, stride and dilation change
-# how many numbers there are in the output; what one of them costs stays the same. Adding the bias is not counted.
+# With groups, an output channel sees only its own group of the input channels. Padding, stride and dilation change how
+# many numbers there are in the output; the cost of each stays the same. Adding the bias is not counted.
 #
-# PyTorch can count, too: `FlopCounterMode` watches every operation, not only modules. It counts FLOPs, and calls the
-# multiplication and the addition of a MAC two of them.
+# PyTorch can count, too: `FlopCounterMode` watches every operation, not only modules. It counts FLOPs: the
+# multiplication and the addition of a MAC are two of them.
 #
-# **Predict.** Does `FlopCounterMode` agree with the last row of the table, 54 · 9 = 486 MACs?
+# **Predict.** Which number does `FlopCounterMode` report for the last row of the table?
+
+# %%
+guess("12-flops", flops=972)
 
 # %%
 conv, image = nn.Conv2d(2, 6, 3, groups=2), torch.zeros(1, 2, 5, 5)
 with FlopCounterMode(display=False) as counter:
     conv(image)
 print("FLOPs:", counter.get_total_flops())
+compare("12-flops", flops=counter.get_total_flops())
 assert counter.get_total_flops() == 2 * 54 * 9 == 972
 for layer, x, macs in (
     (nn.Linear(10, 4), torch.zeros(3, 10), 12 * 10),
@@ -729,12 +792,17 @@ for layer, x, macs in (
 ):
     with FlopCounterMode(display=False) as counter:
         layer(x)
+    print(f"{layer}: {counter.get_total_flops()} FLOPs, and {macs} MACs by the table")
     assert counter.get_total_flops() == 2 * macs
 
 # %% [markdown]
-# Now a real network. ResNet-34 has four stages of convolutions, `layer1` to `layer4`, and one linear layer, `fc`.
+# Now a real network. ResNet-34 starts with a convolution, `conv1`; then come four stages of convolutions, `layer1` to
+# `layer4`, and one linear layer, `fc`. From stage to stage, the maps get smaller and the channels more numerous.
 #
-# **Predict.** In which of these is most of the work, and in which are most of the weights?
+# **Predict.** Which of these six has the most work, and which the most weights?
+
+# %%
+guess("12-resnet", work="layer3", weights="layer4")
 
 # %%
 model, h = resnet34().eval(), torch.zeros(1, 3, 224, 224)
@@ -749,6 +817,7 @@ with torch.no_grad():
             weights[name] = sum(parameter.numel() for parameter in stage.parameters())
 for name in macs:
     print(f"{name:7} {macs[name] / 1e6:7.1f} million MACs {weights[name] / 1e6:7.2f} million parameters")
+compare("12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get))
 
 # %% tags=["figure"]
 millions = {name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs}
@@ -781,14 +850,18 @@ show(
 )
 
 # %% [markdown]
-# Together these are 3.66 billion MACs. `layer1` has about 1 % of the parameters and does 19 % of the work, because each
-# of its weights is used at 56 · 56 places of a map. A weight of `fc` is used once. `layer4` has 60 % of the parameters,
-# and does less work than `layer1`.
+# Together these are 3.66 billion MACs. Look at the shares:
 
 # %%
 all_macs, all_weights = sum(macs.values()), sum(weights.values())
+for name in macs:
+    print(f"{name:7} {macs[name] / all_macs:6.1%} of the MACs {weights[name] / all_weights:6.1%} of the parameters")
 assert round(100 * weights["layer1"] / all_weights) == 1 and round(100 * macs["layer1"] / all_macs) == 19
 assert round(100 * weights["layer4"] / all_weights) == 60 and macs["layer4"] < macs["layer1"]
+
+# %% [markdown]
+# `layer1` has 1 % of the parameters and does 19 % of the work, because each of its weights is used at 56 · 56 places of
+# a map. A weight of `fc` is used once. `layer4` has 60 % of the parameters, and does less work than `layer1`.
 
 
 # %% exercise="12-count-macs"
@@ -817,12 +890,12 @@ def count_macs(model, x):
 # %% [markdown]
 # ## Myths
 #
-# **"Hooks see everything."** They see what passes by the place where they are. You have seen functions without a
-# module, and in lesson 5 a module whose weight is used without a call (`out_proj` of `nn.MultiheadAttention`). And there
-# are **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one
-# fused operation and calls none of the modules inside it. On PyTorch 2.4 a hook on an inner module is silent then. On
-# 2.13 the layer looks for hooks on its modules first, and leaves the fast path when it finds one. It does not look for
-# global hooks: these see one call there, that of the layer itself.
+# **"Hooks see everything."** They see what passes the place where they sit. You have seen functions without a module,
+# and in lesson 5 a module whose weight is used without a call (`out_proj` of `nn.MultiheadAttention`). And there are
+# **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one fused operation and
+# calls none of the modules inside it. On PyTorch 2.4, a hook on an inner module is silent then. On 2.13, the layer first
+# looks for hooks on its modules, and leaves the fast path if it finds one. It does not look for global hooks: these see
+# a single call, that of the layer itself.
 
 # %%
 encoder, query = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), torch.ones(1, 3, 4)
@@ -844,23 +917,23 @@ everywhere = with_and_without_grad(register_module_forward_hook)
 print("a hook on linear1:", local)
 print("a global hook:    ", everywhere)
 assert local["grad"] == ["Linear"]
-if VERSION == (2, 4):
+if torch.__version__ < (2, 5):
     assert local["no grad"] == []
-elif VERSION >= (2, 13):
+elif torch.__version__ >= (2, 13):
     assert local["no grad"] == ["Linear"]
 assert len(everywhere["grad"]) > 1 and everywhere["no grad"] == ["TransformerEncoderLayer"]
 
 # %% [markdown]
-# So trust a hook only after you have seen it fire: count its calls once in the same mode in which you will use it.
+# So trust a hook only after you have seen it fire: count its calls once, in the mode in which you will use it.
 #
-# **"A multi-grad hook can replace gradients, like a tensor hook."** Its return value is ignored. It is a place to look.
+# **"A multi-grad hook can replace gradients, like a tensor hook."** No: its return value is ignored. It can only look.
 
 # %%
 x = torch.ones(1, requires_grad=True)
 handle = register_multi_grad_hook([x], lambda grads: [100 * grad for grad in grads])
 (2 * x).backward()
 handle.remove()
-print(x.grad.item())
+print("x.grad:", x.grad.item())
 assert x.grad.item() == 2
 
 # %% [markdown]
@@ -916,17 +989,18 @@ assert x.grad.item() == 2
 # - Keep copies, detached: `.detach().clone()`.
 # - A hook that you have not seen fire proves nothing. Predict, run, and compare.
 #
-# You started with a gradient that was `None`. You can now follow a value on its whole way, forward and back, stop it
-# anywhere, look at it, and change it, and you can prove in which order that happens.
+# You started with a gradient that was `None`. Now you can follow a value all the way, forward and back, stop it anywhere,
+# look at it and change it, and prove in which order that happens.
 
 # %% [markdown]
 # ## Appendix: at the border
 #
-# For the curious. Four short visits to places where hooks end, or begin again under another name.
+# For the curious: four short visits to places where hooks end, or go by another name.
 #
 # **`torch.func.grad` ignores hooks on parameters.** It computes gradients of a *function* of the parameters. The values
-# that it puts in the place of the parameters are other tensors, without your hooks. Hooks on modules fire, because the
-# module is called.
+# that it puts in place of the parameters are other tensors, without your hooks. Forward hooks on a module do fire,
+# because the module is called. Full backward hooks and pre-hooks make the call raise: they rest on a
+# `torch.autograd.Function` of the old style, which `torch.func` does not support.
 
 # %%
 layer = nn.Linear(2, 1)
@@ -940,13 +1014,23 @@ def loss_of(parameters):
 
 
 gradients = torch.func.grad(loss_of)(dict(layer.named_parameters()))
-print(gradients["weight"].tolist(), calls)
+print("gradient:", gradients["weight"].tolist(), "  calls:", calls)
 assert gradients["weight"].tolist() == [[1, 1]] and calls == ["forward hook"]  # not [[100, 100]]
+
+for register in (layer.register_full_backward_hook, layer.register_full_backward_pre_hook):
+    with register(lambda *args: calls.append("backward hook")):
+        try:
+            torch.func.grad(loss_of)(dict(layer.named_parameters()))
+            raise AssertionError("it did not raise")
+        except RuntimeError as error:
+            print(register.__name__, "-> RuntimeError:", str(error)[:87], "...")
+            assert "autograd.Function with functorch transforms" in str(error)
+assert "backward hook" not in calls
 
 # %% [markdown]
 # **`torch.fx` sees functions in forward.** Node hooks reach a functional `relu` in backward only. To get its *output*,
-# let `fx.symbolic_trace` write down the operations of `forward`, and run them one by one with an `fx.Interpreter`. This
-# works for models whose `forward` does not branch on values.
+# let `fx.symbolic_trace` record the operations of `forward`, and run them one by one with an `fx.Interpreter`. This works
+# for models whose `forward` does not branch on values.
 
 
 # %%
@@ -975,7 +1059,8 @@ class Capture(fx.Interpreter):
 small, x = Small(), torch.randn(2, 3)
 capture = Capture(fx.symbolic_trace(small))
 out = capture.run(x)
-print(list(capture.results))
+print("steps:", list(capture.results))
+print("relu gives what F.relu gives:", torch.equal(capture.results["relu"], F.relu(small.fc(x))))
 assert list(capture.results) == ["x", "fc", "relu", "sum_1", "output"]
 assert torch.equal(out, small(x)) and torch.equal(capture.results["relu"], F.relu(small.fc(x)))
 
@@ -996,7 +1081,7 @@ assert events == [("before", 1.0), ("after", 0.0)]
 # %% [markdown]
 # **Saving, loading and building a model** can be hooked as well: before `state_dict()` collects the values, after
 # `load_state_dict()` has put them in, and, for all modules of the process, when a parameter is registered. Use them to
-# read old checkpoints, or to find out who creates a parameter.
+# read old checkpoints, or to find out what creates a parameter.
 
 # %%
 layer = nn.Linear(2, 1)

@@ -75,6 +75,7 @@ def runners(tier: str, kit: Path, warm: WarmProcess, private: tuple[str, ...] = 
     return [BoxRunner(kit, tier, warm=process, private=private) for process in ways]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
     tier: str, place: Path, kit: Path, warm: WarmProcess
@@ -93,6 +94,7 @@ def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
     assert sorted(place.rglob("*")) == before, "a canary was left"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_what_else_lies_in_a_prefix_is_closed_to_every_notebook(tier: str, kit: Path, warm: WarmProcess) -> None:
     with tempfile.TemporaryDirectory(prefix="hookwork-test-", dir=PREFIX) as folder:
@@ -104,6 +106,7 @@ def test_what_else_lies_in_a_prefix_is_closed_to_every_notebook(tier: str, kit: 
             assert read_by_a_notebook(runner, file, Path(os.__file__)) == "ValueError: ['os.py']"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_a_place_that_cannot_be_closed_is_found_by_the_self_test_and_named_with_the_remedy(
     tier: str, kit: Path, warm: WarmProcess
@@ -146,6 +149,7 @@ def test_the_package_itself_and_what_an_installation_left_are_copies() -> None:
     assert set(left) <= set(visible.copies())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_no_notebook_reads_a_copy_of_the_package(tier: str, checkout: Path, kit: Path, warm: WarmProcess) -> None:
     for runner in runners(tier, kit, warm):
@@ -201,6 +205,7 @@ def test_landlock_alone_closes_files_and_lets_only_folders_of_modules_be_listed(
     assert done.stdout.splitlines() == ["['other/x', 'packages/x']", "['other', 'packages', 'packages/class']"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_temporary_files_may_lie_in_what_is_open(tier: str) -> None:
     """They are closed, but for the box's own folder and its kit."""

@@ -170,7 +170,7 @@ assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 # **Predict.** How often is the full backward hook called?
 
 # %%
-guess("07-no-way-to-x", calls=0)
+guess("07-calls-of-gate", calls=0)
 
 
 # %%
@@ -187,7 +187,7 @@ gate, calls = Gate(), []
 with gate.register_full_backward_hook(lambda *args: calls.append("full hook")):
     gate(x).sum().backward()
 print("calls:", len(calls), "  weight.grad:", gate.weight.grad.tolist())
-compare("07-no-way-to-x", calls=len(calls))
+compare("07-calls-of-gate", calls=len(calls))
 assert calls == [] and gate.weight.grad.tolist() == [1, 1, 2]
 
 # %% [markdown]
@@ -271,10 +271,7 @@ def watch_module_grads(module):
 # `"linear.pre"`, `"linear.full"`, `"tanh.pre"`, `"tanh.full"`.
 
 # %%
-guess(
-    "07-six-hooks",
-    order=["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"],
-)
+guess("07-six-hooks", order=["block.pre", "tanh.pre", "tanh.full", "linear.pre", "linear.full", "block.full"])
 
 
 # %%

@@ -681,7 +681,7 @@ show(
 # recomputation. Are the two equal? Write `True` or `False`.
 
 # %%
-guess("08-same-dropout", equal=True)
+guess("08-dropout-twice", equal=True)
 
 # %%
 kept = []
@@ -689,7 +689,7 @@ model = nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 1))
 model[0].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone()))
 checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
 print(kept[0], kept[1], sep="\n")
-compare("08-same-dropout", equal=torch.equal(kept[0], kept[1]))
+compare("08-dropout-twice", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
 
 # %% [markdown]

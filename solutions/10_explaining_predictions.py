@@ -31,7 +31,7 @@ print("device:", device)
 # %% [markdown]
 # We explain the net of lesson 9, which tells circles, squares and triangles apart. Its weights come with this course.
 # And we know what no photo tells us: where the shape is. Each drawing comes with a **box** (x0, y0, x1, y1) around its
-# shape, in pixels. x counts columns, y counts rows, and x1 and y1 do not belong to the box any more.
+# shape, in pixels. x counts columns, y counts rows, and x1 and y1 are the first that no longer belong to the box.
 
 # %%
 net = shapes_net().to(device)
@@ -198,7 +198,7 @@ picked = both[torch.arange(2, device=device), classes]
 print("both[torch.arange(2), classes]:", tuple(picked.shape))
 gathered = both.gather(1, classes[:, None])[:, 0]
 print("the same numbers with gather:", torch.equal(picked, gathered))
-compare("10-index-shape", shape=both[:, classes].shape)
+compare("10-index-shape", shape=tuple(both[:, classes].shape))
 assert both[:, classes].shape == (2, 2) and torch.equal(picked, torch.stack([both[0, 2], both[1, 0]]))
 assert torch.equal(picked, gathered)
 
@@ -275,8 +275,8 @@ show(
 )
 
 # %% [markdown]
-# The heat is grainy, but it is where the shapes are. The derivative sums over very many paths through the net, positive
-# and negative ones, and neighbouring pixels take different paths.
+# The heat is grainy, but it is where the shapes are. The derivative is a sum over a great many paths through the net,
+# positive and negative ones, and neighbouring pixels take different paths.
 #
 # ## Guided backprop: a clamp at every ReLU
 #
@@ -490,6 +490,7 @@ guess("10-four-ways", same=True, leaves_grads_alone="autograd.grad")
 # %%
 layer, x, cls = net.features[-1], drawings[:2], 2
 found, touched = {}, {}
+net.zero_grad()
 
 
 def count_grads(way):
@@ -552,9 +553,11 @@ guess("10-by-hand", for_all_drawings=True, at_all_positions=True)
 gradient = found["autograd.grad"]  # [2 drawings, 64 maps, 16, 16]
 by_hand = net.fc.weight[cls].detach() / (16 * 16)
 alpha = gradient.mean((2, 3))
-print("map 0, two drawings, two positions:", gradient[:, 0, 0, :2].tolist())
-print("fc.weight[cls, 0] / 256:", by_hand[0].item())
-print("largest difference over all maps:", (alpha - by_hand).abs().max().item())
+print("256 times the gradient at map 0; a row for each of two drawings, a column for each of three positions:")
+print(256 * gradient[:, 0, 0, :3])
+print(f"fc.weight[cls, 0] = {net.fc.weight[cls, 0].item():.4f}")
+print("largest difference between the mean gradients of all maps and fc.weight[cls] / 256:", end=" ")
+print(f"{(alpha - by_hand).abs().max().item():.1e}")
 compare(
     "10-by-hand",
     for_all_drawings=torch.allclose(gradient[0], gradient[1], atol=1e-7),
@@ -661,8 +664,7 @@ assert alike["saliency"] > 0.6 and alike["Grad-CAM"] < 0.3
 # %% [markdown]
 # Saliency shows nearly the same pixels whichever class we ask for. This is no surprise: the pixels that would change one
 # logit most are pixels of the shape, and they would change the others as well. Grad-CAM tells the classes apart.
-
-# %% [markdown]
+#
 # ## Guided Grad-CAM: sharp and in the right place
 #
 # Guided backprop has the resolution of the image. Grad-CAM knows the class, but has only 16 by 16 pixels. Their product

@@ -6,11 +6,12 @@
 # **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, and
 # sum up a whole data set in a few numbers for each channel.
 #
-# As always: write down what you predict, run the cell, then read on.
+# As always: guess first, run the cell, then read on.
 
 # %%
 import contextlib
 import io
+import itertools
 import math
 import warnings
 
@@ -22,11 +23,13 @@ from matplotlib.cbook import get_sample_data
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, map_grid, node, show
 from graders.nets import CLASSES, draw_shapes, imagenet_resnet34, resnet34, shapes_net
 from graders.nets.resnet import MEAN, STD
 
+# The convolutions are small: one thread is enough, and on a shared machine many wait for each other.
+torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 print("device:", device)
 
@@ -34,17 +37,17 @@ print("device:", device)
 # ## A real network
 #
 # ResNet-34 is an image classifier with 21.8 million weights. Ours is written in plain `torch.nn`, and its `state_dict`
-# has the keys of the well-known version in torchvision. So the weights that PyTorch offers, trained on the photos of
-# ImageNet, fit into it. They are a file of 87 MB on a server. `imagenet_resnet34()` fetches it once, and returns `None`
-# when there is no network.
+# has the same keys as that of torchvision's version. So the weights that PyTorch publishes, trained on the photos of
+# ImageNet, fit into it. They are a download of 87 MB. `imagenet_resnet34()` fetches them once, and returns `None` when
+# there is no network.
 
 # %%
 print("Looking for ImageNet weights ...")
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-    model = imagenet_resnet34()  # torch.hub would say from where and to where
+    model = imagenet_resnet34()  # torch.hub prints where the file comes from and goes to
 
 if model is None:
-    print("ImageNet weights are not at hand: imagenet_resnet34() returned None.")
+    print("No ImageNet weights: imagenet_resnet34() returned None.")
     print("So this ResNet-34 has random weights. All names and shapes are real, but its maps mean little.")
     print("Maps that mean something come later, from a small net that was trained on drawn shapes.")
     torch.manual_seed(0)
@@ -60,8 +63,8 @@ assert not model.training and round(sum(p.numel() for p in model.parameters()) /
 # %% [markdown]
 # Everything that follows works with either set of weights.
 #
-# The photo ships with matplotlib: Grace Hopper, a pioneer of programming languages, in uniform. A network wants it in
-# the form in which it was trained: 224 by 224 pixels, values from 0 to 1, then shifted and scaled by the mean and the
+# The photo ships with matplotlib: Grace Hopper, a pioneer of programming languages, in uniform. A network expects its
+# images as they were in training: 224 by 224 pixels, values from 0 to 1, then shifted and scaled by the mean and the
 # standard deviation of each colour over ImageNet.
 
 # %%
@@ -111,10 +114,17 @@ show(
 # image that is bright where the channel's filter found what it looks for. As the image goes through the network, the
 # maps become smaller, and there are more of them.
 #
-# ## Thirty-six convolutions
+# ## Counting convolutions
 #
-# **Predict.** The 34 in the name counts 33 convolutions and one linear layer. How many `nn.Conv2d` does
-# `named_modules()` find?
+# The 34 in the name counts 33 convolutions and one linear layer. It leaves out the shortcuts around the blocks. Most of
+# them only pass their input on. But the network has four stages, `layer1` to `layer4`, and where a stage makes the maps
+# smaller, which all but the first do, the shortcut of its first block needs a convolution of its own. Otherwise the two
+# paths would differ in shape and could not be added.
+#
+# **Predict.** How many `nn.Conv2d` does `named_modules()` find?
+
+# %%
+guess("09-convolutions", how_many=36)
 
 # %%
 convolutions = [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
@@ -122,18 +132,20 @@ print("found:", len(convolutions))
 shortcuts = [number for number, name in enumerate(convolutions) if "downsample" in name]
 print("in shortcuts:", {number: convolutions[number] for number in shortcuts})
 print("0, 15 and 30:", convolutions[0], convolutions[15], convolutions[30])
+compare("09-convolutions", how_many=len(convolutions))
 assert len(convolutions) == 36 and shortcuts == [9, 18, 31]
 assert [convolutions[number] for number in (0, 15, 30)] == ["conv1", "layer2.3.conv2", "layer4.0.conv2"]
 
 # %% [markdown]
-# 36: there are 3 more in shortcuts. Where the maps become smaller, the shortcut around a block needs a convolution of
-# its own, so that both paths have the same shape when they are added. Numbered as `named_modules()` lists them, from 0,
-# the shortcuts are 9, 18 and 31.
+# 36: 33, and 3 in shortcuts. Numbered as `named_modules()` lists them, from 0, the shortcuts are 9, 18 and 31.
 #
-# `named_modules()` lists modules in the order of **definition**. Here are the three convolutions of the block
-# `layer2.0`, as they are defined: `conv1`, `conv2`, `downsample.0`.
+# `named_modules()` lists modules in the order of **definition**. The block `layer2.0` defines three convolutions, in
+# this order: `conv1`, `conv2`, `downsample.0`.
 #
 # **Predict.** In which order do they run?
+
+# %%
+guess("09-order-in-a-block", order=["downsample.0", "conv1", "conv2"])
 
 # %%
 block, ran = model.layer2[0], []
@@ -147,11 +159,12 @@ with contextlib.ExitStack() as stack:
     with torch.no_grad():
         model(image)
 print("ran:", ran)
+compare("09-order-in-a-block", order=ran)
 assert ran == ["downsample.0", "conv1", "conv2"]
 
 # %% [markdown]
-# In this network the shortcut comes first. So the two ways of counting differ, and it is safer to go by names. In this
-# lesson, convolution 30 is number 30 of the list above: `layer4.0.conv2`.
+# In this network the shortcut runs first. So the two orders differ, and it is safer to go by names. In this lesson,
+# convolution 30 is number 30 of the list above: `layer4.0.conv2`.
 #
 # If you want to know what came before what, let the hooks tell you: a dict that is filled when hooks fire has its keys
 # in the order of execution.
@@ -184,8 +197,8 @@ def conv_maps(model, x):
 # %% [markdown]
 # ## Numbers first
 #
-# For the rest of the lesson we need the maps of three convolutions only. `capture` gets them, as in lesson 5, and hands
-# them back on the CPU.
+# For the pictures we need the maps of three convolutions only. `capture` gets them, as in lesson 5, and returns them on
+# the CPU.
 
 
 # %%
@@ -213,9 +226,13 @@ assert [tuple(fm.shape) for fm in maps.values()] == [(64, 112, 112), (128, 28, 2
 
 # %% [markdown]
 # Always look at such a table before you look at a picture. It shows at once whether something is all zero, infinite, or
-# a thousand times as large as you thought. A picture will not tell you, and here is why.
+# a thousand times as large as you thought.
 #
-# **Predict.** We draw two maps with `imshow`. The second is the first times 1000. How do the two images differ?
+# **Predict.** We draw two maps with `imshow`, in gray. The second map is the first times 1000. How does the second image
+# look beside the first: `"brighter"`, `"darker"` or `"the same"`?
+
+# %%
+guess("09-times-1000", second="the same")  # "brighter", "darker" or "the same"
 
 # %%
 weak = torch.tensor([[0.0, 0.5], [0.25, 1.0]])
@@ -225,31 +242,42 @@ left, right = Figure().subplots(1, 2)
 first, second = left.imshow(weak, cmap="gray"), right.imshow(strong, cmap="gray")
 print("colour limits:", [float(v) for v in first.get_clim()], [float(v) for v in second.get_clim()])
 gray_levels = [image.cmap(image.norm(image.get_array()))[..., 0] for image in (first, second)]
-print("same gray levels:", np.array_equal(*gray_levels))
+print("gray levels: ", gray_levels[0].round(2).tolist(), gray_levels[1].round(2).tolist())
+difference = (gray_levels[1] - gray_levels[0]).mean()
+compare("09-times-1000", second="brighter" if difference > 0 else "darker" if difference < 0 else "the same")
 assert first.get_clim() == (0, 1) and second.get_clim() == (0, 1000) and np.array_equal(*gray_levels)
 
 # %% [markdown]
-# Not at all. Left alone, `imshow` stretches each image from its own minimum (black) to its own maximum (white). Strong
+# The same. Left alone, `imshow` stretches each image from its own minimum (black) to its own maximum (white). Strong
 # and weak maps look alike, and so does pure noise. That is fine if you want to see the *pattern* in each map, as long
 # as you say so. If you want to compare maps, they need the same scale.
 #
 # ### From 0 to 1, without surprises
 #
+# Three exercises of this lesson need no hook: `09-normalize-maps`, `09-tile-maps` and `09-top-channels`. They are about
+# what comes after it, and optional: do them if you want to go deeper. Nothing later depends on them.
+#
 # To put a map on a scale from 0 to 1, compute `(v - min) / (max - min)`. Four things can go wrong.
 #
-# **Predict.** What is the result for a map with the same value everywhere?
+# **Predict.** A map has the value 3 everywhere. What is each entry of its result? Write a number, `"nan"`, or `"raises"`
+# if you think that nothing comes out.
+
+# %%
+guess("09-flat-map", entry="nan")
 
 # %%
 flat = torch.full((2, 2), 3.0)
-print((flat - flat.min()) / (flat.max() - flat.min()))
-assert ((flat - flat.min()) / (flat.max() - flat.min())).isnan().all()
+scaled = (flat - flat.min()) / (flat.max() - flat.min())
+print(scaled)
+compare("09-flat-map", entry=scaled[0, 0])
+assert scaled.isnan().all()
 
 # %% [markdown]
-# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. (It can
-# also be a positive number everywhere, if only the bias of its filter speaks.)
+# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. (Where
+# only a positive bias is left, it is the same positive number everywhere.)
 #
-# A popular remedy is to add a little to the denominator: `max - min + 1e-5`. It invents a smallest size that a map may
-# have. Below, a map with values around 1e-6 should reach 1, and does not:
+# A popular remedy is to add a little to the denominator: `max - min + 1e-5`. It silently assumes that all maps are much
+# larger than that. Below, a map with values around 1e-6 should reach 1, and does not:
 
 # %%
 faint = 1e-6 * weak
@@ -258,7 +286,7 @@ print("largest value:", round(with_epsilon.max().item(), 3))
 assert 0.09 < with_epsilon.max() < 0.1
 
 # %% [markdown]
-# The other three come from the step to numpy. Two raise:
+# The other three come from the conversion to numpy. Two raise:
 
 # %%
 for tensor, says in (
@@ -359,13 +387,19 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 #
 # With axes for each map you get titles, and a scale for each image. There are three things to know.
 #
-# **Predict.** `subplots(2, 3)` returns an array of axes of shape (2, 3). What do `subplots(1, 3)` and `subplots(1, 1)`
-# return?
+# **Predict.** `subplots(2, 3)` returns an array of axes of shape (2, 3). What is the shape of the array that
+# `subplots(1, 3)` returns? And does `subplots(1, 1)` return an array, `"yes"` or `"no"`?
+
+# %%
+guess("09-subplots", row=(3,), one_is_an_array=False)
 
 # %%
 for rows, columns in ((2, 3), (1, 3), (1, 1)):
     found = Figure().subplots(rows, columns)
     print(f"subplots({rows}, {columns}):", type(found).__name__, getattr(found, "shape", ""))
+print("subplots(1, 1, squeeze=False):", Figure().subplots(1, 1, squeeze=False).shape)
+row = Figure().subplots(1, 3)
+compare("09-subplots", row=row.shape, one_is_an_array=isinstance(found, np.ndarray))
 assert Figure().subplots(1, 3).ndim == 1 and not hasattr(Figure().subplots(1, 1), "shape")
 assert Figure().subplots(1, 1, squeeze=False).shape == (1, 1)
 
@@ -373,11 +407,11 @@ assert Figure().subplots(1, 1, squeeze=False).shape == (1, 1)
 # Dimensions of size 1 are squeezed away, down to a bare `Axes`. Code that works for 64 maps then fails for 1. With
 # `squeeze=False` the array always has two dimensions.
 #
-# **Empty places.** 20 maps on a grid 8 wide leave 4 axes without an image. They still show a frame and ticks, until
-# `axis("off")` is called on each of them as well.
+# **Empty places.** 20 maps on a grid 8 wide leave 4 axes without an image. They still show a frame and ticks, unless you
+# call `axis("off")` on each of them, too.
 #
-# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that draws in a
-# loop fills the memory:
+# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that is called in a
+# loop and draws fills the memory:
 
 # %%
 with warnings.catch_warnings(record=True) as caught:
@@ -394,8 +428,8 @@ print("open after plt.close, and with a Figure() of our own:", len(plt.get_fignu
 assert plt.get_fignums() == []
 
 # %% [markdown]
-# `matplotlib.figure.Figure()` makes a figure that pyplot does not know. It goes when nothing refers to it any more, like
-# any other object.
+# `matplotlib.figure.Figure()` makes a figure that pyplot does not know. Like any other object, it is freed when nothing
+# refers to it any more.
 
 
 # %% exercise="09-plot-maps"
@@ -420,8 +454,7 @@ def plot_maps(fm, ncols=8, shared=False):
 # ## What the ResNet sees
 #
 # Now the pictures: convolutions 0, 15 and 30, early, middle and late. Each map is on a scale of its own, from its minimum
-# (black) to its maximum (white), so compare patterns, not strengths. Without the ImageNet weights, one grid with a few
-# maps of each is enough. With them, there is a grid for each of the three.
+# (black) to its maximum (white), so compare patterns, not strengths.
 
 
 # %% tags=["figure"]
@@ -532,7 +565,7 @@ show(
 )
 
 # %% [markdown]
-# Trained channels divide the work: the surface of the triangle, its edges (in map 12 only one of them), the background
+# The channels have divided the work: the surface of the triangle, its edges (in map 12 only one of them), the background
 # without the triangle.
 #
 # A channel with one value everywhere is called **dead** on this drawing, and is crossed out. Here, after a ReLU, that
@@ -579,21 +612,25 @@ assert sorted(strongest) == [3, 12, 14] and set(faint) >= {10, 13, 15}
 #
 # The last block has 64 channels, and we cannot look at all of them for each drawing. The classifier at the end of this
 # net takes the **mean** of each channel over all its pixels, so that is a fair measure of how strongly a channel
-# speaks.
+# responds.
 #
-# **Predict.** One channel has a single pixel with the value 16, another the value 2 in all of its 16 pixels, all else
-# is 0. Which of them has the larger mean?
+# **Predict.** Two channels have 4 by 4 pixels. In `spike`, one pixel is 16 and all others are 0. In `even`, all are 2.
+# What are the two means?
+
+# %%
+guess("09-two-means", spike=1, even=2)
 
 # %%
 spike, even = torch.zeros(4, 4), torch.full((4, 4), 2.0)
 spike[1, 2] = 16
 print("means:         ", spike.mean().item(), even.mean().item())
 print("largest values:", spike.max().item(), even.max().item())
+compare("09-two-means", spike=spike.mean(), even=even.mean())
 assert (spike.mean(), even.mean()) == (1, 2) and spike.max() > even.max()
 
 # %% [markdown]
-# The even one, although its largest value is far smaller. Mean and maximum answer different questions: how much in
-# all, or how much at one place.
+# The even one has the larger mean, although its largest value is far smaller. Mean and maximum answer different
+# questions: how much in all, or how much in one place.
 
 
 # %% exercise="09-top-channels"
@@ -650,15 +687,15 @@ show(
 )
 
 # %% [markdown]
-# 17 of the 18 channels are connected to the right class, and just these are bright where the shape is. Channel 5, which
-# is bright in the background, is connected to another class. Weighting maps by how much they speak for a class is the
-# idea behind Grad-CAM, a subject of lesson 10.
+# 17 of the 18 channels are connected to the right class, and exactly these are bright where the shape is. Channel 5,
+# which is bright in the background, is connected to another class. Weighting maps by how much they speak for a class is
+# the idea behind Grad-CAM, which you meet in lesson 10.
 #
 # ## A whole data set in three numbers for each channel
 #
 # One drawing is an anecdote. To judge a channel, we want its mean, its variance, and its share of zeros over *all*
-# drawings. In this net the data would fit into memory at once. With a million photos they do not: then a hook adds to
-# a few sums at each batch, and keeps nothing else.
+# drawings. The activations for 300 drawings fit into memory. Those of a million photos do not: then a hook adds to a few sums at
+# each batch, and keeps nothing else.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.65)
@@ -686,25 +723,35 @@ show(
 # five values, and what is the mean of the two batch means?
 
 # %%
+guess("09-mean-of-means", all_values=2, batch_means=3.5)
+
+# %%
 batches = [torch.tensor([1.0, 1.0, 1.0, 1.0]), torch.tensor([6.0])]
 total, count = sum(batch.sum() for batch in batches), sum(batch.numel() for batch in batches)
 of_means = torch.stack([batch.mean() for batch in batches]).mean()
 print("mean of all values:", (total / count).item(), "  mean of the batch means:", of_means.item())
+compare("09-mean-of-means", all_values=total / count, batch_means=of_means)
 assert total / count == 2 and of_means == 3.5
 
 # %% [markdown]
-# 2 and 3.5. The mean of means gives each batch the same weight, however small it is. The last batch of a data set
-# usually is smaller than the others. So add up sums and counts, and divide once at the end.
+# 2 and 3.5. The mean of means gives each batch the same weight, however small it is, and the last batch of a data set is
+# usually smaller than the others. So add up sums and counts, and divide once at the end.
 #
 # The variance needs the sum of the squares as well: it is *the mean of the squares minus the square of the mean*.
 #
-# **Predict.** The values 10000 and 10001 have the variance 0.25. What does this formula give in float32?
+# **Predict.** The values 10000 and 10001 have the variance 0.25. What does this formula give in float32, and what in
+# float64?
 
 # %%
-values = torch.tensor([10000.0, 10001.0])
+guess("09-variance", in_float32=0, in_float64=0.25)
+
+# %%
+values, variances = torch.tensor([10000.0, 10001.0]), {}
 for dtype in (torch.float32, torch.float64):
     v = values.to(dtype)
-    print(dtype, (v.square().mean() - v.mean() ** 2).item())
+    variances[dtype] = v.square().mean() - v.mean() ** 2
+    print(dtype, variances[dtype].item())
+compare("09-variance", in_float32=variances[torch.float32], in_float64=variances[torch.float64])
 assert values.square().mean() - values.mean() ** 2 == 0
 assert values.double().square().mean() - values.double().mean() ** 2 == 0.25
 
@@ -713,7 +760,7 @@ assert values.double().square().mean() - values.double().mean() ** 2 == 0.25
 # In float64, with about sixteen digits, it survives. So convert with `.double()` *before* you square and add.
 #
 # Two last remarks. A generator can be read only once, so everything has to happen in one loop. And a loop over a data
-# set that trains nothing belongs into `torch.no_grad()`.
+# set that trains nothing belongs in `torch.no_grad()`.
 
 
 # %% exercise="09-channel-stats"
@@ -739,7 +786,12 @@ def channel_stats(model, layer, batches):
 
 
 # %% [markdown]
-# What are such numbers good for? On drawing 4, one channel of `features.4` is dead, too. Is it dead on all 300 drawings?
+# What are such numbers good for? On drawing 4, one channel of `features.4` is dead.
+#
+# **Predict.** Is this channel dead on all 300 drawings, `"yes"` or `"no"`?
+
+# %%
+guess("09-dead-everywhere", on_all=False)
 
 # %% tags=["figure"]
 third = activations["features.4"]
@@ -769,17 +821,106 @@ show(
 # %%
 print("dead on drawing 4:", dead_on_4, "  zeros on all drawings:", [f"{share[k]:.0%}" for k in dead_on_4])
 print("dead on all 300 drawings:", [k for k in range(48) if share[k] == 1])
+compare("09-dead-everywhere", on_all=bool(share[dead_on_4[0]] == 1))
 assert len(dead_on_4) == 1 and not (share == 1).any()
 
 # %% [markdown]
-# No. It is silent on this drawing and speaks on others, which is what a channel that looks for something special should
+# No. It is silent on this drawing and responds to others, which is what a channel that looks for something special should
 # do. No channel of this layer is dead on all drawings. **Dead on one image is a finding about the image; dead on all is
 # a finding about the network.**
+#
+# ## Every block, at every step
+#
+# The same kind of hook can watch a network while it learns. At each step it keeps a histogram of its block's output and
+# the share of zeros, 41 numbers in all, and nothing else.
+#
+# Below, a small net of four blocks, without BatchNorm, starts to learn the three shapes. It does so twice, from the same
+# weights: once with a learning rate of 0.03, and once with 0.15.
+#
+# **Predict.** In which run has the last block more zeros after 60 steps, `0.03` or `0.15`?
+
+# %%
+guess("09-learning-rate", more_zeros=0.15)
+
+
+# %%
+def watch_training(rate, steps=60):
+    """Train a small net. For each block: its histograms and its shares of zeros, one for each step; and the losses."""
+    torch.manual_seed(0)
+    sizes = (3, 16, 32, 48, 64)
+    blocks = [nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
+    student = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(64 * 4 * 4, len(CLASSES)))
+    for block in blocks:
+        nn.init.kaiming_normal_(block[0].weight, nonlinearity="relu")
+        nn.init.zeros_(block[0].bias)
+    optimizer = torch.optim.SGD(student.parameters(), lr=rate, momentum=0.9)
+    histograms, zeros, losses = [[] for _ in blocks], [[] for _ in blocks], []
+
+    with contextlib.ExitStack() as stack:
+        for number, block in enumerate(blocks):
+
+            def hook(module, args, output, number=number):
+                values = output.detach()
+                histograms[number].append(values.histc(bins=40, min=0, max=2))
+                zeros[number].append((values == 0).float().mean().item())
+
+            stack.enter_context(block.register_forward_hook(hook))
+        for step in range(steps):
+            batch = torch.arange(32 * step, 32 * step + 32) % len(drawings)
+            loss = F.cross_entropy(student(drawings[batch] - 0.5), labels[batch])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return histograms, zeros, losses
+
+
+runs = {rate: watch_training(rate) for rate in (0.03, 0.15)}
+for rate, (_, zeros, losses) in runs.items():
+    first, last = (f"{zeros[-1][step]:.0%}" for step in (0, -1))
+    print(f"rate {rate:4}: zeros in the last block {first}, then {last};", end=" ")
+    print(f"loss {losses[0]:.2f}, then {sum(losses[-5:]) / 5:.2f}")
+compare("09-learning-rate", more_zeros=max(runs, key=lambda rate: runs[rate][1][-1][-1]))
+assert runs[0.03][1][-1][-1] < 0.6 and runs[0.15][1][-1][-1] > 0.8
+assert sum(runs[0.03][2][-5:]) / 5 < 1 < sum(runs[0.15][2][-5:]) / 5
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.95)
+caption(
+    axes, 0.3, 3.7, "Outputs of the four blocks over 60 steps (lighter: more values), and zeros at the end", size=11
+)
+for row, (rate, (histograms, zeros, _)) in enumerate(runs.items()):
+    bottom = 2.2 - 1.62 * row
+    caption(axes, 0.3, bottom + 1.1, "rate")
+    caption(axes, 0.3, bottom + 0.88, f"{rate}")
+    for level in (0, 1, 2):
+        caption(axes, 1.0, bottom + 0.6 * level, str(level), align="right", size=8.5, colour=QUIET)
+    for column in range(4):
+        left = 1.1 + 1.75 * column
+        counts = torch.stack(histograms[column], 1)  # [40 bins, 60 steps]
+        axes.imshow((counts / counts.sum(0)).add(1e-4).log().numpy(), cmap="viridis", origin="lower", aspect="auto",
+                    extent=(left, left + 1.6, bottom, bottom + 1.2))  # fmt: skip
+        says = f"block {column}: {zeros[column][-1]:.0%} zeros"
+        caption(axes, left + 0.8, bottom - 0.13, says, align="center", size=8.5)
+axes.set(xlim=(0, 8.2), ylim=(0, 3.95))
+ends = {rate: ", ".join(f"{shares[-1]:.0%}" for shares in zeros) for rate, (_, zeros, _) in runs.items()}
+show(
+    figure,
+    "Two rows of four pictures, a row for each learning rate and a column for each block. In each picture, steps run from "
+    "left to right and values from 0 to 2 upwards; light colours mean many values. With rate 0.03 the values spread "
+    "slowly and evenly in all blocks. With rate 0.15 they shoot up and collapse again, in the later blocks down to almost "
+    f"nothing. Zeros at the end, block by block: {ends[0.03]} with rate 0.03, and {ends[0.15]} with rate 0.15.",
+)
+
+# %% [markdown]
+# With 0.15 the values shoot up, then collapse. Most of the last block ends at 0, and the loss hardly moves from 1.1, which
+# is what guessing among three classes costs. The loss alone does not say where that comes from; the picture does. Lesson
+# 13 is about such runs.
 #
 # ## Myths
 #
 # **"First set the style: `plt.style.use('seaborn-white')`."** Many posts on feature maps start with this line. The name
-# is gone from matplotlib. The style is now called `seaborn-v0_8-white`. For images without axes you need neither.
+# is gone from matplotlib; the style is now called `seaborn-v0_8-white`. For images without axes you need neither.
 
 # %%
 try:
@@ -788,11 +929,12 @@ except OSError as error:
     print("OSError:", str(error)[:76], "...")
 else:
     raise AssertionError("this matplotlib still knows the old name")
+print("the new name is known:", "seaborn-v0_8-white" in plt.style.available)
 assert "seaborn-v0_8-white" in plt.style.available
 
 # %% [markdown]
-# **"`resnet34(pretrained=True)` loads the weights."** In torchvision this argument is deprecated since version 0.13. One
-# names the weights instead: `resnet34(weights="IMAGENET1K_V1")`. And weights do not need torchvision at all: they are a
+# **"`resnet34(pretrained=True)` loads the weights."** In torchvision this argument has been deprecated since version
+# 0.13. Name the weights instead: `resnet34(weights="IMAGENET1K_V1")`. And weights do not need torchvision at all: they are a
 # dict of tensors, and any module with the same keys and shapes takes them.
 
 # %%
@@ -872,7 +1014,7 @@ assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 # ## Where you meet this in the wild
 #
 # - **Dead-channel audits.** After training, the share of zeros of each channel over the data shows which channels never
-#   speak. They can be removed, and they may point to a learning rate that was too high.
+#   respond. They can be removed, and they may point to a learning rate that was too high.
 # - **Quantisation calibration.** To run a network in 8-bit integers, one has to know the range of each layer's output.
 #   Hooks collect minima, maxima or histograms over a few hundred images, batch by batch, as `channel_stats` does.
 # - **BatchNorm.** Its running mean and variance are relatives of these numbers: moving averages over the batches seen

@@ -6,7 +6,7 @@
 # **The goal.** You can compute saliency maps, guided backprop and Grad-CAM with hooks, and you can measure how far such
 # a picture is to be trusted.
 #
-# As always: write down what you predict, run the cell, then read on.
+# As always: guess first, run the cell, then read on.
 
 # %%
 import contextlib
@@ -18,10 +18,12 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from graders import check, hint, progress, solution
+from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 from graders.nets import CLASSES, ShapesNet, draw_shapes, shapes_net
 
+# The convolutions are small: one thread is enough, and on a shared machine many wait for each other.
+torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.backends.cudnn.allow_tf32 = False  # a GPU should compute with all digits of float32, as a CPU does
 print("device:", device)
@@ -29,7 +31,7 @@ print("device:", device)
 # %% [markdown]
 # We explain the net of lesson 9, which tells circles, squares and triangles apart. Its weights come with this course.
 # And we know what no photo tells us: where the shape is. Each drawing comes with a **box** (x0, y0, x1, y1) around its
-# shape, in pixels. x counts columns, y counts rows, and x1 and y1 do not belong to the box any more.
+# shape, in pixels. x counts columns, y counts rows, and x1 and y1 are the first that no longer belong to the box.
 
 # %%
 net = shapes_net().to(device)
@@ -53,17 +55,26 @@ assert CLASSES[labels[number]] == "triangle" and logits[number].argmax() == labe
 #
 # The simplest answer is a derivative: by how much does the logit change when a pixel changes a little?
 #
-# **Predict.** A linear model has the weight below. Its image has three pixels. Which pixel moves logit 0 the most? Does
-# that depend on the image?
+# Take a linear model, whose image has three pixels: `logit 0 = 1 * first - 3 * middle + 2 * last`.
+#
+# **Predict.** Which pixel moves logit 0 the most when it changes a little: `"first"`, `"middle"` or `"last"`? Does that
+# depend on the image, `"yes"` or `"no"`?
+
+# %%
+guess("10-linear-model", pixel="middle", depends_on_image=False)
 
 # %%
 linear = nn.Linear(3, 2, bias=False)
 linear.load_state_dict({"weight": torch.tensor([[1.0, -3.0, 2.0], [0.0, 0.5, 4.0]])})
+gradients = []
 for values in ([1.0, 1.0, 1.0], [9.0, 0.0, -5.0]):
     tiny = torch.tensor([values], requires_grad=True)
     (gradient,) = torch.autograd.grad(linear(tiny)[0, 0], tiny)
+    gradients.append(gradient)
     print("image", values, " d logit 0 / d image:", gradient[0].tolist())
     assert gradient[0].tolist() == [1, -3, 2]
+pixel = ["first", "middle", "last"][gradient.abs().argmax()]
+compare("10-linear-model", pixel=pixel, depends_on_image=not torch.equal(*gradients))
 
 # %% [markdown]
 # The middle one: its derivative is -3. The sign says in which direction the logit moves. For the question *how much*,
@@ -149,8 +160,11 @@ show(
 # By default, `torch.autograd.grad` differentiates a single number. For a batch we can take the **sum** of the chosen
 # logits.
 #
-# **Predict.** We sum the logits of two drawings, and take the gradient. Does the gradient of the first drawing contain
-# anything of the second?
+# **Predict.** We add one logit of each of two drawings, and take the gradient. Does the gradient at the first drawing
+# contain anything of the second, `"yes"` or `"no"`?
+
+# %%
+guess("10-two-drawings", mixed=False)
 
 # %%
 pair = drawings[:2].clone().requires_grad_()
@@ -159,7 +173,9 @@ both = net(pair)
 
 alone = drawings[:1].clone().requires_grad_()
 (first,) = torch.autograd.grad(net(alone)[0, 2], alone)
-print("largest difference:", (together[0] - first[0]).abs().max().item())
+print("largest derivative:", first.abs().max().item())
+print("largest difference between together and alone:", (together[0] - first[0]).abs().max().item())
+compare("10-two-drawings", mixed=not torch.allclose(together[0], first[0], atol=1e-4))
 assert torch.allclose(together[0], first[0], atol=1e-4)
 
 # %% [markdown]
@@ -167,21 +183,30 @@ assert torch.allclose(together[0], first[0], atol=1e-4)
 # on the pixels of another. So the gradient of the sum holds, row by row, the gradients of the single logits. (In training
 # mode this is not true for a net with BatchNorm, which mixes the samples.)
 #
-# **Predict.** Each drawing has a class of its own in `classes`. What is the shape of `both[:, classes]`?
+# The two drawings may have different classes. `both` has the shape (2, 3), two drawings by three logits, and
+# `classes = torch.tensor([2, 0])` lists a class for each drawing.
+#
+# **Predict.** What is the shape of `both[:, classes]`?
+
+# %%
+guess("10-index-shape", shape=(2, 2))
 
 # %%
 classes = torch.tensor([2, 0], device=device)
 print("both[:, classes]:", tuple(both[:, classes].shape))
 picked = both[torch.arange(2, device=device), classes]
 print("both[torch.arange(2), classes]:", tuple(picked.shape))
+gathered = both.gather(1, classes[:, None])[:, 0]
+print("the same numbers with gather:", torch.equal(picked, gathered))
+compare("10-index-shape", shape=tuple(both[:, classes].shape))
 assert both[:, classes].shape == (2, 2) and torch.equal(picked, torch.stack([both[0, 2], both[1, 0]]))
-assert torch.equal(picked, both.gather(1, classes[:, None])[:, 0])
+assert torch.equal(picked, gathered)
 
 # %% [markdown]
 # (2, 2): every listed class for every drawing. Two index tensors, or `gather`, pair the rows with the classes.
 #
-# One more thing. Do not call `backward()` for this: it would write into the `.grad` of every parameter, and a training
-# step that comes later would use it. `torch.autograd.grad` writes nothing.
+# One more thing. Do not call `backward()` for this: it would add to the `.grad` of every parameter, and a later training
+# step would use it. `torch.autograd.grad` leaves every `.grad` alone.
 
 
 # %% exercise="10-saliency-map"
@@ -250,19 +275,22 @@ show(
 )
 
 # %% [markdown]
-# The heat is grainy, but it is where the shapes are. The derivative sums over very many paths through the net, positive
-# and negative ones, and neighbouring pixels take different paths.
+# The heat is grainy, but it is where the shapes are. The derivative is a sum over a great many paths through the net,
+# positive and negative ones, and neighbouring pixels take different paths.
 #
 # ## Guided backprop: a clamp at every ReLU
 #
-# A famous way to less grainy pictures is to change the backward pass. Recall what a ReLU does with the gradient that
-# arrives at its output: it passes on where its *input* was positive, and is replaced by 0 elsewhere.
+# A well-known way to get less grainy pictures is to change the backward pass. Recall what a ReLU does with the gradient
+# that arrives at its output: it lets it through where its *input* was positive, and puts 0 elsewhere.
 #
-# - The **deconvnet** rule looks at the gradient instead: it passes on where the *gradient* is positive.
+# - The **deconvnet** rule looks at the gradient instead: it lets through what is positive *in the gradient*.
 # - **Guided backprop** asks for both: input positive *and* gradient positive.
 #
 # **Predict.** The input of a ReLU is [-1, 2, 3, -2]. The gradient [5, -4, 6, -7] arrives at its output. What leaves the
-# ReLU by each of the three rules?
+# ReLU by each of the three rules? Write three lists of four numbers.
+
+# %%
+guess("10-three-rules", ordinary=[0, -4, 6, 0], deconvnet=[5, 0, 6, 0], guided=[0, 0, 6, 0])
 
 # %%
 rules = {
@@ -278,6 +306,7 @@ for name, rule in rules.items():
         (gradient,) = torch.autograd.grad(out, values, grad_outputs=torch.tensor([5.0, -4.0, 6.0, -7.0]))
     left[name] = gradient.tolist()
     print(f"{name:10}", left[name])
+compare("10-three-rules", ordinary=left["ordinary"], deconvnet=left["deconvnet"], guided=left["guided"])
 assert left == {"ordinary": [0, -4, 6, 0], "deconvnet": [5, 0, 6, 0], "guided": [0, 0, 6, 0]}
 
 # %% tags=["figure"]
@@ -332,9 +361,9 @@ def guided_backprop(model, x, cls):
 
 # %% [markdown]
 # There is another way, without any hook: write a ReLU of your own with `torch.autograd.Function`, and build the model
-# with it. That takes a model whose code you can change; a hook does not. Both give the same numbers. Below,
-# `GuidedReLU` takes the place of each ReLU of our net. If you have solved the exercise, the cell compares your function
-# with it.
+# with it. For that you must be able to change the model's code; a hook works without. Both give the same numbers.
+# Below, `GuidedReLU` takes the place of each ReLU of our net. If you have solved the exercise, the cell compares your
+# function with it.
 
 
 # %%
@@ -397,8 +426,7 @@ show(
 )
 
 # %% [markdown]
-# Much clearer. That does not mean that it explains the prediction any better, as we shall measure at the end of this
-# lesson.
+# Much clearer. Does it also explain the prediction better? At the end of this lesson we shall measure that.
 #
 # ## Grad-CAM: which maps spoke for this class?
 #
@@ -446,66 +474,103 @@ show(
 )
 
 # %% [markdown]
-# The first step needs the gradient at an activation. By now you know four ways to get it: `torch.autograd.grad` with
-# respect to the output that a forward hook caught, `retain_grad()` on it, a full backward hook on the layer, and a
-# tensor hook that a forward hook registers.
+# The first step needs the gradient at an activation. By now you know four ways to get it:
 #
-# **Predict.** Do the four agree?
+# - `"autograd.grad"` with respect to the output that a forward hook caught,
+# - `"retain_grad"` on that output,
+# - a `"full hook"` on the layer, that is a full backward hook,
+# - a `"tensor hook"` that a forward hook registers.
+#
+# **Predict.** Do all four find the same gradient, `"yes"` or `"no"`? And which of them leaves the `.grad` of every
+# parameter as it was?
+
+# %%
+guess("10-four-ways", same=True, leaves_grads_alone="autograd.grad")
 
 # %%
 layer, x, cls = net.features[-1], drawings[:2], 2
-found = {}
+found, touched = {}, {}
+net.zero_grad()
+
+
+def count_grads(way):
+    """Note how many parameters have a .grad after this way, and clear them."""
+    touched[way] = sum(p.grad is not None for p in net.parameters())
+    net.zero_grad()
+
 
 with layer.register_forward_hook(lambda module, args, output: found.update(A=output)):
     logit = net(x)[:, cls].sum()
 found["autograd.grad"] = torch.autograd.grad(logit, found["A"])[0]
+count_grads("autograd.grad")
 
 with layer.register_forward_hook(lambda module, args, output: output.retain_grad() or found.update(kept=output)):
     net(x)[:, cls].sum().backward()
 found["retain_grad"] = found["kept"].grad
+count_grads("retain_grad")
 
 with layer.register_full_backward_hook(lambda module, gi, go: found.update({"full hook": go[0].clone()})):
     net(x)[:, cls].sum().backward()
+count_grads("full hook")
 
+with contextlib.ExitStack() as stack:
 
-def watch(module, args, output):
-    output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()}))
+    def watch(module, args, output):
+        handle = output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()}))
+        stack.enter_context(handle)
 
-
-with layer.register_forward_hook(watch):
+    stack.enter_context(layer.register_forward_hook(watch))
     net(x)[:, cls].sum().backward()
+count_grads("tensor hook")
 
-for way in ("autograd.grad", "retain_grad", "full hook", "tensor hook"):
+print(f"{'':14} {'shape':17} largest difference   parameters with a .grad")
+for way, count in touched.items():
     difference = (found[way] - found["autograd.grad"]).abs().max().item()
-    print(f"{way:14}", tuple(found[way].shape), "largest difference from the first:", difference)
-    assert torch.allclose(found[way], found["autograd.grad"])
-print("parameters with a .grad now:", sum(p.grad is not None for p in net.parameters()))
-assert all(p.grad is not None for p in net.parameters())
-net.zero_grad()
+    print(f"{way:14} {tuple(found[way].shape)!s:17} {difference:18.1e} {count:25}")
+compare(
+    "10-four-ways",
+    same=all(torch.allclose(found[way], found["autograd.grad"]) for way in touched),
+    leaves_grads_alone=[way for way, count in touched.items() if count == 0],
+)
+assert all(torch.allclose(found[way], found["autograd.grad"]) for way in touched)
+assert list(touched.values()) == [0, 18, 18, 18] and len(list(net.parameters())) == 18
 
 # %% [markdown]
-# They agree. (If you see a difference at all, it is rounding.) Three of them ran `backward()`, and it filled the
-# `.grad` of all parameters; the last line of the cell clears them. Only `autograd.grad` leaves nothing behind. The full
-# backward hook has one more drawback, which you know from lesson 7: it does not get along with in-place operations.
+# They agree. (If you see a difference at all, it is rounding.) But three of them ran `backward()`, which filled the
+# `.grad` of all 18 parameters. Only `autograd.grad` leaves nothing behind. The full backward hook has one more
+# drawback, which you know from lesson 7: it does not get along with in-place operations.
 #
-# Here the weights can even be computed by hand. After the layer, the net takes the mean of each map, and then a linear
-# layer. So the derivative of the logit of class c with respect to each of the h · w entries of map k is
-# `fc.weight[c, k] / (h * w)`.
+# Here the gradient can even be found by hand. After the layer, the net takes the mean of each map over its h · w
+# positions, and a linear layer turns the means into logits.
 #
-# **Predict.** Is this the same for all drawings, and for all positions?
+# **Predict.** For a given class and map: is the gradient the same for all drawings, `"yes"` or `"no"`? And at all
+# positions of the map?
 
 # %%
+guess("10-by-hand", for_all_drawings=True, at_all_positions=True)
+
+# %%
+gradient = found["autograd.grad"]  # [2 drawings, 64 maps, 16, 16]
 by_hand = net.fc.weight[cls].detach() / (16 * 16)
-alpha = found["autograd.grad"].mean((2, 3))
-print("largest difference:", (alpha - by_hand).abs().max().item())
+alpha = gradient.mean((2, 3))
+print("256 times the gradient at map 0; a row for each of two drawings, a column for each of three positions:")
+print(256 * gradient[:, 0, 0, :3])
+print(f"fc.weight[cls, 0] = {net.fc.weight[cls, 0].item():.4f}")
+print("largest difference between the mean gradients of all maps and fc.weight[cls] / 256:", end=" ")
+print(f"{(alpha - by_hand).abs().max().item():.1e}")
+compare(
+    "10-by-hand",
+    for_all_drawings=torch.allclose(gradient[0], gradient[1], atol=1e-7),
+    at_all_positions=torch.allclose(gradient, gradient[:, :, :1, :1].expand_as(gradient), atol=1e-7),
+)
 assert torch.allclose(alpha, by_hand.expand(2, -1), atol=1e-7)
 assert torch.allclose(found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7)
 
 # %% [markdown]
-# Yes. For the last maps of *this* net the gradient says nothing about the drawing: it is the classifier's weight, divided
-# by 256. For such nets there is the older name **CAM**, class activation mapping. For a layer further inside, with ReLUs
-# behind it, the gradient depends on the drawing and on the position. Then the mean matters, and each sample has weights
-# of its own. Grad-CAM is for any layer.
+# Yes, twice. The derivative of the logit of class c with respect to each entry of map k is `fc.weight[c, k] / (h * w)`. So
+# for the last maps of *this* net the gradient says nothing about the drawing. In this case the method has an older name,
+# **CAM**, class activation mapping. For a layer further inside, with ReLUs behind it, the gradient depends on the drawing
+# and on the position. Then the mean matters, and each sample has weights of its own. Grad-CAM is for any layer.
 
 
 # %% exercise="10-grad-cam"
@@ -566,9 +631,14 @@ show(
 )
 
 # %% [markdown]
-# Grad-CAM answers the question *why this class?* in a different way for each class. Does saliency, too? Let us correlate
-# the map for the class of each drawing with the map for the next class in the list. 1 means that the two maps have the
-# same pattern, and 0 that they have nothing in common.
+# An answer to the question *why this class?* should be different for each class. So let us correlate the map for the class
+# of each drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0
+# that they have nothing in common.
+#
+# **Predict.** Which method has the larger correlation, `"saliency"` or `"Grad-CAM"`?
+
+# %%
+guess("10-class-blind", larger="saliency")
 
 
 # %%
@@ -582,45 +652,56 @@ def correlation(first, second):
 next_class = (labels + 1) % 3
 cam_heat = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, labels))
 cam_next = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, next_class))
-print(f"saliency {correlation(saliencies, saliency_of(net, next_class)):.2f}")
-print(f"Grad-CAM {correlation(cam_heat, cam_next):.2f}")
-assert correlation(saliencies, saliency_of(net, next_class)) > 0.6 and correlation(cam_heat, cam_next) < 0.3
+alike = {
+    "saliency": correlation(saliencies, saliency_of(net, next_class)),
+    "Grad-CAM": correlation(cam_heat, cam_next),
+}
+for name, value in alike.items():
+    print(f"{name} {value:.2f}")
+compare("10-class-blind", larger=max(alike, key=alike.get))
+assert alike["saliency"] > 0.6 and alike["Grad-CAM"] < 0.3
 
 # %% [markdown]
 # Saliency shows nearly the same pixels whichever class we ask for. This is no surprise: the pixels that would change one
 # logit most are pixels of the shape, and they would change the others as well. Grad-CAM tells the classes apart.
-
-# %% [markdown]
+#
 # ## Guided Grad-CAM: sharp and in the right place
 #
 # Guided backprop has the resolution of the image. Grad-CAM knows the class, but has only 16 by 16 pixels. Their product
-# has both. To multiply them, the small map must be enlarged to the size of the image.
+# has both. To multiply them, the small map must be enlarged to the size of the image, with `F.interpolate`.
 #
-# **Predict.** Two pixels, 0 and 8, are enlarged to four. Which four numbers come out by default, and which with
-# `mode="bilinear"`?
+# **Predict.** Two pixels in a row, 0 and 8, are enlarged to four. Which four numbers come out by default, when each new
+# pixel copies the nearest old one? And which with `mode="bilinear"`, when each lies between its two neighbours? Think of
+# pixels as little squares: their centres count.
+
+# %%
+guess("10-enlarge", default=[0, 0, 8, 8], bilinear=[0, 2, 6, 8])
 
 # %%
 two = torch.tensor([[[[0.0, 8.0]]]])
-print("default:                  ", F.interpolate(two, size=(1, 4)).flatten().tolist())
+blocks = F.interpolate(two, size=(1, 4))
+print("default:                  ", blocks.flatten().tolist())
 smooth = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=False)
 print("bilinear:                 ", smooth.flatten().tolist())
 aligned = F.interpolate(two, size=(1, 4), mode="bilinear", align_corners=True)
 print("bilinear, aligned corners:", [round(value, 2) for value in aligned.flatten().tolist()])
-assert F.interpolate(two, size=(1, 4)).flatten().tolist() == [0, 0, 8, 8]
+compare("10-enlarge", default=blocks.flatten(), bilinear=smooth.flatten())
+assert blocks.flatten().tolist() == [0, 0, 8, 8]
 assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
     aligned.flatten(), torch.tensor([0, 8 / 3, 16 / 3, 8])
 )
 
 # %% [markdown]
-# The default mode, `"nearest"`, makes blocks. Bilinear interpolation is smooth. With `align_corners=False`, each pixel
-# is a little square, and each square of the small image covers two of the large one: this is what we want here. With
-# `True` the centres of the corner pixels of both images coincide, and everything between is stretched.
+# The default mode, `"nearest"`, makes blocks. Bilinear interpolation is smooth. With `align_corners=False`, which is the
+# default, each pixel is a little square, and each square of the small image covers two of the large one: this is what we
+# want here. With `True`, the centres of the corner pixels of both images coincide, and everything between is stretched.
 #
 # `F.interpolate` wants four dimensions, [B, channels, h, w].
 #
-# One trap is left. Guided backprop changes the gradients of the whole backward pass, also those that arrive at the layer.
-# A Grad-CAM that is computed in the same pass is not a Grad-CAM. And from lesson 7 you know that full backward hooks are
-# bound in the forward pass: to remove them afterwards is too late. So run two passes, one without them and one with them.
+# One trap is left. Guided backprop changes the gradients of the whole backward pass, including those that arrive at the
+# layer. A Grad-CAM that is computed in the same pass is not a Grad-CAM. And from lesson 7 you know that full backward
+# hooks are bound in the forward pass: removing them afterwards is too late. So run two passes, one without them and one
+# with them.
 
 
 # %% exercise="10-guided-grad-cam"
@@ -700,31 +781,44 @@ show(
 #
 # Three details decide whether the count is right.
 #
-# **Predict.** The largest entry of a flattened map of H = 3 rows and W = 4 columns is at place 6. In which row and which
-# column is it?
+# **Where is the peak?** `argmax` of a flattened map returns one number.
+#
+# **Predict.** A map has H = 3 rows and W = 4 columns. Its largest entry is at place 6 of the flattened map. In which row
+# and which column is it? Count from 0, as `argmax` does.
+
+# %%
+guess("10-peak", row=1, column=2)
 
 # %%
 small = torch.zeros(1, 3, 4)
 small[0, 1, 2] = 5
 where = small.flatten(1).argmax(1)
 print("place", where.item(), "-> row", (where // 4).item(), "column", (where % 4).item())
+compare("10-peak", row=where // 4, column=where % 4)
 assert (where.item(), (where // 4).item(), (where % 4).item()) == (6, 1, 2)
 
 # %% [markdown]
-# Row 1, column 2. One divides by the **width**. The row is y, the column is x, and a box lists x first.
+# Row 1, column 2: divide by the **width**. The row is y, the column is x, and a box lists x first.
 #
 # **Half open.** A box contains x0 but not x1, as slices do in Python: `image[:, y0:y1, x0:x1]` is what is inside.
 #
-# **Nothing to point with.** A Grad-CAM can be 0 everywhere, when all that is there speaks against the class. What does
-# `argmax` say then?
+# **Nothing to point with.** A Grad-CAM can be 0 everywhere, when all that is there speaks against the class.
+#
+# **Predict.** What does `argmax` return for a map of zeros? Write a number, `None`, or `"raises"`.
+
+# %%
+guess("10-argmax-of-zeros", place=0)
 
 # %%
 print("argmax of zeros:", torch.zeros(1, 12).argmax(1).item())
+compare("10-argmax-of-zeros", place=torch.zeros(1, 12).argmax(1))
 assert torch.zeros(1, 12).argmax(1) == 0
 
 # %% [markdown]
-# It says 0: the first pixel. If the box happens to be in the upper left corner, this would count as a hit. But zero heat
+# 0: the first pixel. If the box happens to be in the upper left corner, this would count as a hit. But a map of zeros
 # points nowhere.
+#
+# This exercise needs no hook. It is optional: the lesson goes on without it.
 
 
 # %% exercise="10-pointing-game"
@@ -744,9 +838,13 @@ def pointing_game(cam, boxes, size):
 # ## What the score says
 #
 # Now we let all methods play, on 300 drawings. A method that knows nothing points anywhere. Its share of hits is the
-# share of the area that the boxes cover.
+# share of the area that the boxes cover: this is *chance*.
 #
-# **Predict.** Which of the four methods will win? Where is chance?
+# **Predict.** Which of the four comes last: `"saliency"`, `"guided backprop"`, `"Grad-CAM"` or `"guided Grad-CAM"`? And
+# is it still better than chance, `"yes"` or `"no"`?
+
+# %%
+guess("10-pointing", last="Grad-CAM", better_than_chance=True)
 
 
 # %%
@@ -765,6 +863,7 @@ scores = {name: share_of_hits(heat) for name, heat in methods.items()}
 print(f"chance {chance:.2f}")
 for name, value in scores.items():
     print(f"{name:16} {value:.2f}")
+compare("10-pointing", last=min(scores, key=scores.get), better_than_chance=min(scores.values()) > chance)
 assert chance < 0.1 and 0.7 < scores["Grad-CAM"] < 0.85
 assert 0.88 < scores["saliency"] < scores["guided backprop"] and scores["guided backprop"] > 0.95
 assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
@@ -777,7 +876,11 @@ assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad
 #   this class should not point at the shape as surely.
 # - **An untrained net.** Its weights are random, and it has learned nothing. There is nothing to explain.
 #
-# **Predict.** What happens to the score of guided backprop? And to that of Grad-CAM?
+# **Predict.** What happens to the score of guided backprop, and to that of Grad-CAM? Write `"falls"` if you think that it
+# falls below half of what it was in both cases, otherwise `"stays"`.
+
+# %%
+guess("10-sanity", guided_backprop="stays", grad_cam="falls")
 
 # %%
 torch.manual_seed(0)
@@ -795,6 +898,8 @@ other, blank = play(net, next_class), play(untrained, labels)
 print(f"{'':16} right class  other class  untrained")
 for name in methods:
     print(f"{name:16} {scores[name]:11.2f} {other[name]:12.2f} {blank[name]:10.2f}")
+what = {name: "falls" if max(other[name], blank[name]) < scores[name] / 2 else "stays" for name in methods}
+compare("10-sanity", guided_backprop=what["guided backprop"], grad_cam=what["Grad-CAM"])
 spots = in_parts(lambda i, c: cams_of(untrained, i, c), drawings, labels)
 print(
     f"Grad-CAM of the untrained net is 0 everywhere for {(spots.amax((1, 2)) == 0).float().mean():.0%} of the drawings"
@@ -862,10 +967,10 @@ assert len(missed) == 300 - round(300 * scores["Grad-CAM"]) and sum(d <= 4 for d
 
 # %% [markdown]
 # Nearly all by a few pixels. One position of the last maps stands for 4 by 4 pixels of the drawing, and it sees a much
-# larger area around them. A corner of a triangle can be recognised best by a position that sees a bit of both sides, and
+# larger area around them. The best place to recognise a corner of a triangle is one that sees a bit of both sides, and
 # that may be just outside.
 #
-# Last, your own Grad-CAM. On the same drawings it may differ by one hit from the plain one that we have used so far.
+# Finally, your own Grad-CAM. On the same drawings it may differ by one hit from the one that we have used so far.
 
 # %%
 try:
@@ -900,15 +1005,20 @@ with conv.register_full_backward_hook(lambda module, grad_input, grad_output: No
         raise AssertionError("this torch allows it")
 
 caught = []
-with conv.register_forward_hook(lambda module, args, output: output.register_hook(caught.append) and None):
+with contextlib.ExitStack() as stack:
+
+    def watch(module, args, output):
+        stack.enter_context(output.register_hook(caught.append))
+
+    stack.enter_context(conv.register_forward_hook(watch))
     inplace(conv(image)).sum().backward()
 print("tensor hook:", tuple(caught[0].shape))
 assert caught[0].shape == (1, 2, 3, 3)
 
 # %% [markdown]
 # **"Logit or probability: the map is the same."** It is not. The probability of a class depends on all logits. Its
-# derivative is `p_c * (d logit_c - sum of p_j * d logit_j)`. All other classes enter, and where the model is sure, p is
-# close to 1 and everything becomes tiny.
+# derivative is `p_c * (d logit_c - sum of p_j * d logit_j)`. All other classes enter, and where the model is sure, `p_c`
+# is close to 1 and everything becomes tiny.
 
 
 # %%
@@ -934,10 +1044,12 @@ gradients = []  # as in the posts
 
 
 def weights_by_global_list(image):
-    def keep(module, args, output):
-        output.register_hook(gradients.append)
+    with contextlib.ExitStack() as stack:
 
-    with net.features[2].register_forward_hook(keep):
+        def keep(module, args, output):
+            stack.enter_context(output.register_hook(gradients.append))
+
+        stack.enter_context(net.features[2].register_forward_hook(keep))
         torch.autograd.grad(net(image)[0, 0], list(net.parameters()))
     return gradients[0].mean((2, 3))
 

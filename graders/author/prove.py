@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -116,6 +117,8 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} has no title"
     if len(exercise.hints) < 2:
         yield f"{exercise.key} has fewer than two hints"
+    if exercise.why and not (len(re.findall(r"[.?!](?:\s|$)", exercise.why)) >= 2 and len(exercise.why) <= 400):
+        yield f"{exercise.key}: its why has two sentences or more (why this way, what else would do) in 400 characters"
     if len(exercise.contract) < 80 or "**Example" not in exercise.contract:
         yield f"{exercise.key} has no contract with an example in its docstring"
     if exercise.key[:2] != exercise.lesson[:2]:

@@ -131,6 +131,7 @@ class Exercise:
     circumstances: Circumstances | None = None
     oracle: Callable[..., Any] | None = None
     tolerance: tuple[float, float] = (1e-5, 1e-5)
+    why: str = ""
 
     __test__ = False  # pytest collects exercises by our own collector
 
@@ -211,13 +212,15 @@ def exercise(
     title: str,
     points: float,
     hints: Sequence[str],
+    why: str = "",
     name: str | None = None,
     cases: Sequence[Case] = ({}, {}, {}),
     circumstances: Circumstances | None = None,
 ) -> Callable[[type], Exercise]:
     """Make an `Exercise` of a class.
 
-    `name` is what the learner defines, when it is not the key's words joined by underscores. The cases come from
+    `why` stands below the worked answer: why it is done this way, and what else would do. `name` is what the learner
+    defines, when it is not the key's words joined by underscores. The cases come from
     `circumstances`; without them, each of `cases` is the keyword arguments of one draw. `tolerance` in the class is
     (rtol, atol) of the widest comparison, against which `oracle` is held. Raises `TypeError` when a part is missing.
     """
@@ -250,6 +253,7 @@ def exercise(
             circumstances=circumstances,
             oracle=members.get("oracle"),
             tolerance=members.get("tolerance", (1e-5, 1e-5)),
+            why=why,
         )
 
     return make

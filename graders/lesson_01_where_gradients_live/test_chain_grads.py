@@ -67,6 +67,11 @@ Chain = list[list[str | float]]
         "`fn(h.clone())`: the copy may be overwritten, and gradients pass through `clone()` unchanged. One "
         "`backward()` on the sum of the last result fills every `.grad`, also that of `x`.",
     ),
+    why=(
+        "Each function gets a copy, so one that works in place overwrites the copy and not the step before; "
+        "`clone()` passes gradients on as they are. `torch.autograd.grad` with the whole list of steps would do as "
+        "well, if you put the gradient of `x` into `x.grad` yourself."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL,

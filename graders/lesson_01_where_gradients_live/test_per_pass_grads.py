@@ -52,6 +52,11 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
         "An entry of your list and `p.grad` must not be the same tensor, or the next pass changes your entry. "
         "Store `p.grad.clone()`.",
     ),
+    why=(
+        "With `p.grad = None` before each pass there is nothing to add to, and the copy stays yours whatever "
+        "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
+        "pass and does not touch `.grad`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL,

@@ -42,6 +42,11 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
         'At the first call there is no sum yet: `d["sum"]` is still `None`.',
         "Change the entries of the dict that you returned. A new dict would be invisible to the caller.",
     ),
+    why=(
+        "The hook changes the entries of the dict that the caller holds; a new dict would never reach the caller. "
+        "`sum + received` makes a new tensor each time; adding in place to a tensor of zeros of your own would do "
+        "as well."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL,

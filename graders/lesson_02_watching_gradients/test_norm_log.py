@@ -51,6 +51,11 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
         "The handle is a context manager: `with p.register_hook(fn):` removes the hook at the end of the block, "
         "even when a loss raises.",
     ),
+    why=(
+        "A hook sees the gradient of one pass, whatever `p.grad` held before, and the `with` block removes it even "
+        "when a loss raises. You could also put `p.grad` aside for each pass and add it again afterwards, with "
+        "`try` and `finally` in case a loss raises."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL,

@@ -45,6 +45,11 @@ TAILS = {
         "that is newer still. A hook does not move: register the second one right after the multiplication.",
         "Two tensors work, too: `old = 3 * x`, then `new = old * k`, and a hook on each before `loss_fn(new)`.",
     ),
+    why=(
+        "A hook stays with the value that `t` had when it was registered, so two hooks on one tensor see two "
+        "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
+        "if `loss_fn` gets a copy of `new` that it may overwrite."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL,

@@ -52,6 +52,11 @@ BELOW, ABOVE, BETWEEN = range(3)
         "Store copies in the dict that you returned, and return the clipped gradient itself, not the copy: the copy "
         "has no graph, and a pass with `create_graph=True` needs one.",
     ),
+    why=(
+        "One hook has both gradients in hand, so nothing depends on the order of hooks. The log gets copies "
+        "without a graph, while the gradient that goes on keeps its own; three hooks in the right order would do "
+        "as well."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL, "hooks": ALL,

@@ -94,6 +94,11 @@ def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Modu
         "`if h.requires_grad`.",
         "The hook on the bias returns `torch.zeros_like(grad)`, which has the right shape and dtype at any time.",
     ),
+    why=(
+        "A parameter stays the same tensor, so one hook in `__init__` is enough; the output of `body` is new in "
+        "each forward pass and needs a new one, which goes when its graph goes. A full backward pre-hook on `body` "
+        "would do as well: it is registered once and clamps `grad_output`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "grad": ALL, "values": ALL, "mode": ALL,

@@ -45,6 +45,11 @@ Maps = list[tuple[str, float]]
         "Register the functions from the last to the first, and collect the handles. One hook that calls all of them "
         "in that order works as well.",
     ),
+    why=(
+        "Hooks of a tensor run in the order in which they were registered, each on the result of the one before, "
+        "so the last function is registered first. One hook that calls the functions from the last to the first "
+        "would do as well, with its handle alone in the list."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,

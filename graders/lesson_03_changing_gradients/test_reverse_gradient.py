@@ -34,6 +34,11 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, flow, rare, s
         "Register the hook on the new tensor. Other uses of `x` do not pass through it.",
         "A tensor that does not require grad takes no hook: guard the registration with `if y.requires_grad:`.",
     ),
+    why=(
+        "`x * 1` is a tensor of its own: a hook on it sees what passes through `y`, and other uses of `x` go "
+        "another way. A `torch.autograd.Function` whose `backward` returns `-lam * grad` is the usual way outside "
+        "this lesson, and needs no hook."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,

@@ -43,6 +43,10 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, accumulated, 
         "Do not use a method whose name ends in an underscore, nor `grad *= s`: both write into a shared buffer.",
         "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
     ),
+    why=(
+        "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
+        "`grad.clone().mul_(s)` would do as well: what may not be written into is `grad` itself."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL, "number": ALL,

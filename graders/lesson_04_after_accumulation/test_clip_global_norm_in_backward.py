@@ -54,6 +54,11 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
         "Reset the count after clipping, or the second pass never gets to clip. "
         "`torch.nn.utils.clip_grad_norm_(params, c)` may do the clipping itself.",
     ),
+    why=(
+        "The joint norm needs all gradients, so the last parameter to arrive clips them all, whichever that is. A "
+        "counter, set back to 0 after clipping, would do in place of the set, and so would scaling each `.grad` by "
+        "hand instead of calling `clip_grad_norm_`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL,

@@ -71,6 +71,11 @@ def sum_of(sums: Any, p: Tensor) -> Any:
         "`p.grad = None`.",
         "If `.grad` is not freed, the next pass adds to it, and your hook then adds the old gradient a second time.",
     ),
+    why=(
+        "The hook takes the finished gradient, moves it, and sets `p.grad` to `None`, so that the next pass has "
+        "nothing to add to. Sums that start as zeros for each parameter would do as well; what matters is that "
+        "they add up in float64."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "collection": ("many", "one", "empty"),

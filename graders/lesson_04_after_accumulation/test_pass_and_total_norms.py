@@ -47,6 +47,11 @@ def copied(log: Any) -> Any:
         "The order comes by itself: in every backward pass the tensor hook runs first. Both hooks append to the same "
         "list. `.item()` makes a Python float of a norm.",
     ),
+    why=(
+        "A tensor hook sees the gradient of this pass, and a post-accumulate-grad hook runs once the total is in "
+        "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, "
+        "if the first one leaves it the gradient."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "parameter"), "grad": ALL,

@@ -98,6 +98,11 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
         "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
         "be added to the next.",
     ),
+    why=(
+        "When a post-accumulate-grad hook runs, the gradient of this parameter is complete, so the step can be "
+        "taken and the memory freed at once. An optimizer for each parameter does the same, and lets you use Adam "
+        "instead of plain descent: call its `step()` and `zero_grad()` in the hook."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL,

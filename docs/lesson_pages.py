@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from graders.author.build import notebook_files
 from graders.author.lesson import INSTALL
 from graders.core import course, rules
+from graders.core.effort import lesson_hours
 from graders.core.files import write_atomically
 from graders.core.source import prediction_keys
 
@@ -35,8 +36,11 @@ INDEX = """\
 Each page is a notebook: text, code with what it prints, figures, and exercises with their contracts, stubs and hints.
 The answers are yours to find; `check` tells what your function did ([how to start](../learn.md)).
 
-| lesson | question |
-|---|---|
+The course takes {hours}. Above each exercise stands how long it takes, how hard it is, and whether it is on the core
+path; the others go deeper.
+
+| lesson | question | time |
+|---|---|---|
 {rows}
 
 ```{{toctree}}
@@ -73,10 +77,11 @@ def index() -> str:
     for lesson in course.lessons():
         question = QUESTION.search(re.sub(r"^# ?", "", course.source(lesson), flags=re.M))
         asked = " ".join(question[1].split()) if question else ""
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {asked} |")
+        time = lesson_hours(course.source(lesson), course.exercises(lesson))
+        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {asked} | {time} |")
         pages.append(f"{course.title(lesson)} <{lesson}>")
     pages.append("rules")
-    return INDEX.format(rows="\n".join(rows), pages="\n".join(pages))
+    return INDEX.format(hours=course.hours(), rows="\n".join(rows), pages="\n".join(pages))
 
 
 def page(lesson: str) -> NotebookNode:

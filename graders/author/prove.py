@@ -117,6 +117,8 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} has no title"
     if len(exercise.hints) < 2:
         yield f"{exercise.key} has fewer than two hints"
+    if not exercise.minutes or not exercise.difficulty:
+        yield f"{exercise.key} does not say how long it takes and how hard it is: minutes=10, difficulty=1"
     if exercise.why and not (len(re.findall(r"[.?!](?:\s|$)", exercise.why)) >= 2 and len(exercise.why) <= 400):
         yield f"{exercise.key}: its why has two sentences or more (why this way, what else would do) in 400 characters"
     if len(exercise.contract) < 80 or "**Example" not in exercise.contract:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graders.core.effort import course_hours
 from graders.core.errors import HookworkError
 from graders.core.source import exercise_cells, prediction_keys
 
@@ -124,6 +125,11 @@ def _folder(name: str) -> Path:
 def every_exercise() -> list[Exercise]:
     """All exercises of the course, in the order in which the notebooks have them."""
     return [exercise for lesson in lessons() for exercise in exercises(lesson)]
+
+
+def hours() -> str:
+    """How long the course takes, in words."""
+    return course_hours({source(lesson): exercises(lesson) for lesson in lessons()})
 
 
 def worked_answer(exercise: Exercise) -> str:

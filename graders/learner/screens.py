@@ -14,6 +14,7 @@ from rich.table import Table
 
 from graders.core import course
 from graders.core.difference import Difference
+from graders.core.effort import effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
 from graders.core.status_styles import STATUS_STYLES
@@ -150,7 +151,9 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for done in standing.lessons[standing.next.lesson].exercises:
         look, exercise = STATUS_STYLES[done.status], done.exercise
-        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((look.word, look.style)))
+        untouched = done.status is Status.NOT_ATTEMPTED
+        says = (untouched and effort(exercise)) or look.word  # what it takes, until there is a verdict
+        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((says, look.style)))
     yield ""
     yield line((f"Lesson {course.title(standing.next.lesson)}", "bold"))
     yield table

@@ -35,6 +35,9 @@ ENDLESS = [math.inf, -math.inf, math.inf], [1.0, 1.0, -math.inf]
 @exercise(
     "01-branch-grads",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="The gradient of every branch",
     hints=(
         "Which of the four tensors are leaves? PyTorch stores `.grad` for those without being asked.",

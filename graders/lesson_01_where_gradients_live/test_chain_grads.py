@@ -58,6 +58,9 @@ Chain = list[list[str | float]]
 @exercise(
     "01-chain-grads",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="The gradient at every step of a chain",
     hints=(
         "Run the functions one after the other and keep every intermediate result in a list. Call `retain_grad()` on "

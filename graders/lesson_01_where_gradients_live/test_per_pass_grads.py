@@ -45,6 +45,9 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 @exercise(
     "01-per-pass-grads",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="One gradient for each pass",
     hints=(
         "What does `backward()` do to a `.grad` that already holds a value?",

@@ -36,6 +36,8 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 @exercise(
     "02-count-and-sum",
     points=1,
+    minutes=10,
+    difficulty=1,
     title="Count the calls and add up the gradients",
     hints=(
         "How often is the hook of a tensor called that is used twice? Once for each backward pass, with the sum.",

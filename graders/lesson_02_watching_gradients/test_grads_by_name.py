@@ -38,6 +38,9 @@ CHOSEN = {
 @exercise(
     "02-grads-by-name",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="Gradients by name",
     hints=(
         "Register one hook for each name; the hook writes the gradient into a dict under that name.",

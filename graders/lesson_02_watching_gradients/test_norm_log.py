@@ -44,6 +44,9 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 @exercise(
     "02-norm-log",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Log the norm of every pass",
     hints=(
         "After the first pass `p.grad` is a sum over passes. It is not the gradient of this pass.",

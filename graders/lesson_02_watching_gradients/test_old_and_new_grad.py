@@ -38,6 +38,8 @@ TAILS = {
 @exercise(
     "02-old-and-new-grad",
     points=2,
+    minutes=20,
+    difficulty=3,
     title="Two gradients of one overwritten tensor",
     hints=(
         "A hook that is registered before an in-place operation stays with the old value.",

@@ -36,6 +36,9 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 @exercise(
     "02-record-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
     title="Record every gradient that arrives",
     hints=(
         "Register a hook on `t` with `t.register_hook(fn)`. The hook receives the gradient and may simply append it.",

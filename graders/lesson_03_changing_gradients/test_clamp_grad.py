@@ -43,6 +43,8 @@ TWO_PASSES = ("x.grad", "x.grad of another pass")
 @exercise(
     "03-clamp-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
     title="Clamp a gradient before it goes on",
     hints=(
         "`grad.clamp(lo, hi)` returns a new tensor; `grad.clamp_(lo, hi)` writes into the old one.",

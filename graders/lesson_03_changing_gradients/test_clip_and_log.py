@@ -45,6 +45,8 @@ BELOW, ABOVE, BETWEEN = range(3)
 @exercise(
     "03-clip-and-log",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="Clip, and log both sides of it",
     hints=(
         "One hook can do both: it receives the raw gradient, and it makes the clipped one.",

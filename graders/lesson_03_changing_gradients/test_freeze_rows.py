@@ -31,6 +31,8 @@ EXTREMES = (1e30, 1e6, 1e-6, 1e-30)
 @exercise(
     "03-freeze-rows",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Freeze some rows of a parameter",
     hints=(
         "The hook returns a copy of the gradient in which the rows are zero: `grad.clone()` first, then write into it.",

@@ -87,6 +87,8 @@ def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Modu
     "03-guarded-net",
     name="GuardedNet",
     points=3,
+    minutes=40,
+    difficulty=3,
     title="A network that guards its gradients",
     hints=(
         "A parameter lives as long as the module: register the hook on `fc.bias` once, in `__init__`.",

@@ -38,6 +38,8 @@ Maps = list[tuple[str, float]]
 @exercise(
     "03-register-composed",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Compose functions with hooks",
     hints=(
         "In `f(g(x))` the inner function runs first. Which entry of `fs` is the innermost?",

@@ -28,6 +28,9 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, flow, rare, s
 @exercise(
     "03-reverse-gradient",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Reverse a gradient",
     hints=(
         "Make a new tensor with the same values that is connected to `x`, such as `x * 1` or `x.view_as(x)`.",

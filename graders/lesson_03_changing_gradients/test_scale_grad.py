@@ -37,6 +37,9 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, accumulated, 
 @exercise(
     "03-scale-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
     title="Scale a gradient on its way back",
     hints=(
         "A hook may return a tensor. What happens to the gradient then, and what happens when it returns `None`?",

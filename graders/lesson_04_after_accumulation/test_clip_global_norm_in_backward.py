@@ -45,6 +45,8 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
 @exercise(
     "04-clip-global-norm-in-backward",
     points=3,
+    minutes=30,
+    difficulty=3,
     title="Clip the joint norm during backward",
     hints=(
         "The joint norm needs every gradient, so only the last parameter to arrive may clip. It is not always the "

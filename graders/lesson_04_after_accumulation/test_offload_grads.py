@@ -64,6 +64,8 @@ def sum_of(sums: Any, p: Tensor) -> Any:
 @exercise(
     "04-offload-grads",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Move gradients out of the way",
     hints=(
         "A post-accumulate-grad hook again: it receives the parameter, with its gradient in `p.grad`.",

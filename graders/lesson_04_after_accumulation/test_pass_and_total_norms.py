@@ -38,6 +38,9 @@ def copied(log: Any) -> Any:
 @exercise(
     "04-pass-and-total-norms",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="This pass and the total",
     hints=(
         "You need two kinds of hook on `p`: one that sees the gradient of this pass, and one that runs when `.grad` "

@@ -90,6 +90,9 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
 @exercise(
     "04-sgd-in-backward",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Step during backward",
     hints=(
         "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly this moment.",

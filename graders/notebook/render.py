@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from graders.core.effort import effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.rules import Rule
@@ -204,8 +205,12 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
 
 def _exercise_text(done: Done) -> str:
     exercise = done.exercise
-    points = plural_points(exercise.points)
-    return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({points})"
+    return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({_worth(exercise)})"
+
+
+def _worth(exercise: Exercise) -> str:
+    """What an exercise gives and takes, as in "1 point · 10 min · easy · core path"."""
+    return " · ".join(filter(None, (plural_points(exercise.points), effort(exercise))))
 
 
 def _badge(done: Done) -> str:
@@ -215,5 +220,5 @@ def _badge(done: Done) -> str:
 
 def _exercise_html(done: Done) -> str:
     look = STATUS_STYLES[done.status]
-    text = f"`{done.exercise.key}` {done.exercise.title} ({plural_points(done.exercise.points)})"
+    text = f"`{done.exercise.key}` {done.exercise.title} ({_worth(done.exercise)})"
     return f"{html.badge(look, look.word)} {html.code(text)}"

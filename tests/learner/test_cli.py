@@ -90,6 +90,7 @@ def test_progress_shows_lessons_points_and_what_is_next() -> None:
     assert lines[0].startswith("1 exercise of ")
     assert "→ 1. Where gradients live ✓·· 1 of 4" in lines
     assert "✓ 01-branch-grads The gradient of every branch Passed" in lines
+    assert "· 01-chain-grads The gradient at every step of a chain 20 min · medium · core path" in lines
     assert any(line.startswith("Next: 01-per-pass-grads,") for line in lines)
 
 

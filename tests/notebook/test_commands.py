@@ -216,9 +216,9 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     assert lines[0] == f"1 exercise of {len(exercises)} passed (1 of {total} points)"
     assert lines[1:5] == [
         "→ 1. Where gradients live  ✓·✗  1 of 4 points",
-        "    ✓ 01-branch-grads  The gradient of every branch (1 point)",
-        "    · 01-per-pass-grads  One gradient for each pass (1 point)",
-        "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points)",
+        "    ✓ 01-branch-grads  The gradient of every branch (1 point · 10 min · easy · core path)",
+        "    · 01-per-pass-grads  One gradient for each pass (1 point · 10 min · easy · core path)",
+        "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points · 20 min · medium · core path)",
     ]
     assert lines[5].startswith("  2. Watching gradients  ·")
     assert lines[-1] == "Next: 01-per-pass-grads, One gradient for each pass"

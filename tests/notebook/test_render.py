@@ -294,7 +294,7 @@ def test_progress_shows_how_far_each_exercise_is() -> None:
     assert panel.text.split("\n") == [
         "0 exercises of 2 passed (0 of 4 points)",
         "→ tests  ⧗·  0 of 4 points",
-        "    ⧗ 90-scale-sum  Scale, then add up (3 points)",
+        "    ⧗ 90-scale-sum  Scale, then add up (3 points · 15 min · medium · core path)",
         "    · 90-wrap  Wrap (1 point)",
         "Next: 90-scale-sum, Scale, then add up",
     ]

@@ -44,7 +44,8 @@ def test_every_figure_of_a_page_has_alt_text() -> None:
 def test_the_index_asks_the_question_of_every_lesson() -> None:
     rows = [line for line in index().splitlines() if line.startswith("| [")]
     assert len(rows) == len(course.lessons())
-    assert all(row.rstrip(" |").endswith(("?", ".")) for row in rows)
+    assert all(re.search(r"[?.] \| about [\d.]+ hours? \|$", row) for row in rows)
+    assert f"takes {course.hours()}." in index()
 
 
 def test_what_has_not_changed_is_not_written_again_and_what_is_no_page_goes(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ INDEX = """\
 Each page is a notebook: text, code with what it prints, figures, and exercises with their contracts, stubs and hints.
 The answers are yours to find; `check` tells what your function did ([how to start](../learn.md)).
 
+The course takes {hours}. Above each exercise stands how long it takes, how hard it is, and whether it is on the core
+path; the others go deeper.
+
 {map}
 
 ```{{toctree}}
@@ -66,7 +69,7 @@ def write_pages(folder: Path) -> None:
 def index() -> str:
     """The page that lists the lessons: the map of the course."""
     pages = [*(f"{course.title(lesson)} <{lesson}>" for lesson in course.lessons()), "rules"]
-    return INDEX.format(map=course_map.as_markdown(), pages="\n".join(pages))
+    return INDEX.format(hours=course_map.hours(), map=course_map.as_markdown(), pages="\n".join(pages))
 
 
 def page(lesson: str) -> NotebookNode:

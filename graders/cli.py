@@ -136,6 +136,9 @@ def check(
     isolation: Annotated[
         str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D.")
     ] = "auto",
+    more: Annotated[
+        bool, typer.Option("--more", help="Every check of an answer that is wrong, also where one tells what is.")
+    ] = False,
 ) -> int:
     """Run a notebook in a box of its own, and say for each exercise what was measured.
 
@@ -143,7 +146,7 @@ def check(
 
     hookwork check 3
 
-    hookwork check 03-scale-grad
+    hookwork check 03-scale-grad --more
 
     hookwork check downloads/03_changing_gradients.ipynb
     """
@@ -152,7 +155,7 @@ def check(
 
     if isolation not in ("auto", *TIERS):
         raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
-    return commands.check(target, folder, seed, isolation)
+    return commands.check(target, folder, seed, isolation, more)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)

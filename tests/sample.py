@@ -25,6 +25,9 @@ def expected_gradient(x: Tensor, kind: str) -> Tensor:
 @exercise(
     "90-scale-sum",
     points=3,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Scale, then add up",
     hints=("Multiply first.", "Then call `sum()`."),
     cases=({"kind": "double"}, {"kind": "negate"}),

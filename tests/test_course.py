@@ -132,10 +132,12 @@ def test_numbers_that_an_oracle_leaves_out_are_reported() -> None:
 
 
 def test_an_exercise_that_lacks_something_is_reported() -> None:
-    bare = replace(exercise("01-branch-grads"), title=" ", hints=("one",), contract="Short.")
+    bare = replace(exercise("01-branch-grads"), title=" ", hints=("one",), contract="Short.", why="Because.", minutes=0)
     assert list(prove.well_formed(bare)) == [
         "01-branch-grads has no title",
         "01-branch-grads has fewer than two hints",
+        "01-branch-grads does not say how long it takes and how hard it is: minutes=10, difficulty=1",
+        "01-branch-grads: its why has two sentences or more (why this way, what else would do) in 400 characters",
         "01-branch-grads has no contract with an example in its docstring",
     ]
 

@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from graders.author.asserts import without_asserts
 from graders.author.predictions import blanked, check_pairs
 from graders.core import course, course_map, rules
+from graders.core.effort import effort
 from graders.core.exercise import Exercise
 from graders.core.source import SourceError, prediction_keys, stub, without_marks
 from graders.core.text import points
@@ -120,7 +121,9 @@ def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[Noteb
     except SourceError as error:
         raise SourceError(f"exercise {exercise.key}: {error}") from None
     worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
-    heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})\n\n{exercise.contract}"
+    heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})"
+    heading += f"\n\n*{effort(exercise)}*" if effort(exercise) else ""
+    heading += f"\n\n{exercise.contract}"
     if exercise.circumstances is not None:
         heading += f"\n\n{LINK}"
     answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)

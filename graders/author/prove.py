@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
@@ -72,9 +73,7 @@ def prove_notebooks(lesson: str) -> list[str]:
 
 
 def without_guess(lesson: str, source: str) -> list[str]:
-    """Questions of a lesson that learners cannot answer by a guess. A lesson without any guess has none to miss."""
-    if not prediction_keys(source):
-        return []
+    """Questions of a lesson that learners cannot answer by a guess."""
     return [
         f"solutions/{lesson}.py: no guess follows the question {question!r}: write one, or say why not, as in "
         f'# %% [markdown] {REASON}="a matter of taste"'
@@ -116,6 +115,10 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} has no title"
     if len(exercise.hints) < 2:
         yield f"{exercise.key} has fewer than two hints"
+    if not exercise.minutes or not exercise.difficulty:
+        yield f"{exercise.key} does not say how long it takes and how hard it is: minutes=10, difficulty=1"
+    if exercise.why and not (len(re.findall(r"[.?!](?:\s|$)", exercise.why)) >= 2 and len(exercise.why) <= 400):
+        yield f"{exercise.key}: its why has two sentences or more (why this way, what else would do) in 400 characters"
     if len(exercise.contract) < 80 or "**Example" not in exercise.contract:
         yield f"{exercise.key} has no contract with an example in its docstring"
     if exercise.key[:2] != exercise.lesson[:2]:

@@ -36,6 +36,9 @@ from graders.authoring import (
 @exercise(
     "@KEY@",
     points=1,
+    minutes=10,  # @TODO@ how long a person with three months of PyTorch takes
+    difficulty=1,  # @TODO@ 1, 2 or 3
+    core=False,  # @TODO@ whether it is on the core path
     title="@TODO@ what the learner makes, in a few words",
     hints=(
         "@TODO@ a first hint: which tool it takes",

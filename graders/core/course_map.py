@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graders.core import course
+from graders.core.effort import course_hours
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
     whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
     paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
     return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])
+
+
+def hours() -> str:
+    """How long the whole course takes, and its core path, in words."""
+    return course_hours(sum(stop.minutes for stop in STOPS.values()), course.every_exercise())
 
 
 def duration(minutes: int) -> str:

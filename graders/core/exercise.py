@@ -1,6 +1,6 @@
 """The exercise: one class that says what is drawn, what is observed, what must hold, and what goes wrong.
 
-    @exercise("03-scale-grad", points=2, title="Scale a gradient on its way back", hints=(...,))
+    @exercise("03-scale-grad", points=2, minutes=5, difficulty=1, title="Scale a gradient", hints=(...,))
     class TestScaleGrad:
         '''The contract, in Markdown, as the learner reads it above the stub.'''
 
@@ -131,6 +131,10 @@ class Exercise:
     circumstances: Circumstances | None = None
     oracle: Callable[..., Any] | None = None
     tolerance: tuple[float, float] = (1e-5, 1e-5)
+    why: str = ""
+    minutes: int = 0
+    difficulty: int = 0
+    core: bool = False
 
     __test__ = False  # pytest collects exercises by our own collector
 
@@ -211,18 +215,27 @@ def exercise(
     title: str,
     points: float,
     hints: Sequence[str],
+    minutes: int = 0,
+    difficulty: int = 0,
+    core: bool = False,
+    why: str = "",
     name: str | None = None,
     cases: Sequence[Case] = ({}, {}, {}),
     circumstances: Circumstances | None = None,
 ) -> Callable[[type], Exercise]:
     """Make an `Exercise` of a class.
 
-    `name` is what the learner defines, when it is not the key's words joined by underscores. The cases come from
-    `circumstances`; without them, each of `cases` is the keyword arguments of one draw. `tolerance` in the class is
-    (rtol, atol) of the widest comparison, against which `oracle` is held. Raises `TypeError` when a part is missing.
+    `minutes` are those that a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
+    that it is on the core path; `build --check` asks for the first two. `why` stands below the worked answer: why it
+    is done this way, and what else would do. `name` is what the learner defines, when it is not the key's words
+    joined by underscores. The cases come from `circumstances`; without them, each of `cases` is the keyword arguments
+    of one draw. `tolerance` in the class is (rtol, atol) of the widest comparison, against which `oracle` is held.
+    Raises `TypeError` when a part is missing.
     """
     if not KEY.fullmatch(key):
         raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
+    if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not said yet
+        raise TypeError(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
 
     def make(body: type) -> Exercise:
         members = dict(vars(body))
@@ -250,6 +263,10 @@ def exercise(
             circumstances=circumstances,
             oracle=members.get("oracle"),
             tolerance=members.get("tolerance", (1e-5, 1e-5)),
+            why=why,
+            minutes=minutes,
+            difficulty=difficulty,
+            core=core,
         )
 
     return make

@@ -45,6 +45,17 @@ class CheckResult:
     message: str = ""
     difference: Difference | None = None
 
+    @property
+    def row(self) -> str:
+        """The name as a verdict lists it. A name says what has to hold: where it does not, that comes first."""
+        return self.name if self.passed else f"not yet: {self.name}"
+
+    @property
+    def of_the_example(self) -> bool:
+        """Whether it failed on the example of the contract, which the learner can follow by hand."""
+        seen = self.difference.where if self.difference else ""
+        return not self.passed and (self.name.startswith("the example") or seen.startswith("example"))
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseResult:
@@ -65,6 +76,17 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+
+    @property
+    def telling(self) -> CheckResult | None:
+        """The one check that shows a recognised mistake: the contract's example where it fails, else the first.
+
+        None where no mistake was recognised (then every check is evidence) or nothing was judged.
+        """
+        if self.status is not Status.WRONG or self.mistake is None:
+            return None
+        failed = [check for check in self.checks if not check.passed]
+        return next((check for check in failed if check.of_the_example), failed[0] if failed else None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,8 +64,8 @@ def start(given: Path | None, *, opened: bool) -> int:
         return server.wait()
 
 
-def check(target: str | None, given: Path | None, seed: int | None, isolation: str) -> int:
-    """Mark the notebooks that are meant, and show the verdicts."""
+def check(target: str | None, given: Path | None, seed: int | None, isolation: str, more: bool = False) -> int:
+    """Mark the notebooks that are meant, and show the verdicts: with `more` all checks of each."""
     out = console()
     chosen, only = _meant(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
@@ -80,7 +80,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
             with out.status(f"Running {file}"):
                 result, seed_used, notes = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
-            out.print(screens.result(result, only), "")
+            out.print(screens.result(result, only, more=more), "")
             statuses = [exercise.status for exercise in result.exercises if only in (None, exercise.key)]
             if not result.graded:
                 code = ExitCode.NOT_GRADED

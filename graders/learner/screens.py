@@ -14,12 +14,13 @@ from rich.table import Table
 
 from graders.core import course
 from graders.core.difference import Difference
+from graders.core.effort import effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.terminal import line, lines
 from graders.core.text import plural, points
-from graders.notebook.render import plural_points
+from graders.notebook.render import plural_points, the_others
 from graders.notebook.standing import Standing
 
 _CODE = "bold"
@@ -33,8 +34,11 @@ def prose(text: str, style: str = "") -> RenderableType:
     return line(*((part, _CODE if index % 2 else "") for index, part in enumerate(parts)), style=style)
 
 
-def result(found: SubmissionResult, only: str | None = None) -> Group:
-    """A notebook's verdicts in a table, and below it what is not right yet. `only` is the key of a single exercise."""
+def result(found: SubmissionResult, only: str | None = None, *, more: bool = False) -> Group:
+    """A notebook's verdicts in a table, and below it what is not right yet.
+
+    `only` is the key of a single exercise. Of a recognised mistake one difference is shown, with `more` every check.
+    """
     title = line((course.title(found.lesson), "bold"), f"  {found.file}")
     if not found.exercises:
         return Group(title, prose(f"{found.status.value}: {found.message}", "yellow"))
@@ -50,35 +54,43 @@ def result(found: SubmissionResult, only: str | None = None) -> Group:
     for exercise in shown:
         untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
         if exercise.status is not Status.PASSED and not untouched:
-            parts += ["", _explained(exercise)]
+            parts += ["", _explained(exercise, more)]
     return Group(*parts)
 
 
-def _explained(found: ExerciseResult) -> Group:
-    """What is wrong with one exercise: the mistake, and the checks that do not hold."""
+def _explained(found: ExerciseResult, more: bool) -> Group:
+    """What is wrong with one exercise: the mistake and what shows it, or all checks."""
     look = STATUS_STYLES[found.status]
     parts: list[RenderableType] = [line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
         parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
-    for check in found.checks if judged else ():
-        parts.append(Padding(_check(check), (0, 0, 0, 2)))
+    lead = None if more else found.telling
+    if lead:  # its name would say once more what the mistake and the place say
+        parts.append(Padding(_measured(lead), (0, 0, 0, 2)))
+    else:
+        parts += [Padding(_check(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
     if found.printed:
         parts.append(
             Padding(Group("Your function printed:", Padding(lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
         )
     if found.status is not Status.NOT_GRADED:
         parts.append(Padding(prose(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
+    if lead and (rest := [check for check in found.checks if check is not lead]):
+        note = f"{the_others(rest)}: `hookwork check {found.key} --more`"
+        parts.append(Padding(prose(note, "dim"), (0, 0, 0, 2)))
     return Group(*parts)
 
 
 def _check(check: CheckResult) -> RenderableType:
     look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    name = line((look.sign, look.style), " ", check.name)
-    if not check.message:
-        return name
-    found = check.difference
-    return Group(name, Padding(_compared(found) if found else lines(check.message), (0, 0, 0, 4)))
+    name = line((look.sign, look.style), " ", check.row)
+    return Group(name, Padding(_measured(check), (0, 0, 0, 4))) if check.message else name
+
+
+def _measured(check: CheckResult) -> RenderableType:
+    """What did not hold, without the name."""
+    return _compared(check.difference) if check.difference else lines(check.message)
 
 
 def _compared(found: Difference) -> RenderableType:
@@ -139,7 +151,9 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for done in standing.lessons[standing.next.lesson].exercises:
         look, exercise = STATUS_STYLES[done.status], done.exercise
-        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((look.word, look.style)))
+        untouched = done.status is Status.NOT_ATTEMPTED
+        says = (untouched and effort(exercise)) or look.word  # what it takes, until there is a verdict
+        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((says, look.style)))
     yield ""
     yield line((f"Lesson {course.title(standing.next.lesson)}", "bold"))
     yield table
@@ -160,11 +174,12 @@ def hint(exercise: Exercise, given: int) -> Panel:
 
 
 def solution(exercise: Exercise, source: str) -> Group:
-    """The worked answer, without a frame: it can be copied."""
+    """The worked answer, without a frame: it can be copied. Below it, why it is done this way."""
     coloured = Syntax("", "python", background_color="default").highlight(source)
     coloured.rstrip()
     coloured.no_wrap, coloured.overflow = False, "fold"
-    return Group(line((f"Worked answer: {exercise.title}", "bold")), "", coloured)
+    reasons = ("", prose(exercise.why)) if exercise.why else ()
+    return Group(line((f"Worked answer: {exercise.title}", "bold")), "", coloured, *reasons)
 
 
 def not_yet(exercise: Exercise) -> Panel:

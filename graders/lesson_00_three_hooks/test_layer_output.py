@@ -22,6 +22,9 @@ from graders.authoring import (
 @exercise(
     "00-layer-output",
     points=1,
+    minutes=3,
+    difficulty=1,
+    core=True,
     title="What a layer puts out",
     hints=(
         "It is the first hook of this lesson, inside a function: an empty list, the `with` block, and the model called "

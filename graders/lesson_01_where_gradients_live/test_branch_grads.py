@@ -35,11 +35,19 @@ ENDLESS = [math.inf, -math.inf, math.inf], [1.0, 1.0, -math.inf]
 @exercise(
     "01-branch-grads",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="The gradient of every branch",
     hints=(
         "Which of the four tensors are leaves? PyTorch stores `.grad` for those without being asked.",
         "Ask `a` and `b` to keep their gradient: call `a.retain_grad()` and `b.retain_grad()` before `backward()`.",
         "`torch.autograd.grad(y, [w, x, a, b])` returns all four gradients at once and works as well.",
+    ),
+    why=(
+        "`a` and `b` are results, so each has to be told to keep its gradient; then one pass fills all four. "
+        "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients and writes into no `.grad`; hooks on "
+        "`a` and `b` would do as well."
     ),
     circumstances=Circumstances(
         covers={

@@ -58,6 +58,9 @@ Chain = list[list[str | float]]
 @exercise(
     "01-chain-grads",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="The gradient at every step of a chain",
     hints=(
         "Run the functions one after the other and keep every intermediate result in a list. Call `retain_grad()` on "
@@ -66,6 +69,11 @@ Chain = list[list[str | float]]
         "give it instead of `h` itself?",
         "`fn(h.clone())`: the copy may be overwritten, and gradients pass through `clone()` unchanged. One "
         "`backward()` on the sum of the last result fills every `.grad`, also that of `x`.",
+    ),
+    why=(
+        "Each function gets a copy, so one that works in place overwrites the copy and not the step before; "
+        "`clone()` passes gradients on as they are. `torch.autograd.grad` with the whole list of steps would do as "
+        "well, if you put the gradient of `x` into `x.grad` yourself."
     ),
     circumstances=Circumstances(
         covers={

@@ -45,12 +45,20 @@ def loss_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 @exercise(
     "01-per-pass-grads",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="One gradient for each pass",
     hints=(
         "What does `backward()` do to a `.grad` that already holds a value?",
         "Set `p.grad = None` before each pass, or use `torch.autograd.grad`, which does not touch `.grad`.",
         "An entry of your list and `p.grad` must not be the same tensor, or the next pass changes your entry. "
         "Store `p.grad.clone()`.",
+    ),
+    why=(
+        "With `p.grad = None` before each pass there is nothing to add to, and the copy stays yours whatever "
+        "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
+        "pass and does not touch `.grad`."
     ),
     circumstances=Circumstances(
         covers={

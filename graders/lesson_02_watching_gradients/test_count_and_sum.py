@@ -36,11 +36,18 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 @exercise(
     "02-count-and-sum",
     points=1,
+    minutes=10,
+    difficulty=1,
     title="Count the calls and add up the gradients",
     hints=(
         "How often is the hook of a tensor called that is used twice? Once for each backward pass, with the sum.",
         'At the first call there is no sum yet: `d["sum"]` is still `None`.',
         "Change the entries of the dict that you returned. A new dict would be invisible to the caller.",
+    ),
+    why=(
+        "The hook changes the entries of the dict that the caller holds; a new dict would never reach the caller. "
+        "`sum + received` makes a new tensor each time; adding in place to a tensor of zeros of your own would do "
+        "as well."
     ),
     circumstances=Circumstances(
         covers={

@@ -38,11 +38,19 @@ CHOSEN = {
 @exercise(
     "02-grads-by-name",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="Gradients by name",
     hints=(
         "Register one hook for each name; the hook writes the gradient into a dict under that name.",
         "Mind the loop variable: a hook runs long after the loop has ended. Bind the name with a default argument.",
         "Call `remove()` on every handle in a `finally` block, so that it also happens when `backward()` raises.",
+    ),
+    why=(
+        "The hook of a tensor is called only if the gradient reaches it, so the names of the others are absent "
+        "without further ado. `name=name` binds each name at once; `functools.partial` does that, too, and an "
+        "`ExitStack` can take the place of `try` and `finally`."
     ),
     circumstances=Circumstances(
         covers={

@@ -44,12 +44,20 @@ def pass_gradient(kind: str, k: float, p: Tensor) -> Tensor:
 @exercise(
     "02-norm-log",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Log the norm of every pass",
     hints=(
         "After the first pass `p.grad` is a sum over passes. It is not the gradient of this pass.",
         "A hook on `p` sees exactly the gradient of this pass. The L2 norm of a tensor of any shape is `grad.norm()`.",
         "The handle is a context manager: `with p.register_hook(fn):` removes the hook at the end of the block, "
         "even when a loss raises.",
+    ),
+    why=(
+        "A hook sees the gradient of one pass, whatever `p.grad` held before, and the `with` block removes it even "
+        "when a loss raises. You could also put `p.grad` aside for each pass and add it again afterwards, with "
+        "`try` and `finally` in case a loss raises."
     ),
     circumstances=Circumstances(
         covers={

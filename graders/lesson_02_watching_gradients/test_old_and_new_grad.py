@@ -38,12 +38,19 @@ TAILS = {
 @exercise(
     "02-old-and-new-grad",
     points=2,
+    minutes=20,
+    difficulty=3,
     title="Two gradients of one overwritten tensor",
     hints=(
         "A hook that is registered before an in-place operation stays with the old value.",
         "`retain_grad()` goes with the tensor: if `loss_fn` works in place on `t`, too, `t.grad` belongs to a value "
         "that is newer still. A hook does not move: register the second one right after the multiplication.",
         "Two tensors work, too: `old = 3 * x`, then `new = old * k`, and a hook on each before `loss_fn(new)`.",
+    ),
+    why=(
+        "A hook stays with the value that `t` had when it was registered, so two hooks on one tensor see two "
+        "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
+        "if `loss_fn` gets a copy of `new` that it may overwrite."
     ),
     circumstances=Circumstances(
         covers={

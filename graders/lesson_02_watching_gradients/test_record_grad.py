@@ -36,11 +36,19 @@ from graders.lesson_02_watching_gradients.shared import graph_beneath, leaf_and_
 @exercise(
     "02-record-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
     title="Record every gradient that arrives",
     hints=(
         "Register a hook on `t` with `t.register_hook(fn)`. The hook receives the gradient and may simply append it.",
         "A hook that returns `None` changes nothing, and `list.append` returns `None`.",
         "Store a copy without a graph, `grad.detach().clone()`, and return the handle that `register_hook` gave you.",
+    ),
+    why=(
+        "`append` returns `None`, so the hook changes nothing, and the copy stays as it is when somebody writes "
+        "into the gradient later. A named function or an object with `__call__` would do as well, as long as it "
+        "returns `None` or the same gradient."
     ),
     circumstances=Circumstances(
         covers={

@@ -43,11 +43,18 @@ TWO_PASSES = ("x.grad", "x.grad of another pass")
 @exercise(
     "03-clamp-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
     title="Clamp a gradient before it goes on",
     hints=(
         "`grad.clamp(lo, hi)` returns a new tensor; `grad.clamp_(lo, hi)` writes into the old one.",
         "Clamp what the hook receives. That is the gradient of this pass, while `t.grad` is the total of all passes.",
         "Return the clamped tensor from the hook, and return the handle from your function.",
+    ),
+    why=(
+        "The hook gets the sum over all uses of `t` in this pass, before it is added to `t.grad`: exactly what is "
+        "to be limited. `torch.where`, or two hooks of which one limits from below and one from above, would do as "
+        "well; the handle must then remove both."
     ),
     circumstances=Circumstances(
         covers={

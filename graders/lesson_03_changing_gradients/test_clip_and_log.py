@@ -45,12 +45,19 @@ BELOW, ABOVE, BETWEEN = range(3)
 @exercise(
     "03-clip-and-log",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="Clip, and log both sides of it",
     hints=(
         "One hook can do both: it receives the raw gradient, and it makes the clipped one.",
         "With two hooks the order of registration matters: the one that logs the raw gradient has to come first.",
         "Store copies in the dict that you returned, and return the clipped gradient itself, not the copy: the copy "
         "has no graph, and a pass with `create_graph=True` needs one.",
+    ),
+    why=(
+        "One hook has both gradients in hand, so nothing depends on the order of hooks. The log gets copies "
+        "without a graph, while the gradient that goes on keeps its own; three hooks in the right order would do "
+        "as well."
     ),
     circumstances=Circumstances(
         covers={

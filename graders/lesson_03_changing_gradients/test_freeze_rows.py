@@ -31,11 +31,18 @@ EXTREMES = (1e30, 1e6, 1e-6, 1e-30)
 @exercise(
     "03-freeze-rows",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Freeze some rows of a parameter",
     hints=(
         "The hook returns a copy of the gradient in which the rows are zero: `grad.clone()` first, then write into it.",
         "Or multiply by a mask that has one number for each row, 0 or 1. For a matrix it needs the shape `(n, 1)`.",
         "A mask needs the dtype of the gradient. `torch.ones_like(grad)` has it; `torch.ones(n)` is always float32.",
+    ),
+    why=(
+        "The hook writes into a copy, because the gradient that it receives may belong to somebody else as well. "
+        "Multiplying by a mask of zeros and ones would do, too, and needs no copy; give the mask the dtype of the "
+        "gradient."
     ),
     circumstances=Circumstances(
         covers={

@@ -87,12 +87,19 @@ def filled(body: nn.Module, fc: nn.Linear, state: list[Tensor]) -> tuple[nn.Modu
     "03-guarded-net",
     name="GuardedNet",
     points=3,
+    minutes=40,
+    difficulty=3,
     title="A network that guards its gradients",
     hints=(
         "A parameter lives as long as the module: register the hook on `fc.bias` once, in `__init__`.",
         "The output of `body` is a new tensor in every forward pass: register its hook in `forward`, and only "
         "`if h.requires_grad`.",
         "The hook on the bias returns `torch.zeros_like(grad)`, which has the right shape and dtype at any time.",
+    ),
+    why=(
+        "A parameter stays the same tensor, so one hook in `__init__` is enough; the output of `body` is new in "
+        "each forward pass and needs a new one, which goes when its graph goes. A full backward pre-hook on `body` "
+        "would do as well: it is registered once and clamps `grad_output`."
     ),
     circumstances=Circumstances(
         covers={

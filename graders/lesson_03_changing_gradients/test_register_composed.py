@@ -38,12 +38,19 @@ Maps = list[tuple[str, float]]
 @exercise(
     "03-register-composed",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Compose functions with hooks",
     hints=(
         "In `f(g(x))` the inner function runs first. Which entry of `fs` is the innermost?",
         "Hooks of a tensor run in the order in which they were registered, each on the result of the one before.",
         "Register the functions from the last to the first, and collect the handles. One hook that calls all of them "
         "in that order works as well.",
+    ),
+    why=(
+        "Hooks of a tensor run in the order in which they were registered, each on the result of the one before, "
+        "so the last function is registered first. One hook that calls the functions from the last to the first "
+        "would do as well, with its handle alone in the list."
     ),
     circumstances=Circumstances(
         covers={

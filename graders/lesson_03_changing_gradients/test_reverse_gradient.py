@@ -28,11 +28,19 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, flow, rare, s
 @exercise(
     "03-reverse-gradient",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Reverse a gradient",
     hints=(
         "Make a new tensor with the same values that is connected to `x`, such as `x * 1` or `x.view_as(x)`.",
         "Register the hook on the new tensor. Other uses of `x` do not pass through it.",
         "A tensor that does not require grad takes no hook: guard the registration with `if y.requires_grad:`.",
+    ),
+    why=(
+        "`x * 1` is a tensor of its own: a hook on it sees what passes through `y`, and other uses of `x` go "
+        "another way. A `torch.autograd.Function` whose `backward` returns `-lam * grad` is the usual way outside "
+        "this lesson, and needs no hook."
     ),
     circumstances=Circumstances(
         covers={

@@ -37,11 +37,18 @@ from graders.lesson_03_changing_gradients.shared import FAR, TINY, accumulated, 
 @exercise(
     "03-scale-grad",
     points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
     title="Scale a gradient on its way back",
     hints=(
         "A hook may return a tensor. What happens to the gradient then, and what happens when it returns `None`?",
         "Do not use a method whose name ends in an underscore, nor `grad *= s`: both write into a shared buffer.",
         "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
+    ),
+    why=(
+        "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
+        "`grad.clone().mul_(s)` would do as well: what may not be written into is `grad` itself."
     ),
     circumstances=Circumstances(
         covers={

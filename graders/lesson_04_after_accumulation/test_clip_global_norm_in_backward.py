@@ -45,6 +45,8 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
 @exercise(
     "04-clip-global-norm-in-backward",
     points=3,
+    minutes=30,
+    difficulty=3,
     title="Clip the joint norm during backward",
     hints=(
         "The joint norm needs every gradient, so only the last parameter to arrive may clip. It is not always the "
@@ -53,6 +55,11 @@ OTHER_LISTS: list[tuple[list[list[float]], float]] = [
         "`.grad` is written: clip them all, once.",
         "Reset the count after clipping, or the second pass never gets to clip. "
         "`torch.nn.utils.clip_grad_norm_(params, c)` may do the clipping itself.",
+    ),
+    why=(
+        "The joint norm needs all gradients, so the last parameter to arrive clips them all, whichever that is. A "
+        "counter, set back to 0 after clipping, would do in place of the set, and so would scaling each `.grad` by "
+        "hand instead of calling `clip_grad_norm_`."
     ),
     circumstances=Circumstances(
         covers={

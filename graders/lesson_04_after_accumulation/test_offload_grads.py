@@ -64,12 +64,19 @@ def sum_of(sums: Any, p: Tensor) -> Any:
 @exercise(
     "04-offload-grads",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Move gradients out of the way",
     hints=(
         "A post-accumulate-grad hook again: it receives the parameter, with its gradient in `p.grad`.",
         'Convert first, `p.grad.to("cpu", torch.float64)`; then add to the sum under the key `p`; then set '
         "`p.grad = None`.",
         "If `.grad` is not freed, the next pass adds to it, and your hook then adds the old gradient a second time.",
+    ),
+    why=(
+        "The hook takes the finished gradient, moves it, and sets `p.grad` to `None`, so that the next pass has "
+        "nothing to add to. Sums that start as zeros for each parameter would do as well; what matters is that "
+        "they add up in float64."
     ),
     circumstances=Circumstances(
         covers={

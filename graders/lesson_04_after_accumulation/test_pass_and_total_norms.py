@@ -38,6 +38,9 @@ def copied(log: Any) -> Any:
 @exercise(
     "04-pass-and-total-norms",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="This pass and the total",
     hints=(
         "You need two kinds of hook on `p`: one that sees the gradient of this pass, and one that runs when `.grad` "
@@ -46,6 +49,11 @@ def copied(log: Any) -> Any:
         "registered with `register_post_accumulate_grad_hook` receives `p` itself, and `p.grad` is the new total.",
         "The order comes by itself: in every backward pass the tensor hook runs first. Both hooks append to the same "
         "list. `.item()` makes a Python float of a norm.",
+    ),
+    why=(
+        "A tensor hook sees the gradient of this pass, and a post-accumulate-grad hook runs once the total is in "
+        "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, "
+        "if the first one leaves it the gradient."
     ),
     circumstances=Circumstances(
         covers={

@@ -90,6 +90,9 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
 @exercise(
     "04-sgd-in-backward",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Step during backward",
     hints=(
         "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly this moment.",
@@ -97,6 +100,11 @@ def one_step(student: Any, lr: float, x: float) -> dict[str, Any]:
         "place, under `torch.no_grad()`.",
         "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
         "be added to the next.",
+    ),
+    why=(
+        "When a post-accumulate-grad hook runs, the gradient of this parameter is complete, so the step can be "
+        "taken and the memory freed at once. An optimizer for each parameter does the same, and lets you use Adam "
+        "instead of plain descent: call its `step()` and `zero_grad()` in the hook."
     ),
     circumstances=Circumstances(
         covers={

@@ -66,12 +66,19 @@ from graders.lesson_05_capturing_activations.shared import (
 @exercise(
     "05-activation-store",
     points=3,
+    minutes=40,
+    difficulty=3,
     name="ActivationStore",
     title="A store for activations, as a context manager",
     hints=(
         "`__init__` only notes what it gets. Register the hooks in `__enter__`, and return `self` from it.",
         "Remove all handles in `__exit__`. Python calls it also when the block raises.",
         "Return `None` or `False` from `__exit__`, and the exception comes through. `True` would swallow it.",
+    ),
+    why=(
+        "Hooks are registered in `__enter__` and removed in `__exit__`, which Python calls also when the block "
+        "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do "
+        "as well, and needs no list of them."
     ),
     circumstances=Circumstances(
         covers={

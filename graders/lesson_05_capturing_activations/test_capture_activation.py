@@ -53,6 +53,9 @@ from graders.lesson_05_capturing_activations.shared import (
 @exercise(
     "05-capture-activation",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="The output of one layer",
     hints=(
         "`model.get_submodule(name)` finds the module. Register a forward hook on it and then call `model(x)`.",
@@ -60,6 +63,11 @@ from graders.lesson_05_capturing_activations.shared import (
         "rewrites it.",
         "The handle is a context manager: `with module.register_forward_hook(hook):` removes the hook at the end of "
         "the block, even when the model raises.",
+    ),
+    why=(
+        "The hook copies the output before a later layer can overwrite it in place, and the `with` block removes "
+        "the hook even when the model raises. `try` and `finally` with `handle.remove()` would do as well; slicing "
+        "the model would not, because `forward` may do more than run its layers in turn."
     ),
     circumstances=Circumstances(
         covers={

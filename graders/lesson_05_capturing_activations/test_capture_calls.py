@@ -55,12 +55,19 @@ from graders.lesson_05_capturing_activations.shared import (
 @exercise(
     "05-capture-calls",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Every call of one module",
     hints=(
         "One module can run several times in one forward pass. A variable, or a dict entry, holds only one output.",
         "The hook fires once for each call, in order: append a copy to a list.",
         "Make the list inside your function. A list at the top of the cell, or as a default argument, is one list for "
         "all calls of your function.",
+    ),
+    why=(
+        "A hook runs once for each call of its module, so appending to a list keeps all of them, in order; the "
+        "list is made inside the function, so each call of yours has its own. An object with `__call__` that holds "
+        "the list would do as well."
     ),
     circumstances=Circumstances(
         covers={

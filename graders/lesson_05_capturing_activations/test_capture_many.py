@@ -54,12 +54,20 @@ from graders.lesson_05_capturing_activations.shared import (
 @exercise(
     "05-capture-many",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="The outputs of several layers in one run",
     hints=(
         "Register one hook for each name before you run the model. All of them write into the same dict.",
         "Each hook must know its own name. Bind it when you define the hook: `def hook(module, args, output, "
         "name=name):`, or use `functools.partial`.",
         "A dict keeps the order in which its keys were first written. Write a key only when its hook fires.",
+    ),
+    why=(
+        "The dict is filled while the model runs, so its keys come in the order of execution. `name=name` binds "
+        "each name at once; `functools.partial` does that, too, and one hook for all layers would do that looks up "
+        "its module in a dict from modules to names."
     ),
     circumstances=Circumstances(
         covers={

@@ -32,6 +32,8 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, ByHand, Dee
 @exercise(
     "05-leaf-shapes",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="The output shape of every layer",
     hints=(
         "A module without children is one for which `list(module.children())` is empty.",
@@ -39,6 +41,11 @@ from graders.lesson_05_capturing_activations.shared import IN_PLACE, ByHand, Dee
         "first name.",
         "Write into the dict when the hook fires. A key that is there already keeps its place when its value is "
         "written again.",
+    ),
+    why=(
+        "`named_modules()` goes through all levels and gives each module once, under its first name; a module "
+        "without children is one for which `children()` yields nothing. The hook writes when the module runs, so "
+        "the order comes by itself. One function and `functools.partial` would do as well."
     ),
     circumstances=Circumstances(
         covers={

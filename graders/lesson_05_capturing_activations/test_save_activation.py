@@ -61,12 +61,19 @@ from graders.lesson_05_capturing_activations.shared import (
 @exercise(
     "05-save-activation",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Save an activation to a file",
     hints=(
         "A view knows only where to look in the storage of another tensor, and `torch.save` writes that whole storage. "
         "`clone()` makes a tensor with a storage of its own.",
         "Only the first call counts. Keep what the hook stored first, and let later calls change nothing.",
         "Detach and clone inside the hook, before anything can rewrite the output. Write the file there or afterwards.",
+    ),
+    why=(
+        "A view is saved with the whole storage that it looks into, so what goes to the file is a clone. The hook "
+        "could also write the file itself and remove its own handle in the first call; then nothing has to be kept "
+        "until the model is done."
     ),
     circumstances=Circumstances(
         covers={

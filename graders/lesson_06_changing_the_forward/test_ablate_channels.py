@@ -84,11 +84,19 @@ class Halved(nn.Module):
 @exercise(
     "06-ablate-channels",
     points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
     title="Switch channels off",
     hints=(
         "In a forward hook: clone the output, set the channels to 0 in the clone, return the clone.",
         "Channels are dimension 1: `clone[:, channels] = 0` works for any number of dimensions, and for no channels.",
         "Clean up: `with layer.register_forward_hook(hook):` removes the hook also when the model raises.",
+    ),
+    why=(
+        "The hook writes zeros into a copy, so the layer's own output stays as it was for whoever holds it. "
+        "`masked_fill` with a mask of channels would do as well; a product with zeros would not, since it leaves a "
+        "NaN where one was."
     ),
     circumstances=Circumstances(
         covers={

@@ -111,12 +111,18 @@ NOT_FORCED = {
 @exercise(
     "06-force-kwargs",
     points=2,
+    minutes=10,
+    difficulty=2,
     title="Force keyword arguments",
     hints=(
         "A pre-hook sees keyword arguments only when it is registered with `with_kwargs=True`. Then it is called as "
         "`hook(module, args, kwargs)`.",
         "Such a hook returns a tuple of two: the new positional arguments and the new keyword arguments.",
         "In `{**kwargs, **kw}` the entries on the right win.",
+    ),
+    why=(
+        "Only a pre-hook that is registered with `with_kwargs=True` sees the keyword arguments; it returns both, "
+        "and in `{**kwargs, **kw}` the entries on the right win. `kwargs | kw` would do as well."
     ),
     circumstances=Circumstances(
         covers={

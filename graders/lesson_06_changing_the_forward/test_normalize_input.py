@@ -59,11 +59,18 @@ class Mix(nn.Module):
 @exercise(
     "06-normalize-input",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Normalise what goes in",
     hints=(
         "A forward pre-hook receives `(module, args)`, before `forward` runs. `args` is a tuple, even with one entry.",
         "Return a tuple: it becomes the new positional arguments, all of them.",
         "Put the other arguments back: `return ((args[0] - mean) / std, *args[1:])`.",
+    ),
+    why=(
+        "A pre-hook returns all positional arguments anew, so those behind the first are put back with "
+        "`*args[1:]`. One that is registered with `with_kwargs=True` would do as well: it returns the tuple and "
+        "the keyword arguments."
     ),
     circumstances=Circumstances(
         covers={

@@ -74,6 +74,9 @@ RESULTS = {
 @exercise(
     "06-patch-activation",
     points=3,
+    minutes=25,
+    difficulty=3,
+    core=True,
     title="Transplant an activation",
     hints=(
         "Two runs: one on `clean`, in which a hook keeps a copy of the module's output, and one on `corrupt`, in "
@@ -82,6 +85,11 @@ RESULTS = {
         "the second run.",
         "For a part of the channels: clone the output of the corrupt run, write the clean channels into the clone, "
         "and return it. `None` and `[]` are two different things.",
+    ),
+    why=(
+        "Two runs, and a hook for each: one keeps a copy of the clean output, the other puts it into the corrupt "
+        "run. A single hook would do that keeps in its first call and replaces in its second, and `torch.where` "
+        "with a mask of channels could take the place of the copy."
     ),
     circumstances=Circumstances(
         covers={

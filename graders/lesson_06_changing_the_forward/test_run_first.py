@@ -69,11 +69,17 @@ class Answering(nn.Module):
 @exercise(
     "06-run-first",
     points=1,
+    minutes=5,
+    difficulty=1,
     title="First in the queue",
     hints=(
         "One keyword argument of `register_forward_hook` is enough.",
         "A pre-hook would be too early: it runs before there is an output.",
         "Leave the other hooks alone. `prepend=True` puts yours in front of them.",
+    ),
+    why=(
+        "`prepend=True` is made for this, and the handle comes with it. Removing the other hooks and registering "
+        "them again behind yours would not do: their handles would then stand for hooks that are gone."
     ),
     circumstances=Circumstances(
         covers={

@@ -46,12 +46,20 @@ CALLS = ("y", "under no_grad", "y in the other mode", "y again")
 @exercise(
     "06-scale-output",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="Scale what a module says",
     hints=(
         "A forward hook that returns something replaces the module's output by it.",
         "Compute a new tensor. An in-place change of `output` overwrites numbers that the backward pass needs.",
         "No `detach()`, no `.data`, no `torch.no_grad()`: autograd has to see the multiplication. "
         "And return the handle.",
+    ),
+    why=(
+        "What a forward hook returns takes the place of the output, and `output * s` is a new tensor that autograd "
+        "knows about, so gradients are scaled, too. Any function that computes a new tensor would do, such as "
+        "`torch.mul`; writing into `output` would not."
     ),
     circumstances=Circumstances(
         covers={

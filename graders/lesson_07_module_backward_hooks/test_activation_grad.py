@@ -171,6 +171,8 @@ def model_of(
 @exercise(
     "07-activation-grad",
     points=3,
+    minutes=25,
+    difficulty=3,
     title="The gradient at an activation, whatever follows",
     hints=(
         "A full backward hook fails before an in-place operation and stays silent for a dict. The output itself is an "
@@ -178,6 +180,11 @@ def model_of(
         "Register a forward hook on `model.get_submodule(name)`. Inside it, call `pick(output).register_hook(...)`.",
         "The forward hook runs before any later in-place operation. A tensor hook that is registered there belongs to "
         "the old value, and that is the one you want. `retain_grad()` would follow the new one.",
+    ),
+    why=(
+        "The forward hook reaches the output before anything can overwrite it, and a tensor hook stays with that "
+        "value. `torch.autograd.graph.get_gradient_edge` inside the forward hook names the same place; "
+        "`torch.autograd.grad` then takes it as an input."
     ),
     circumstances=Circumstances(
         covers={

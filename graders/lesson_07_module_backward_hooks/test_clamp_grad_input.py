@@ -68,6 +68,8 @@ class Multiple(nn.Module):
 @exercise(
     "07-clamp-grad-input",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Clamp what a module sends back",
     hints=(
         "What a full backward hook returns replaces `grad_input`: a tuple with one entry for each input, "
@@ -76,6 +78,11 @@ class Multiple(nn.Module):
         "`tuple(g if g is None else ... for g in grad_input)`.",
         "A full backward pre-hook would be too early: it changes `grad_output`, from which the module's own parameters "
         "learn.",
+    ),
+    why=(
+        "What a full backward hook returns takes the place of `grad_input`, and the module's own parameters have "
+        "learned from the unclamped gradient by then. A forward pre-hook that passes each input through a "
+        "`torch.autograd.Function` with a clamp in its `backward` would do as well."
     ),
     circumstances=Circumstances(
         covers={

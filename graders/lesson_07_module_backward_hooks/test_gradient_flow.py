@@ -154,6 +154,9 @@ def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Ca
 @exercise(
     "07-gradient-flow",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="Gradient flow through every layer",
     hints=(
         "`module.parameters(recurse=False)` gives the parameters of the module itself, without those of the modules "
@@ -162,6 +165,11 @@ def keys_in_order(order: Callable[[list[str], dict[str, Any]], list[str]]) -> Ca
         "complete. If it fills the dict, the order comes out by itself.",
         "The mean of the absolute values: `grad_output[0].abs().mean().item()`. Remove every handle in a `finally` "
         "block, so that it also happens when something raises.",
+    ),
+    why=(
+        "A full backward pre-hook runs when the gradient of its module's output is complete, which is also the "
+        "backward order that the keys shall have. A forward hook that registers a tensor hook on the output would "
+        "do as well."
     ),
     circumstances=Circumstances(
         covers={

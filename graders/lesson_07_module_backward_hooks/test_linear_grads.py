@@ -44,6 +44,8 @@ def shallow(result: object) -> object:
 @exercise(
     "07-linear-grads",
     points=3,
+    minutes=25,
+    difficulty=3,
     title="Rebuild the gradients of a linear layer",
     hints=(
         "For one row, `y = W x + b`. Then dL/dW is the outer product of dL/dy and x, and dL/db is dL/dy.",
@@ -51,6 +53,10 @@ def shallow(result: object) -> object:
         "`g.T @ x` is the sum of the outer products of all rows.",
         "Rows add up: sum over them, do not average. To get dL/dy, let the loss start from a tensor of your own: "
         "`y = lin(x).detach().requires_grad_()`.",
+    ),
+    why=(
+        "`detach()` cuts the graph behind the layer, so `backward()` stops at `y` and fills no `.grad` of the "
+        "layer. `torch.autograd.grad(loss, y)` would do as well, and `einsum` in place of the matrix product."
     ),
     circumstances=Circumstances(
         covers={

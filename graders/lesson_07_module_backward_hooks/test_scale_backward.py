@@ -84,6 +84,8 @@ class Lone(nn.Module):
 @exercise(
     "07-scale-backward",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Scale the backward pass from a module on",
     hints=(
         "The gradient has to be scaled before the module's own backward pass uses it. Which of the two kinds of hook "
@@ -91,6 +93,10 @@ class Lone(nn.Module):
         "`register_full_backward_pre_hook(hook)`: the hook is called as `hook(module, grad_output)` and returns a "
         "tuple with one entry for each output.",
         "An output that the loss does not use has `None` in `grad_output`. Keep it as `None`.",
+    ),
+    why=(
+        "The pre-hook changes `grad_output` before the module's own backward pass uses it, so its parameters get "
+        "the scaled gradient, too. A forward hook that registers a tensor hook on each output would do as well."
     ),
     circumstances=Circumstances(
         covers={

@@ -141,6 +141,9 @@ def parts(result: object) -> tuple[Any, Any]:
 @exercise(
     "07-watch-module-grads",
     points=1,
+    minutes=15,
+    difficulty=1,
+    core=True,
     title="Watch the gradients of a module",
     hints=(
         "The hook that you need is `module.register_full_backward_hook(hook)`. It is called as "
@@ -149,6 +152,11 @@ def parts(result: object) -> tuple[Any, Any]:
         "`entry.detach().clone()` for a tensor.",
         'Change the dict that you return (`d["gi"] = ...`) instead of making a new one. Let the hook return nothing, '
         "so that the gradients stay as they are.",
+    ),
+    why=(
+        "The hook changes the entries of the dict that was returned, and returns nothing, so the gradients stay as "
+        "they are. An object with `__call__` would do as well; `None` entries belong to inputs or outputs that "
+        "have no gradient, and stay."
     ),
     circumstances=Circumstances(
         covers={

@@ -96,6 +96,8 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
 @exercise(
     "08-backward-times",
     points=3,
+    minutes=35,
+    difficulty=3,
     title="A profiler whose spans stay nested",
     hints=(
         "Read the clock in a full backward pre-hook and in a full backward hook of each module. When does the second "

@@ -94,6 +94,8 @@ def hook_calls(spec: Spec, needs: str, n: int, ckpt: bool) -> dict[str, int]:
 @exercise(
     "08-count-hook-calls",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="Count hook calls, with and without checkpoint",
     hints=(
         "Count, do not compute: let each hook add 1, and run the model.",

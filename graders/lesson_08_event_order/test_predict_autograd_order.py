@@ -43,6 +43,8 @@ def error_of(call: Callable[[], Any]) -> str:
 @exercise(
     "08-predict-autograd-order",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Tensor, node, and the moment of .grad",
     hints=(
         "Hooks on the tensor come first, for a leaf and for a non-leaf.",

@@ -41,6 +41,9 @@ def twelve(forward: str, backward: str) -> list[str]:
 @exercise(
     "08-predict-module-order",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="Three hooks of each kind on one module",
     hints=(
         "Who is first? A global hook was registered last, and yet it does not have to wait for the hooks of the layer.",

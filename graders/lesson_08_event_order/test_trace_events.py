@@ -200,6 +200,8 @@ def model_of(spec: Spec, mode: str, hooks: str, hooked: str, backward: bool = Tr
 @exercise(
     "08-trace-events",
     points=2,
+    minutes=25,
+    difficulty=2,
     title="Trace every event of one pass",
     hints=(
         "Each module needs four hooks, and each hook appends one text to the same list.",

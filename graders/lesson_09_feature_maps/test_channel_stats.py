@@ -138,6 +138,8 @@ def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
 @exercise(
     "09-channel-stats",
     points=3,
+    minutes=30,
+    difficulty=3,
     title="Statistics of every channel, batch by batch",
     hints=(
         "In the hook, add to three sums for each channel: of the values, of their squares, and of the zeros; and count "

@@ -214,6 +214,9 @@ def deep_maps(student: Any, photo: Tensor, stem: Tensor) -> dict[str, Any]:
 @exercise(
     "09-conv-maps",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="The maps of every convolution",
     hints=(
         "`isinstance(module, nn.Conv2d)` is true for Conv2d and its subclasses, and for no other convolution. "

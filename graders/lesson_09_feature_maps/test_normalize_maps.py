@@ -57,6 +57,8 @@ ONE_VALUE = torch.tensor([0.1, 0.3, 0.7, 1.1, 1.7], dtype=torch.float64).reshape
 @exercise(
     "09-normalize-maps",
     points=1,
+    minutes=10,
+    difficulty=1,
     title="Every map from 0 to 1",
     hints=(
         "Detach, then `.float()`, then `.numpy()`. With `keepdims=True` (or `keepdim=True`) the minima have the shape "

@@ -211,6 +211,9 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
 @exercise(
     "09-plot-maps",
     points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
     title="A figure of all maps",
     hints=(
         "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing of, so there is nothing to close. "

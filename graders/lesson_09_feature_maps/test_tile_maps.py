@@ -75,6 +75,8 @@ WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
 @exercise(
     "09-tile-maps",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Many maps on one sheet",
     hints=(
         "Tile `k` stands in row `k // columns` and column `k % columns`; `divmod(k, columns)` gives both.",

@@ -57,6 +57,8 @@ def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
 @exercise(
     "09-top-channels",
     points=1,
+    minutes=5,
+    difficulty=1,
     title="The strongest channels",
     hints=(
         "`fm.mean((1, 2))` is a tensor with one number for each channel.",

@@ -122,6 +122,9 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
 @exercise(
     "10-grad-cam",
     points=3,
+    minutes=25,
+    difficulty=3,
+    core=True,
     title="Grad-CAM: where in the image?",
     hints=(
         "Catch the layer's output A in a forward hook and keep it as it is, with its graph. Then "

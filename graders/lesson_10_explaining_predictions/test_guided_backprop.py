@@ -104,6 +104,8 @@ class TwiceNamed(nn.Module):
 @exercise(
     "10-guided-backprop",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="Only positive gradients leave a ReLU",
     hints=(
         "The gradient that leaves a module towards its input is `grad_input` of a full backward hook. It has already "

@@ -110,6 +110,8 @@ RUNS = ("first", "second")
 @exercise(
     "10-guided-grad-cam",
     points=3,
+    minutes=25,
+    difficulty=2,
     title="Guided backprop times Grad-CAM",
     hints=(
         "Two forward and backward passes: one without any guided hook for the Grad-CAM, and one with them for guided "

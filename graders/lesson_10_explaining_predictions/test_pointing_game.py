@@ -160,6 +160,8 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
 @exercise(
     "10-pointing-game",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="A score for heat maps",
     hints=(
         "`F.interpolate(cam[:, None], size=size, mode='bilinear', align_corners=False)[:, 0]` has the shape [B, H, W]. "

@@ -84,6 +84,9 @@ def largest_last(weight: Tensor) -> Tensor:
 @exercise(
     "10-saliency-map",
     points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
     title="Which pixels move the logit?",
     hints=(
         "`logits.gather(1, classes[:, None])` picks one logit from each row. The sum of the picked logits is a single "

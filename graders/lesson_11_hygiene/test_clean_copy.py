@@ -90,6 +90,8 @@ class Uncopyable:
 @exercise(
     "11-clean-copy",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="A copy without hooks",
     hints=(
         "`copy.deepcopy(model)` copies everything that counts: types, parameters, buffers, modes, and what is shared "

@@ -171,6 +171,9 @@ class Layers:
 @exercise(
     "11-first-nonfinite",
     points=2,
+    minutes=30,
+    difficulty=3,
+    core=True,
     title="Where the first NaN comes from",
     hints=(
         "`torch.isfinite(t).all()` is true when a tensor has neither NaN nor Inf.",

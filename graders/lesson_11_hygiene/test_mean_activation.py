@@ -120,6 +120,9 @@ NOT_FINITE = ([1.0, math.inf], [1.0, -math.inf], [math.inf, -math.inf], [1.0, ma
 @exercise(
     "11-mean-activation",
     points=1,
+    minutes=15,
+    difficulty=1,
+    core=True,
     title="A statistic that keeps no graph",
     hints=(
         "The mean of a tensor with a graph has a graph, too: one number that holds the whole forward pass. "

@@ -64,6 +64,8 @@ from graders.lesson_11_hygiene.shared import (
 @exercise(
     "11-remove-all-hooks",
     points=2,
+    minutes=20,
+    difficulty=2,
     title="Remove every hook of a model",
     hints=(
         "Torch has no public call for it. *A look inside* showed the four dicts in which a module keeps its hooks: "

@@ -133,6 +133,8 @@ class Shrinking(nn.Module):
 @exercise(
     "12-count-calls-by-type",
     points=2,
+    minutes=15,
+    difficulty=1,
     title="Count every module call, by class",
     hints=(
         "A module in a plain Python list is not in `model.modules()`, and a module that `forward` makes on the way is "

@@ -214,6 +214,8 @@ class Adapted(nn.Linear):
 @exercise(
     "12-count-macs",
     points=2,
+    minutes=25,
+    difficulty=2,
     title="Count the multiply-adds of a model",
     hints=(
         "Each number of the output is a dot product. So the work of a call is `output.numel()` times the number of "

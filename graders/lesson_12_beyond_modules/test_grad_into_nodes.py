@@ -178,6 +178,8 @@ FOUR = torch.arange(1.0, 9.0)
 @exercise(
     "12-grad-into-nodes",
     points=2,
+    minutes=30,
+    difficulty=3,
     title="Read gradients at the nodes of the graph",
     hints=(
         "Start at `y.grad_fn`. Each entry of `node.next_functions` is a pair, and its first element is the next node, "

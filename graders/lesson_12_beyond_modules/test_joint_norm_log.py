@@ -105,6 +105,8 @@ def joint_norms(passes: list[list[Tensor | None]], factor: float = 1.0) -> list[
 @exercise(
     "12-joint-norm-log",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Log the norm of several gradients together",
     hints=(
         "`torch.autograd.graph.register_multi_grad_hook(tensors, fn)` calls `fn` once for each backward pass, with a "

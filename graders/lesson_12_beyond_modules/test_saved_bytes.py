@@ -196,6 +196,8 @@ def bytes_of_a_pass() -> int:
 @exercise(
     "12-saved-bytes",
     points=2,
+    minutes=15,
+    difficulty=2,
     title="Weigh what autograd keeps for backward",
     hints=(
         "`torch.autograd.graph.saved_tensors_hooks(pack, unpack)` is a context manager. While it is active, autograd "

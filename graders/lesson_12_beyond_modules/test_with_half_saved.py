@@ -197,6 +197,8 @@ FAR = 2**15 + 1
 @exercise(
     "12-with-half-saved",
     points=3,
+    minutes=20,
+    difficulty=3,
     title="Save for backward in half precision",
     hints=(
         "`pack` may return anything, for example the pair `(tensor.dtype, tensor.detach().half())`. `unpack` gets this "

@@ -317,6 +317,8 @@ ASKED_AGAIN = ("tensor", "dropped", "keyword", "backward", "root", "planting")
 @exercise(
     "13-changed-by-hooks",
     points=3,
+    minutes=35,
+    difficulty=3,
     title="Which gradients the hooks change",
     hints=(
         "Two passes answer it: one as the model is, one without its hooks. Then compare the gradients, name by name.",

@@ -163,6 +163,9 @@ def answers(how: str) -> Callable[..., Any]:
 @exercise(
     "13-dead-channels",
     points=2,
+    minutes=25,
+    difficulty=2,
+    core=True,
     title="Find the channels of a ReLU that never fire",
     hints=(
         "A forward hook on each `nn.ReLU` sees what it outputs (lesson 5). Register one on each entry of "

@@ -204,6 +204,8 @@ class Caller:
 @exercise(
     "13-diagnose",
     points=4,
+    minutes=60,
+    difficulty=3,
     title="Which layer, and why?",
     hints=(
         "Go down the list, and return at the first label that fits. Nearly all of it is in one pass: a hook on every "

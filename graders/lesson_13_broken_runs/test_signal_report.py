@@ -190,6 +190,8 @@ class Abandoned(nn.Module):
 @exercise(
     "13-signal-report",
     points=2,
+    minutes=30,
+    difficulty=2,
     title="The size of every output, and of what comes back",
     hints=(
         "A forward hook fires at each call, in order, and sees the output (lesson 5). A leaf is a module without "

@@ -218,6 +218,9 @@ def cleared(layer: nn.Module) -> nn.Module:
 @exercise(
     "13-why-no-gradient",
     points=3,
+    minutes=30,
+    difficulty=3,
+    core=True,
     title="Why a parameter gets no gradient",
     hints=(
         "Which modules are called? A forward pre-hook on each tells (lesson 5). Which parameters get a gradient, and "

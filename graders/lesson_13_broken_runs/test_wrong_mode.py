@@ -322,6 +322,8 @@ class Asking(nn.Module):
 @exercise(
     "13-wrong-mode",
     points=3,
+    minutes=35,
+    difficulty=3,
     title="Left in the wrong mode",
     hints=(
         "A module's mode is its attribute `training`, and `train()` and `eval()` set it for all children, too. Which "

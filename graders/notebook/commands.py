@@ -22,10 +22,11 @@ from graders.run.transcript import Outcome, printed, raised
 from graders.wire.data import DataError, decode, encode, tensors
 
 
-def check(key: str) -> None:
+def check(key: str, *, more: bool = False) -> None:
     """Check your answer to an exercise on inputs drawn this moment, and show what was measured.
 
-    `key` is the exercise's key, for example `"03-scale-grad"`.
+    `key` is the exercise's key, for example `"03-scale-grad"`. Once your mistake is recognised, the difference that
+    tells most is shown and the other checks are folded; `more=True` shows them all.
     """
     exercise = _find(key)
     if exercise is None:
@@ -38,7 +39,7 @@ def check(key: str) -> None:
     with record.editing() as notes:
         notes.note(key, result.status)
     after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), notes))
-    render.show(render.result(exercise, result, outcomes[-1], after))
+    render.show(render.result(exercise, result, outcomes[-1], after, more=more))
     _tell(notes)
 
 

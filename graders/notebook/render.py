@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from graders.core.effort import effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.rules import Rule
@@ -41,16 +42,24 @@ def show(panel: Panel) -> None:
 
 
 def result(
-    exercise: Exercise, found: ExerciseResult, outcome: Outcome | None = None, after: Sequence[str] = ()
+    exercise: Exercise,
+    found: ExerciseResult,
+    outcome: Outcome | None = None,
+    after: Sequence[str] = (),
+    *,
+    more: bool = False,
 ) -> Panel:
-    """The verdict, the diagnosed mistake, and each check with its numbers.
+    """The verdict and each check with its numbers; of a recognised mistake one difference, and the rest folded.
 
     `outcome` is that of the last probe: it knows the line and the call of an exception. `after` says what to do next.
+    With `more` nothing is folded.
     """
     look = STATUS_STYLES[found.status]
     score = f"{points(found.score)} of {plural_points(found.max_score)}"
     judged = found.status in (Status.PASSED, Status.WRONG)
     checks = found.checks if judged else ()
+    lead = found.telling
+    rest = tuple(check for check in checks if check is not lead) if lead else ()
     raised = found.status is Status.RAISED and outcome is not None
     message = found.message if found.mistake is not None or not judged else ""
     if raised and outcome is not None and found.mistake is None:
@@ -58,15 +67,25 @@ def result(
     places = _places(outcome) if raised and outcome is not None else ()
     lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
     lines += [f"  {label}: {text}" for label, text in places]
-    lines += [_check_text(check) for check in checks]
+    lines += [_check_text(check) for check in ((lead,) if lead and not more else checks)]
+    if rest and not more:
+        lines += [f'  {the_others(rest)}: `check("{exercise.key}", more=True)`']
     lines += ["", PRINTED, *(f"  {line}" for line in found.printed.split("\n"))] if found.printed else []
     lines += ["", *after] if after else []
     body = html.paragraph(message)
     body += "".join(html.paragraph(f"{label}:") + html.pre(text, wrapped=True) for label, text in places)
-    body += html.listed(map(_check_html, checks)) if checks else ""
+    body += html.listed(map(_check_html, (lead,) if lead else checks)) if checks else ""
+    body += html.folded(f"More: {the_others(rest)}", html.listed(map(_check_html, rest)), opened=more) if rest else ""
     body += html.paragraph(PRINTED) + html.pre(found.printed, wrapped=True) if found.printed else ""
     body += "".join(map(html.paragraph, after))
     return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))
+
+
+def the_others(rest: Sequence[CheckResult]) -> str:
+    """What is folded, as in "6 other checks, 4 of them not yet right"."""
+    failed = sum(not check.passed for check in rest)
+    of_them = "none of them wrong" if not failed else f"{failed} of them not yet right"
+    return plural(len(rest), "other check") + (f", {of_them}" if len(rest) > 1 else "")
 
 
 def _places(outcome: Outcome) -> list[tuple[str, str]]:
@@ -80,12 +99,12 @@ def _places(outcome: Outcome) -> list[tuple[str, str]]:
 def _check_text(check: CheckResult) -> str:
     look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
     detail = f"\n{check.message}".replace("\n", "\n      ") if check.message else ""
-    return f"  {look.sign} {check.name}{detail}"
+    return f"  {look.sign} {check.row}{detail}"
 
 
 def _check_html(check: CheckResult) -> str:
     look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    line = f"{html.badge(look, 'holds' if check.passed else 'does not hold')} {html.code(check.name)}"
+    line = f"{html.badge(look, 'holds' if check.passed else 'does not hold')} {html.code(check.row)}"
     if not check.message:
         return line
     detail = html.compared(check.difference) if check.difference else html.paragraph(check.message)
@@ -131,9 +150,10 @@ def hint(exercise: Exercise, given: int) -> Panel:
 
 
 def solution(exercise: Exercise, source: str) -> Panel:
-    """The worked answer."""
-    text = f"Worked answer: {exercise.title}\n\n{source}"
-    return Panel(text, html.card(html.INFO, "Worked answer", exercise.title, exercise.key, html.pre(source)))
+    """The worked answer, why it is done this way, and what else would do."""
+    text = f"Worked answer: {exercise.title}\n\n{source}" + (f"\n\n{exercise.why}" if exercise.why else "")
+    body = html.pre(source) + html.paragraph(exercise.why)
+    return Panel(text, html.card(html.INFO, "Worked answer", exercise.title, exercise.key, body))
 
 
 def not_yet(exercise: Exercise) -> Panel:
@@ -185,8 +205,12 @@ def progress(course: Standing, titles: Mapping[str, str]) -> Panel:
 
 def _exercise_text(done: Done) -> str:
     exercise = done.exercise
-    points = plural_points(exercise.points)
-    return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({points})"
+    return f"    {STATUS_STYLES[done.status].sign} {exercise.key}  {exercise.title} ({_worth(exercise)})"
+
+
+def _worth(exercise: Exercise) -> str:
+    """What an exercise gives and takes, as in "1 point · 10 min · easy · core path"."""
+    return " · ".join(filter(None, (plural_points(exercise.points), effort(exercise))))
 
 
 def _badge(done: Done) -> str:
@@ -196,5 +220,5 @@ def _badge(done: Done) -> str:
 
 def _exercise_html(done: Done) -> str:
     look = STATUS_STYLES[done.status]
-    text = f"`{done.exercise.key}` {done.exercise.title} ({plural_points(done.exercise.points)})"
+    text = f"`{done.exercise.key}` {done.exercise.title} ({_worth(done.exercise)})"
     return f"{html.badge(look, look.word)} {html.code(text)}"

@@ -82,7 +82,8 @@ def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
     texts = [cell.source for cell in built().cells if cell.cell_type == "markdown"]
     assert texts == [
         "# A small lesson",
-        f"### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n{SCALE_SUM.contract}",
+        "### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n*15 min · medium · core path*\n\n"
+        + SCALE_SUM.contract,
         f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}",
     ]
 

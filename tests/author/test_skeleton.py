@@ -98,9 +98,9 @@ def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> No
     new_exercise("20-double-grad", "doubling", clone)
     told = list(unwritten("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
-    assert f"{GRADER}, line 21: still to be written: what the learner makes, in a few words" in told
+    assert f"{GRADER}, line 24: still to be written: what the learner makes, in a few words" in told
     assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
-    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 22
+    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 25
     for file in (SOURCE, GRADER, ANSWERS):
         (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
     assert list(unwritten("20_doubling", clone)) == []

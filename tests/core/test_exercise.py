@@ -72,6 +72,12 @@ def test_a_key_of_another_form_is_refused(key: str) -> None:
         made(key)
 
 
+@pytest.mark.parametrize("wrong", [{"difficulty": 4}, {"difficulty": -1}, {"minutes": -5}])
+def test_a_difficulty_or_a_time_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(TypeError, match="exercise 90-some-thing: its difficulty is 1, 2 or 3"):
+        exercise("90-some-thing", title="Some thing", points=1, hints=("a", "b"), **wrong)
+
+
 @pytest.mark.parametrize("part", ["draw", "probe", "mistakes", "__doc__"])
 def test_a_class_that_lacks_a_part_is_refused(part: str) -> None:
     with pytest.raises(TypeError, match=f"exercise 90-some-thing lacks {part}"):

@@ -93,6 +93,7 @@ def test_progress_shows_lessons_points_and_what_is_next() -> None:
     assert "0. Three hooks in ten minutes ✓ 1 of 1" in lines
     assert "→ 1. Where gradients live ✓·· 1 of 4" in lines
     assert "✓ 01-branch-grads The gradient of every branch Passed" in lines
+    assert "· 01-chain-grads The gradient at every step of a chain 20 min · medium · core path" in lines
     assert any(line.startswith("Next: 01-per-pass-grads,") for line in lines)
 
 

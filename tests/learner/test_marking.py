@@ -62,7 +62,9 @@ def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(fol
     assert any(line.startswith("[bold]got ") for line in lines[lines.index("Your function printed:") :])
     assert "✗ 01-chain-grads Not yet right 0 of 2 points" in lines
     assert "All gradients are there, but from the last step to the first. The order asked for is h_1 first." in lines
-    assert lines[lines.index("expected yours") + 1].startswith("grads[0]")
+    assert lines[lines.index("expected yours") + 1] == "example[0] 12 1"
+    assert lines[lines.index("✗ 01-chain-grads") :].index("") == 6
+    assert any(line.endswith("hookwork check 01-chain-grads --more") for line in lines)
     assert "nothing' at line 3 of its cell: return w.nothing. The call was per_pass_grads(tensor([" in " ".join(lines)
     assert "A hint: hookwork hint 01-chain-grads" in lines
     assert "The inputs were drawn from --seed 7" in lines[-2]
@@ -93,6 +95,14 @@ def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(fold
     assert done.exit_code == 0
     assert "✓ 01-chain-grads Passed 2 of 2 points" in words(done.stdout)
     assert "01-branch-grads Not" not in done.stdout
+
+
+def test_with_more_every_check_of_a_recognised_mistake_is_listed(folder: Path) -> None:
+    answer(folder / FIRST, chain_grads=REVERSED)
+    lines = words(check("01-chain-grads", "--more").stdout)
+    assert "✗ not yet: every step has its gradient" in lines
+    assert "✗ not yet: the example of the contract comes out" in lines
+    assert "--more" not in " ".join(lines)
 
 
 def test_a_cell_that_fails_says_why_an_answer_is_missing(folder: Path) -> None:

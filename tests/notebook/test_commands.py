@@ -63,9 +63,16 @@ def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: p
     text = capsys.readouterr().out
     assert text.startswith("✗ Not yet right: The gradient at every step of a chain (0 of 2 points)\n")
     assert "from the last step to the first" in text
-    assert "  ✗ every step has its gradient\n      grads[0]: expected " in text
+    assert "  ✗ not yet: the example of the contract comes out\n      example[0]: expected 12, saw 1\n" in text
+    assert "grads[0]" not in text
+    assert " other checks, " in text
+    assert '`check("01-chain-grads", more=True)`' in text
     assert 'hint("01-chain-grads")' in text
     assert record.load().exercises == {"01-chain-grads": "wrong"}
+    check("01-chain-grads", more=True)
+    text = capsys.readouterr().out
+    assert "  ✗ not yet: every step has its gradient\n      grads[0]: expected " in text
+    assert "more=True" not in text
 
 
 def test_a_missing_answer_is_not_attempted_and_not_noted(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,6 +190,7 @@ def test_the_solution_opens_when_asked_for_twice(capsys: pytest.CaptureFixture[s
     assert text.startswith("Worked answer: The gradient of every branch\n")
     assert "def branch_grads(w, x):" in text
     assert "SOLUTION" not in text
+    assert text.rstrip().endswith(course.find_exercise("01-branch-grads").why)
 
 
 def test_the_solution_opens_after_a_passed_check(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -210,9 +218,9 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     assert lines[1].startswith("  0. Three hooks in ten minutes  ✓")
     assert lines[2:6] == [
         "→ 1. Where gradients live  ✓·✗  1 of 4 points",
-        "    ✓ 01-branch-grads  The gradient of every branch (1 point)",
-        "    · 01-per-pass-grads  One gradient for each pass (1 point)",
-        "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points)",
+        "    ✓ 01-branch-grads  The gradient of every branch (1 point · 10 min · easy · core path)",
+        "    · 01-per-pass-grads  One gradient for each pass (1 point · 10 min · easy · core path)",
+        "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points · 20 min · medium · core path)",
     ]
     assert lines[6].startswith("  2. Watching gradients  ·")
     assert lines[-1] == "Next: 01-per-pass-grads, One gradient for each pass"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_both_forms_say_the_same() -> None:
         message="Return it.",
         checks=checks,
     )
-    panel = render.result(SCALE_SUM, result, None, ["What to do now."])
+    panel = render.result(SCALE_SUM, result, None, ["What to do now."], more=True)
     shown = text_of(panel.html)
     for part in (
         "Return it.", "it holds", "it does not", "a: it requires grad", "neither does this", "b", "17", "18",
@@ -86,6 +87,65 @@ def test_both_forms_say_the_same() -> None:
 def test_a_message_that_only_repeats_a_check_is_left_out() -> None:
     check = failed("the sum is right", Difference(Kind.VALUE, "total", "", "1", "2"))
     assert found(Status.WRONG, "total: expected 1, saw 2", check).text.count("total: expected 1, saw 2") == 1
+
+
+def differing(name: str, place: str) -> CheckResult:
+    """A check that does not hold, with a number."""
+    return failed(name, Difference(Kind.VALUE, place, "", "1", "2"))
+
+
+HELD = CheckResult(name="it holds", passed=True, score=1, max_score=1)
+
+
+@pytest.mark.parametrize(
+    ("checks", "told"),
+    [
+        ((differing("the sum is right", "total"), HELD, differing("the example comes out", "x.grad")), 2),
+        ((differing("the sum is right", "total"), differing("another call and the example come out", "example[0]")), 1),
+        ((HELD, differing("the sum is right", "total"), differing("another call and the example", "other")), 1),
+        ((differing("the sum is right", "total"), replace(HELD, name="the example comes out")), 0),
+    ],
+)
+def test_of_a_recognised_mistake_the_example_is_told_or_else_the_first(
+    checks: tuple[CheckResult, ...], told: int
+) -> None:
+    panel = found(Status.WRONG, "Return it.", *checks, mistake="forgot-return")
+    open_part, _, rest = panel.html.partition("<details ")
+    rest = rest.partition("</details>")[0]
+    for number, check in enumerate(checks):
+        assert (check.row in text_of(open_part)) is (number == told)
+        assert (check.row in text_of(rest)) is (number != told)
+        assert (check.row in panel.text) is (number == told)
+
+
+def test_without_a_recognised_mistake_every_check_is_told() -> None:
+    checks = (differing("the sum is right", "total"), HELD, differing("the example comes out", "x.grad"))
+    panel = found(Status.WRONG, "total: expected 1, saw 2", *checks)
+    assert "<details" not in panel.html
+    assert all(check.row in panel.text for check in checks)
+
+
+def test_a_name_that_says_what_has_to_hold_is_not_said_of_what_does_not() -> None:
+    panel = found(Status.WRONG, "", differing("all four gradients are right", "x.grad"), HELD)
+    assert [line for line in panel.text.split("\n") if line.startswith("  ✗")] == [
+        "  ✗ not yet: all four gradients are right"
+    ]
+    assert "</span> not yet: all four gradients are right" in panel.html
+    assert "</span> it holds" in panel.html
+
+
+def test_what_is_folded_is_counted() -> None:
+    wrong = differing("the sum is right", "total")
+    assert render.the_others([HELD, wrong, wrong]) == "3 other checks, 2 of them not yet right"
+    assert render.the_others([HELD, HELD]) == "2 other checks, none of them wrong"
+    assert render.the_others([HELD]) == "1 other check"
+
+
+def test_a_worked_answer_says_why() -> None:
+    panel = render.solution(replace(SCALE_SUM, why="So that `x` stays. `mul` would do."), "def scale_sum(x, k): ...")
+    assert panel.text.endswith("def scale_sum(x, k): ...\n\nSo that `x` stays. `mul` would do.")
+    assert "So that <code>x</code> stays." in panel.html
+    assert render.solution(SCALE_SUM, "1").text.endswith("\n\n1")
 
 
 def test_checks_that_were_not_judged_are_not_listed() -> None:
@@ -234,7 +294,7 @@ def test_progress_shows_how_far_each_exercise_is() -> None:
     assert panel.text.split("\n") == [
         "0 exercises of 2 passed (0 of 4 points)",
         "→ tests  ⧗·  0 of 4 points",
-        "    ⧗ 90-scale-sum  Scale, then add up (3 points)",
+        "    ⧗ 90-scale-sum  Scale, then add up (3 points · 15 min · medium · core path)",
         "    · 90-wrap  Wrap (1 point)",
         "Next: 90-scale-sum, Scale, then add up",
     ]

@@ -45,6 +45,7 @@ def test_the_index_is_the_map_of_the_course() -> None:
     assert f"\n{course_map.as_markdown()}\n" in index()
     pages = index().partition("toctree")[2]
     assert all(f"<{lesson}>" in pages for lesson in course.lessons())
+    assert f"takes {course_map.hours()}." in index()
 
 
 def test_what_has_not_changed_is_not_written_again_and_what_is_no_page_goes(tmp_path: Path) -> None:

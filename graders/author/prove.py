@@ -16,7 +16,7 @@ from graders.author.predictions import REASON, unguessed
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
-from graders.core.source import SourceError, prediction_keys
+from graders.core.source import SourceError
 from graders.judge.certain import uncertain
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs

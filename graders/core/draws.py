@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from graders.core.quantities import SEED_LIMIT
+
 T = TypeVar("T")
-SEED_LIMIT = 2**53
-"""Seeds are below this bound, so that every JSON reader keeps them exact."""
 
 
 def new_seed() -> int:

@@ -4,7 +4,8 @@ import keyword
 
 import torch
 
-from graders.core.draws import SEED_LIMIT, Rng, beyond_float32, new_seed
+from graders.core.draws import Rng, beyond_float32, new_seed
+from graders.core.quantities import SEED_LIMIT
 
 
 def test_equal_entropy_draws_equal_values_on_every_machine() -> None:

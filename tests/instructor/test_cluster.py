@@ -121,7 +121,7 @@ def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(NotInstalled, match=r"hookwork\[cluster\]"), cluster.dask("tcp://127.0.0.1:1"):
+    with pytest.raises(NotInstalled, match=r"'\.\[cluster\]'"), cluster.dask("tcp://127.0.0.1:1"):
         pass
 
 

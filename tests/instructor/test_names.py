@@ -77,7 +77,7 @@ def test_two_folders_that_seem_to_be_one_person_are_not_missing_under_a_third_na
 def test_a_roster_with_a_lesson_that_there_is_not_says_whose(tmp_path: Path) -> None:
     file = tmp_path / "roster.csv"
     file.write_text("Name,Lessons\nann,01\nbob,1 99\n")
-    with pytest.raises(BadRequest, match=r"roster\.csv, bob: There is no lesson '99'\. Lessons: 01_where"):
+    with pytest.raises(BadRequest, match=r"roster\.csv, bob: There is no lesson '99'\. Lessons: 00_three"):
         read_roster(file)
 
 

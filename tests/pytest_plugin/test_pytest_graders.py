@@ -177,7 +177,7 @@ def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.Compl
         (("--seed", "-3"), "no whole number"),
         (("--memory-limit", "lots"), "no size"),
         (("--jobs", "0"), "at least 1"),
-        (("--lessons", "01,99"), "There is no lesson '99'. Lessons: 01_where"),
+        (("--lessons", "01,99"), "There is no lesson '99'. Lessons: 00_three"),
         (("--cell-timeout", "soon"), "no number of seconds"),
     ],
 )

@@ -475,9 +475,9 @@ def test_what_is_no_ordinary_file_is_unreadable_and_not_waited_for(
     (tmp_path / "other").write_text(notebooks.text("x = 1"))
     link.symlink_to(tmp_path / "other")
     os.mkfifo(pipe)
-    assert unreadable(folder) == "This is not an ordinary file. Hand in the notebook file itself."
+    assert unreadable(folder) == "The file cannot be read: it is not an ordinary file. Hand in the notebook itself."
     assert unreadable(link) == ("The file cannot be read: it is a link to another file. Hand in the notebook itself.")
-    assert unreadable(pipe) == "This is not an ordinary file. Hand in the notebook file itself."
+    assert unreadable(pipe) == "The file cannot be read: it is not an ordinary file. Hand in the notebook itself."
 
 
 def test_no_file_is_missing() -> None:

@@ -168,7 +168,7 @@ def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(kit: Pat
     there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
     optimizes = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
     with WarmProcess(kit) as process:
-        assert statuses([there], kit, process) == [("raised", "AssertionError: ")]
+        assert statuses([there], kit, process) == [("raised", "AssertionError")]
         assert statuses([there, optimizes], kit, process) == [("ok", ""), ("ok", "")]
         assert statuses([there], kit, process) == [("ok", "")]
 
@@ -178,7 +178,7 @@ def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_c
     files = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
     files[1].write_text("loss.backward()")
     files[2].write_text("torch.optim.SGD")
-    for handed_in, found in ((files[:2], ("raised", "AssertionError: ")), (files, ("ok", ""))):
+    for handed_in, found in ((files[:2], ("raised", "AssertionError")), (files, ("ok", ""))):
         with head_start(now=True, files=handed_in) as boxes:
             assert statuses(["pass"], boxes.warm.kit, boxes.warm) == [("ok", "")]
             assert statuses([there], boxes.warm.kit, boxes.warm) == [found]

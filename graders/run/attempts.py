@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.run.layout import Place
+from graders.run.layout import ATTEMPT, Place
 from graders.run.tree import Entry
 
 _AGAIN = re.compile(
@@ -110,7 +110,9 @@ def _later(first: HandedIn, second: HandedIn, deadline: float) -> _Verdict | Non
     if folders[0] != folders[1]:
         numbers = [[int(n) for part in parts for n in re.findall(r"\d{1,18}", part)] for parts in folders]
         texts = [re.sub(r"\d+", "", "/".join(parts)) for parts in folders]
-        if texts[0] == texts[1] and numbers[0] != numbers[1]:
+        parted = [pair for pair in zip(*folders) if pair[0] != pair[1]]
+        told = all(map(ATTEMPT.fullmatch, (part for pair in parted for part in pair)))
+        if texts[0] == texts[1] and numbers[0] != numbers[1] and told:
             return _Verdict(numbers[1] > numbers[0], "its folder has the later number")
         return None
     forms = [_forms(file.place.name) for file in (first, second)]

@@ -14,22 +14,30 @@ from dataclasses import dataclass, field
 
 from graders.core.text import clean
 from graders.run.archives import WANTED, is_wanted
-from graders.run.lms import Named, Owner, Pattern, folder_format, format_of
+from graders.run.lms import SAKAI_FOLDER, Named, Owner, Pattern, folder_format, format_of
 from graders.run.tree import Entry, Tree
 
 LessonOf = Callable[[Entry], str | None]
 
-_ATTEMPT = re.compile(
+ATTEMPT = re.compile(
     r"(?i)(?:.*[\W_])?(?:attempt|version|v|try|draft|final|old|new|backup|copy|kopie|copie|submission|revision|rev)"
-    r"[\W_]*\d*|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
+    r"[\W_]*(?:\d{1,2})?|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
 )
 """Folders that hold one person's attempts, and not persons."""
 _OF_A_LESSON = (
     r"(?i)(?:.*[\W_])?(?:lesson|lektion|leçon|week|unit|lab|hw|homework|exercise|assignment)[\W_]*0*{0}(?:\D.*)?"
     r"|0*{0}(?:[\W_].*)?"
 )
-_SUBMITTED, _WORKING = "Submitted files", "Working files"
-"""Folders of Teams: what was handed in, and what students still work on."""
+_OF_A_GROUP = re.compile(
+    r"(?i)(?:.*[\W_])?(?:section|group|gruppe|groupe|grupo|tutor|tutorial|class|kurs|seminar)(?:[\W_].*)?"
+)
+_HANDED_IN = {
+    "Submitted files": ("Working files",),  # Teams
+    "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
+}
+"""Folders that hold what was handed in, and those beside them that hold what was not."""
+_RETURNED = "Feedback Attachment(s)"
+"""The folder in which Sakai keeps what an instructor gave back."""
 _MARKS = " _-.,()[]"
 _COPY = re.compile(r"(?i)(?:copy|copie|kopie|copia)?(?: of| von| de)?[\W_]*(?:\(?\d{1,3}\)?)?")
 CONFIRM = "If that is so, confirm it with"
@@ -117,14 +125,12 @@ class _Arrangement:
         level: int | None = None,
     ) -> None:
         self.name, self.lesson_of, self.packed, self.names = name, lesson_of, packed, names
-        self.working: list[Entry] = []
-        entries = tree.entries
-        if any(_SUBMITTED in entry.parts for entry in entries):
-            self.working = [entry for entry in entries if _WORKING in entry.parts]
-            entries = [entry for entry in entries if _WORKING not in entry.parts]
+        entries, self.aside = _handed_in(tree.entries)
         self.entries = entries
         self.counting = [entry for entry in entries if entry.counts] or entries
-        self.folders = [folder for folder in tree.folders if _WORKING not in folder]
+        others = {entry.parts[: place + 1] for entry in self.aside for place in range(len(entry.parts))}
+        kept = {entry.parts[: place + 1] for entry in entries for place in range(len(entry.parts))}
+        self.folders = [folder for folder in tree.folders if folder in kept or folder not in others]
         self.level = self._level() if level is None else level
 
     def layout(self) -> Layout:
@@ -137,8 +143,9 @@ class _Arrangement:
         foldered = [entry for entry in below if len(entry.parts) > self.level + 1]
         found = self._class(loose, foldered, above) or self._one(loose, foldered)
         self._give_strays(found)
-        for entry in self.working:
-            found.nobodys[entry] = "It lies among the working files of Teams, and was not handed in."
+        found.nobodys |= dict.fromkeys(
+            self.aside, "It lies among what was not handed in: working files, or the course's."
+        )
         return found
 
     def _give_strays(self, found: Layout) -> None:
@@ -146,7 +153,7 @@ class _Arrangement:
         strays = [entry for entry in self.entries if entry not in found.places and entry not in found.nobodys]
         for entry in strays:
             lesson = self.lesson_of(entry)
-            name = _name_beside(entry.name, lesson) if entry.counts and lesson else ""
+            name = _name_beside(entry.name, lesson) if lesson else ""
             if name:
                 found.places[entry] = Place(Owner(name), entry.name)
                 found.owners.add(Owner(name))
@@ -163,6 +170,12 @@ class _Arrangement:
     # At which level of folders the students are told apart.
 
     def _level(self) -> int:
+        parts = self.counting[0].parts if self.counting else ()
+        if SAKAI_FOLDER in parts:
+            return max(0, parts.index(SAKAI_FOLDER) - 1)
+        for folder in _HANDED_IN:
+            if folder in parts[:-2]:
+                return parts.index(folder) + 1
         level = 0
         while self.counting and all(len(entry.parts) > level + 1 for entry in self.counting):
             if len({entry.parts[level] for entry in self.counting}) > 1:
@@ -184,12 +197,21 @@ class _Arrangement:
         inner = {part for entry in self.entries for part in entry.parts}
         if format_of(loose) or folder_format(sorted(folders), sorted(inner)):
             return True
-        several = len(folders) > 1 and not any(map(_ATTEMPT.fullmatch, folders))
+        several = len(folders) > 1 and not any(map(ATTEMPT.fullmatch, folders))
         if not several:
-            return False
+            return bool(loose) and self._are_named_side_by_side(level)
         if self._shared(level) or self._sections(level, self.entries):
             return True
         return self.packed and not loose and not self._of_lessons(level)
+
+    def _are_named_side_by_side(self, level: int) -> bool:
+        """Whether the files in a folder that is called after their lesson have names of students in them."""
+        lessons = {entry: lesson for entry in self.counting if (lesson := self.lesson_of(entry))}
+        if len(set(lessons.values())) != 1 or len(lessons) < len(self.counting):
+            return False
+        (lesson,) = set(lessons.values())
+        folder = self.counting[0].parts[level - 1]
+        return _is_of_lesson(folder, lesson) and bool(_plain_names(self.counting, {lesson: self.counting}))
 
     def _by_folder(self, level: int, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
         found: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -215,7 +237,7 @@ class _Arrangement:
             if len(lessons) != 1:
                 return False
             (lesson,) = lessons
-            if lesson not in folder and not re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder):
+            if not _is_of_lesson(folder, lesson):
                 return False
         return bool(folders)
 
@@ -224,8 +246,10 @@ class _Arrangement:
     def _class(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
         """The layout of a class; None where all this is the work of one student."""
         level = self.level
-        if sections := self._sections(level, foldered):
-            return self._of_sections(sections, loose)
+        flat = self.names.format if self.names else format_of([entry.name for entry in loose if entry.counts])
+        side_by_side = flat is not None and any(flat.of_file(entry.name) for entry in loose)
+        if not side_by_side and (sections := self._sections(level, foldered)):
+            return self._of_sections(sections)
         folders = self._by_folder(level, foldered)
         empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
         # An archive stands among files that a platform named as one of them, and elsewhere for a folder.
@@ -256,7 +280,10 @@ class _Arrangement:
             named = by_file.get(folder) or by_folder.get(folder) or Named(Owner(_without_suffix(folder)))
             found.places[entry] = _place(named, entry.name)
         found.owners = {place.owner for place in found.places.values()}
+        if by_file:  # then an empty folder is one only where a platform named it
+            empty &= {*by_folder}
         found.owners |= {(by_folder.get(folder) or Named(Owner(folder))).owner for folder in empty - {*folders}}
+        found.doubts += _copies({*folders} - {*by_file} - {*by_folder})
         _tell_equal_numbers(found)
         return found
 
@@ -281,7 +308,11 @@ class _Arrangement:
         names = sorted(holding)
         if folder_format(names, []) or (self.names and (any(map(self.names.format.of_folder, names)))):
             return {}
-        if sum(self._is_section(level, inside) for inside in holding.values()) * 2 <= len(holding):
+        sure = sum(self._is_section(level, inside) for inside in holding.values())
+        deep = all(len(entry.parts) > level + 2 for inside in holding.values() for entry in inside if entry.counts)
+        # Folders of one student each may be those of groups by their names alone.
+        called_so = len(holding) > 1 and all(map(_OF_A_GROUP.fullmatch, holding))
+        if sure * 2 <= len(holding) and not (deep and (sure or called_so)):
             return {}
         # Where folders of the same names hold the same lesson in several, they are not those of students.
         claims = [
@@ -299,9 +330,9 @@ class _Arrangement:
         below = self._by_folder(level + 1, inside)
         if folder_format(sorted(below), []):
             return True
-        return bool(self._shared(level + 1, inside)) and not all(map(_ATTEMPT.fullmatch, below))
+        return bool(self._shared(level + 1, inside)) and not all(map(ATTEMPT.fullmatch, below))
 
-    def _of_sections(self, sections: dict[str, list[Entry]], loose: Sequence[Entry]) -> Layout:
+    def _of_sections(self, sections: dict[str, list[Entry]]) -> Layout:
         """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
         found = Layout("", is_class=True)
         for folder, inside in sections.items():
@@ -313,6 +344,9 @@ class _Arrangement:
             found.owners |= part.owners
             found.doubts += part.doubts
             found.how = found.how or f"{part.how}, in folders of a group or a lesson"
+        if sum(self._is_section(self.level, inside) for inside in sections.values()) * 2 <= len(sections):
+            named = ", ".join(repr(clean(folder, 40)) for folder in sorted(sections)[:4])
+            found.doubts.append(f"{named}: taken for folders of groups, and the folders in them for those of students.")
         _tell_equal_numbers(found)
         return found
 
@@ -378,7 +412,30 @@ def _name_beside(file: str, lesson: str | None) -> str:
         before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
     # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
     name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
-    return "" if _ATTEMPT.fullmatch(name) else name
+    return "" if ATTEMPT.fullmatch(name) else name
+
+
+def _handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """What was handed in, and what lies in folders beside it that hold something else."""
+    there = {part for entry in entries for part in entry.parts[:-1]}
+    others = {other for folder, beside in _HANDED_IN.items() if folder in there for other in beside}
+    others |= {_RETURNED} if SAKAI_FOLDER in there else set()
+    aside = [entry for entry in entries if others & set(entry.parts[:-1])]
+    return [entry for entry in entries if entry not in set(aside)], aside
+
+
+def _is_of_lesson(folder: str, lesson: str) -> bool:
+    """Whether a folder is called after a lesson."""
+    return lesson in folder or re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder) is not None
+
+
+def _copies(folders: set[str]) -> list[str]:
+    """Doubts about folders that a system may have made of another: they may be one person's."""
+    made = re.compile(r"(?i)(.+?)(?: ?\(\d{1,3}\)|[ _-]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?|[ _-]+late)")
+    pairs = [
+        (match[1], folder) for folder in sorted(folders) if (match := made.fullmatch(folder)) and match[1] in folders
+    ]
+    return [f"{one!r} and {other!r} may be one person's: look, and put their files together." for one, other in pairs]
 
 
 def _tell_equal_numbers(found: Layout) -> None:

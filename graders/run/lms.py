@@ -91,7 +91,8 @@ def _moment(text: str) -> float:
     """A time as platforms write it into names, in seconds since 1970; 0 where it cannot be read."""
     plain = re.sub(r"\s+", " ", text.replace(".", ""))
     plain = re.sub(r"\b(\d)(\d\d)( ?[AP]M|$)", r"0\1\2\3", plain)  # 603 PM is 0603 PM
-    for form in ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p", "%b %d, %Y %H%M", "%B %d, %Y %H%M"):
+    for form in ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p", "%b %d, %Y %H%M", "%B %d, %Y %H%M",
+                 "%d %b, %Y %H%M", "%d %b %Y %H%M"):  # fmt: skip
         try:
             return datetime.strptime(plain, form).timestamp()
         except (ValueError, OverflowError, OSError):
@@ -99,7 +100,7 @@ def _moment(text: str) -> float:
     return 0.0
 
 
-_TIME = r"(?P<time>[^\W\d]+\.? \d{1,2}, \d{4} \d{3,4}(?: ?[AP]M)?)"
+_TIME = r"(?P<time>(?:[^\W\d]+\.? \d{1,2}|\d{1,2}\.? [^\W\d]+\.?),? \d{4} \d{3,4}(?: ?[AP]M)?)"
 _BRIGHTSPACE = rf"(?P<id>\d+)-\d+ ?- ?(?P<student>.+?) ?- ?{_TIME}"
 _MOODLE = r"(?P<student>.+?)_(?P<id>\d+)_assignsubmission"
 CANVAS = Format(
@@ -115,7 +116,7 @@ FORMATS = (
     Format(
         "Moodle",
         files=(re.compile(_MOODLE + r"_file_(?P<file>.+)"),),
-        folders=(re.compile(_MOODLE + r"_(?:file|onlinetext)_?"),),
+        folders=(re.compile(_MOODLE + r"_(?:file|onlinetext)_?(?: ?\(\d+\))?"),),
     ),
     Format(
         "Blackboard",

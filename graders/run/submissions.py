@@ -16,7 +16,7 @@ from graders.run.layout import Layout, arrange
 from graders.run.lessons import Lessons
 from graders.run.lms import Owner, Pattern, format_of
 from graders.run.members import BadArchive, is_archive
-from graders.run.tree import Entry, Tree, not_a_notebook, tree_of
+from graders.run.tree import UNOPENED, Entry, Tree, not_a_notebook, tree_of
 
 OWN = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
@@ -178,7 +178,8 @@ class _Submissions:
             lesson = self.lessons.of(entry.file, place.name)
             files[place.owner].append(HandedIn(entry, place, lesson))
         for entry, why in self.layout.nobodys.items():
-            self.accounts[entry] = Account(clean(entry.origin, 1000), "", "", why, open=entry.counts)
+            is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
+            self.accounts[entry] = Account(clean(entry.origin, 1000), "", "", why, open=is_open)
         handed_in = [
             {file.lesson for file in own if file.lesson and (file.entry.counts or _is_attempt(file))}
             for own in files.values()

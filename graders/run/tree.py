@@ -150,10 +150,11 @@ def not_a_notebook(entry: Entry) -> str:
     return f"{clean(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
 
 
+UNOPENED = (".rar", ".7z", ".tar", ".gz")
+"""Archives of kinds that are not opened."""
 _KINDS = {".html": "a web page, not a notebook", ".htm": "a web page, not a notebook", ".pdf": "a PDF, not a notebook",
           ".py": "a Python program, not a notebook", ".docx": "a text document, not a notebook",
           ".txt": "a text, not a notebook", ".md": "a text, not a notebook",
-          ".rar": "an archive of a kind that is not opened", ".7z": "an archive of a kind that is not opened",
-          ".tar": "an archive of a kind that is not opened", ".gz": "an archive of a kind that is not opened",
+          **dict.fromkeys(UNOPENED, "an archive of a kind that is not opened"),
           ".png": "a picture, not a notebook", ".jpg": "a picture, not a notebook", ".url": "a link, not a notebook",
           ".gdoc": "a link, not a notebook", ".webloc": "a link, not a notebook"}  # fmt: skip

@@ -123,6 +123,44 @@ SURE = {
         ),
         ("Lovelace, Ada", "Okri, Ben"),
     ),
+    "gradescope's export": Case(
+        (
+            f"assignment_123_export/submission_4001/{FIRST}",
+            f"assignment_123_export/submission_4002/{FIRST}",
+            "assignment_123_export/submission_metadata.yml",
+        ),
+        ("submission_4001", "submission_4002"),
+    ),
+    "sakai, one handed in": Case(
+        (
+            "Lesson 1/grades.csv",
+            f"Lesson 1/Costa, Ana(acosta)/Submission attachment(s)/{FIRST}",
+            f"Lesson 1/Costa, Ana(acosta)/Feedback Attachment(s)/{FIRST}=blank",
+            "Lesson 1/Costa, Ana(acosta)/timestamp.txt",
+            "Lesson 1/Li, Bo(bli)/Bo_submissionText.html",
+        ),
+        ("Costa, Ana", "Li, Bo:-"),
+        "not handed in",
+    ),
+    "nbgrader's whole course": Case(
+        (f"submitted/acosta/lesson1/{FIRST}", f"source/lesson1/{FIRST}=blank", f"autograded/acosta/lesson1/{FIRST}"),
+        ("acosta",),
+        "not handed in",
+    ),
+    "teams, one handed in": Case(
+        (f"Submitted files/Ana/Lesson 1/{FIRST}", f"Working files/Bo/Lesson 1/{FIRST}"), ("Ana",), "not handed in"
+    ),
+    "brightspace, the day first": Case(
+        (
+            f"12-67 - Ana Costa - 24 Nov., 2026 1803/{FIRST}=blank",
+            f"12-67 - Ana Costa - 25 Nov., 2026 1803/{FIRST}",
+            f"13-67 - Bo Li - 24 Nov., 2026 1803/{FIRST}",
+        ),
+        ("Ana Costa", "Bo Li"),
+    ),
+    "moodle, unpacked twice": Case(
+        (f"Ana_12{MOODLE}/{FIRST}=blank", f"Ana_12{MOODLE} (1)/{FIRST}", f"Bo_13{MOODLE}/{FIRST}"), ("Ana", "Bo")
+    ),
     "teams": Case(
         (
             f"Submitted files/Ada/Lesson 1/Version 1/{FIRST}=blank",
@@ -131,7 +169,7 @@ SURE = {
             f"Working files/Cy/Lesson 1/{FIRST}",
         ),
         ("Ada", "Ben"),
-        "working files of Teams",
+        "working files",
     ),
     "nbgrader": Case((f"submitted/ada/lesson1/{FIRST}", f"submitted/ben/lesson1/{FIRST}"), ("ada", "ben")),
     "github classroom": Case(
@@ -182,6 +220,43 @@ SURE = {
 }
 
 DOUBTFUL = {
+    "numbers of students below tutors": Case(
+        (f"Tutor Ana/ab123/{FIRST}", f"Tutor Ana/ab124/{FIRST}", f"Tutor Bo/ab125/{FIRST}"),
+        ("ab123", "ab124", "ab125"),
+        "taken for folders of groups",
+    ),
+    "a group of one": Case(
+        (f"Section A/4711/{FIRST}", f"Section A/4712/{FIRST}", f"Section B/4713/{FIRST}"),
+        ("4711", "4712", "4713"),
+        "taken for folders of groups",
+    ),
+    "groups of one each": Case(
+        (f"Section A/Ana Costa/{FIRST}", f"Section B/Bo Li/{FIRST}"), ("Ana Costa", "Bo Li"), "folders of groups"
+    ),
+    "two numbers that are no attempts": Case(
+        (f"hw/1001/{FIRST}", f"hw/1002/{FIRST}", f"extra/{FIRST}"), ("extra", "hw"), "nothing says which"
+    ),
+    "a web page beside folders": Case(
+        (f"Ana/{FIRST}", f"Bo/{FIRST}", "Eve_01_where_gradients_live.html"), ("Ana", "Bo", "Eve:-"), "'Eve'"
+    ),
+    "an unopened archive beside folders": Case(
+        (f"Ana/{FIRST}", f"Bo/{FIRST}", "Dan.rar"), ("Ana", "Bo"), "nothing says whose it is"
+    ),
+    "copies of folders": Case(
+        (f"Ana Costa/{FIRST}", f"Ana Costa (1)/{FIRST}", f"Bo/{FIRST}"),
+        ("Ana Costa", "Ana Costa (1)", "Bo"),
+        "may be one person's",
+    ),
+    "names in a lesson's folder": Case(
+        (f"lesson1/Ana Costa - {FIRST}", f"lesson1/Jürgen Weiß - {FIRST}"),
+        ("Ana Costa", "Jürgen Weiß"),
+        "--names plain",
+    ),
+    "canvas beside a folder of late ones": Case(
+        (f"costaana_101_9001_{FIRST}", f"libo_102_9002_{FIRST}", f"late/Cy/{FIRST}", f"late/Dan/{FIRST}"),
+        ("costaana", "late", "libo"),
+        "nothing says which",
+    ),
     "old moodle, drive, by hand": Case(
         (f"Ada Lovelace_{FIRST}", f"Ben Okri_{FIRST}"), ("Ada Lovelace", "Ben Okri"), "taken for those of 2 students"
     ),

@@ -346,10 +346,10 @@ def per_pass_grads(p, losses):
 # Deep networks are chains: the output of one function is the input of the next. To see where a gradient fades or
 # explodes, look at it after every step. Here are five steps, each multiplying by 0.5.
 #
-# **Predict.** The gradient at the last step is 1. What is it at the first?
+# **Predict.** The gradient at `h5`, what the last step puts out, is 1. What is it at `h1`, what the first puts out?
 
 # %%
-guess("01-five-steps", first=1 / 16)
+guess("01-five-steps", h1=1 / 16)
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
@@ -361,7 +361,7 @@ for _ in range(5):
 h.sum().backward()
 sizes = [step.grad.item() for step in steps]
 print(sizes, " and at x:", x.grad.item())
-compare("01-five-steps", first=sizes[0])
+compare("01-five-steps", h1=sizes[0])
 assert sizes == [0.0625, 0.125, 0.25, 0.5, 1.0] and x.grad.item() == 0.03125
 
 # %% tags=["figure"]
@@ -379,7 +379,7 @@ show(
 )
 
 # %% [markdown]
-# This is a vanishing gradient in its smallest form. Each step passes on half, and after five steps 3 percent are left.
+# This is a vanishing gradient in its smallest form. Each step passes on half, and of the 1 at `h5` 3 percent reach `x`.
 #
 # Mind steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps of the
 # chain are one tensor object, and one object has one `.grad`.

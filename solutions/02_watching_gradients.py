@@ -234,7 +234,7 @@ except RuntimeError as error:
 #    an exception ends it.
 # 3. Losing the handle does **not** remove the hook. The tensor keeps it.
 #
-# For each of the three, the next cell runs a pass with the hook in place and one after.
+# The next cell tries all three. For the first two it runs a pass with the hook in place and one after it.
 
 # %%
 import gc
@@ -473,7 +473,7 @@ def grads_by_name(tensors, loss):
 # happens to hooks that were registered before?
 #
 # **Predict.** In this order: `t = 3 * x`, a hook on `t`, `t.mul_(10)`, another hook on `t`, and the loss `7 * t`. What
-# does each hook receive, the one from before `mul_` and the one from after it?
+# does each hook receive, the one from before `mul_` and the one from after it? (`t` also retains its gradient.)
 
 # %%
 guess("02-overwritten", before=70, after=7)
@@ -481,16 +481,16 @@ guess("02-overwritten", before=70, after=7)
 # %%
 x = torch.tensor([2.0], requires_grad=True)
 t = 3 * x
-log = []
-t.register_hook(lambda grad: log.append(("before", grad.item())))
+received = []
+t.register_hook(lambda grad: received.append(("before", grad.item())))
 t.retain_grad()
 t.mul_(10)
-t.register_hook(lambda grad: log.append(("after", grad.item())))
+t.register_hook(lambda grad: received.append(("after", grad.item())))
 (7 * t).sum().backward()
-print(log)
+print(received)
 print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
-compare("02-overwritten", before=dict(log)["before"], after=dict(log)["after"])
-assert log == [("after", 7.0), ("before", 70.0)]
+compare("02-overwritten", before=dict(received)["before"], after=dict(received)["after"])
+assert received == [("after", 7.0), ("before", 70.0)]
 assert t.grad.item() == 7
 assert x.grad.item() == 210
 

@@ -100,7 +100,8 @@ def _listed(guess: Any) -> Any:
     """What was written as one string, "a, b", "a -> b" or "a b", where a list is asked for."""
     if not isinstance(guess, str):
         return guess
-    return re.split(r"\s*(?:,|->|→)\s*", guess.strip()) if re.search(r",|->|→", guess) else guess.split()
+    plain = guess.strip().strip("()[]")
+    return re.split(r"\s*(?:,|->|→)\s*", plain) if re.search(r",|->|→", plain) else plain.split()
 
 
 def _entries(value: Any) -> Iterator[Any]:

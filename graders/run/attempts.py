@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.run.layout import ATTEMPT, Place
+from graders.run.folder_names import ATTEMPT
+from graders.run.layout import Place
 from graders.run.tree import Entry
 
 _AGAIN = re.compile(

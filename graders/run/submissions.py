@@ -11,8 +11,9 @@ from pathlib import Path
 from graders.core.errors import HookworkError
 from graders.core.student_names import BLANK, visible
 from graders.core.text import clean, plural
+from graders.run.arrangement import arrange
 from graders.run.attempts import HandedIn, choose
-from graders.run.layout import Layout, arrange
+from graders.run.layout import Layout
 from graders.run.lessons import Lessons
 from graders.run.lms import Owner, Pattern, format_of
 from graders.run.members import BadArchive, is_archive

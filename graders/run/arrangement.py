@@ -1,0 +1,351 @@
+"""Whose each file of a class is: read from where it lies and what it is called, and never from what is in it.
+
+What is certain is a place: a file below a student's folder, or one that a platform named. Where names leave it open
+whose a file is, the likeliest reading is taken, and a doubt is told; a file that nobody can be named for stays
+nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+from graders.core.text import clean
+from graders.run.archives import WANTED, is_wanted
+from graders.run.folder_names import ATTEMPT, OF_A_GROUP, copies, is_of_lesson, name_beside, plain_names, without_suffix
+from graders.run.layout import Layout, Place, place_of
+from graders.run.lms import SAKAI_FOLDER, Named, Owner, Pattern, folder_format, format_of
+from graders.run.tree import Entry, Tree
+
+LessonOf = Callable[[Entry], str | None]
+
+_HANDED_IN = {
+    "Submitted files": ("Working files",),  # Teams
+    "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
+}
+"""Folders that hold what was handed in, and those beside them that hold what was not."""
+_RETURNED = "Feedback Attachment(s)"
+"""The folder in which Sakai keeps what an instructor gave back."""
+CONFIRM = "If that is so, confirm it with"
+
+
+def arrange(
+    tree: Tree, name: str, lesson_of: LessonOf, *, packed: bool, names: Pattern | None = None, single: bool = False
+) -> Layout:
+    """Whose the files of a tree are.
+
+    `name` is that of the place which is marked, and of the student if all is one student's, as with `single`. `packed`
+    is whether it is an archive. `names` is what the instructor says of names.
+    """
+    if single or not (tree.entries or tree.folders):
+        return _of_one(tree.entries, name)
+    if names is not None and names.of_paths:
+        return _by_paths(tree, names)
+    return _Arrangement(tree, name, lesson_of, packed, names).layout()
+
+
+def _of_one(entries: Iterable[Entry], name: str) -> Layout:
+    owner = Owner(name)
+    return Layout(
+        "the work of one student", False, {entry: Place(owner, entry.name) for entry in entries}, owners={owner}
+    )
+
+
+def _by_paths(tree: Tree, names: Pattern) -> Layout:
+    found = Layout(names.format.name, is_class=True)
+    for entry in tree.entries:
+        named = names.format.of_file("/".join(entry.parts))
+        if named:
+            found.places[entry] = Place(named.owner, _file_name(named, entry), attempt=named.attempt)
+        else:
+            found.nobodys[entry] = f"Its path does not fit {names.text!r}."
+    found.owners = {place.owner for place in found.places.values()}
+    return found
+
+
+def _file_name(named: Named, entry: Entry) -> str:
+    """The name that the owner gave a file; where a pattern took its suffix off, with that of the file."""
+    given = named.file.rpartition("/")[2] or entry.name
+    suffix = next((suffix for suffix in WANTED if entry.name.lower().endswith(suffix)), "")
+    return given if not suffix or given.lower().endswith(suffix) else given + suffix
+
+
+class _Arrangement:
+    """How the files of a tree are read; those in one folder of a group or a lesson, where its `level` is given."""
+
+    def __init__(
+        self,
+        tree: Tree,
+        name: str,
+        lesson_of: LessonOf,
+        packed: bool,
+        names: Pattern | None,
+        level: int | None = None,
+    ) -> None:
+        self.name, self.lesson_of, self.packed, self.names = name, lesson_of, packed, names
+        entries, self.aside = _handed_in(tree.entries)
+        self.entries = entries
+        self.counting = [entry for entry in entries if entry.counts] or entries
+        others = {entry.parts[: place + 1] for entry in self.aside for place in range(len(entry.parts))}
+        kept = {entry.parts[: place + 1] for entry in entries for place in range(len(entry.parts))}
+        self.folders = [folder for folder in tree.folders if folder in kept or folder not in others]
+        self.level = self._level() if level is None else level
+
+    def layout(self) -> Layout:
+        """Whose everything is."""
+        above = self.counting[0].parts[: self.level] if self.counting else ()
+        below = [
+            entry for entry in self.entries if entry.parts[: self.level] == above and len(entry.parts) > self.level
+        ]
+        loose = [entry for entry in below if len(entry.parts) == self.level + 1]
+        foldered = [entry for entry in below if len(entry.parts) > self.level + 1]
+        found = self._class(loose, foldered, above) or self._one(loose, foldered)
+        self._give_strays(found)
+        found.nobodys |= dict.fromkeys(
+            self.aside, "It lies among what was not handed in: working files, or the course's."
+        )
+        return found
+
+    def _give_strays(self, found: Layout) -> None:
+        """What lies beside the students is that of the one in its name, with a doubt; without a name it is nobody's."""
+        strays = [entry for entry in self.entries if entry not in found.places and entry not in found.nobodys]
+        for entry in strays:
+            lesson = self.lesson_of(entry)
+            name = name_beside(entry.name, lesson) if lesson else ""
+            if name:
+                found.places[entry] = Place(Owner(name), entry.name)
+                found.owners.add(Owner(name))
+                found.doubts.append(
+                    f"{clean(entry.name, 100)} is not named like the others. It was taken for the work of "
+                    f"{clean(name, 60)!r}."
+                )
+            else:
+                found.nobodys[entry] = (
+                    "It lies beside the students, and nothing says whose it is. If it is somebody's, put it into a "
+                    "folder with that name."
+                )
+
+    # At which level of folders the students are told apart.
+
+    def _level(self) -> int:
+        parts = self.counting[0].parts if self.counting else ()
+        if SAKAI_FOLDER in parts:
+            return max(0, parts.index(SAKAI_FOLDER) - 1)
+        for folder in _HANDED_IN:
+            if folder in parts[:-2]:
+                return parts.index(folder) + 1
+        level = 0
+        while self.counting and all(len(entry.parts) > level + 1 for entry in self.counting):
+            if len({entry.parts[level] for entry in self.counting}) > 1:
+                break
+            level += 1
+        if level and not self._are_students(level):
+            return 0
+        return level
+
+    def _are_students(self, level: int) -> bool:
+        """Whether what lies in the one folder that holds everything is several students'."""
+        loose = [entry.name for entry in self.counting if len(entry.parts) == level + 1]
+        above = self.counting[0].parts[:level]
+        folders = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
+        folders |= {entry.parts[level] for entry in self.counting if len(entry.parts) > level + 1}
+        if self.names is not None:
+            of_file, of_folder = self.names.format.of_file, self.names.format.of_folder
+            return any(map(of_file, loose)) or any(map(of_folder, folders))
+        inner = {part for entry in self.entries for part in entry.parts}
+        if format_of(loose) or folder_format(sorted(folders), sorted(inner)):
+            return True
+        several = len(folders) > 1 and not any(map(ATTEMPT.fullmatch, folders))
+        if not several:
+            return bool(loose) and self._are_named_side_by_side(level)
+        if self._shared(level) or self._sections(level, self.entries):
+            return True
+        return self.packed and not loose and not self._of_lessons(level)
+
+    def _are_named_side_by_side(self, level: int) -> bool:
+        """Whether the files in a folder that is called after their lesson have names of students in them."""
+        lessons = {entry: lesson for entry in self.counting if (lesson := self.lesson_of(entry))}
+        if len(set(lessons.values())) != 1 or len(lessons) < len(self.counting):
+            return False
+        (lesson,) = set(lessons.values())
+        folder = self.counting[0].parts[level - 1]
+        return is_of_lesson(folder, lesson) and bool(plain_names(self.counting, {lesson: self.counting}))
+
+    def _by_folder(self, level: int, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+        found: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            if len(entry.parts) > level + 1:
+                found[entry.parts[level]].append(entry)
+        return dict(found)
+
+    def _shared(self, level: int, entries: Sequence[Entry] | None = None) -> set[str]:
+        """The lessons that lie in several folders of a level."""
+        lessons: defaultdict[str, set[str]] = defaultdict(set)
+        for folder, inside in self._by_folder(level, self.counting if entries is None else entries).items():
+            for entry in inside:
+                if entry.counts and (lesson := self.lesson_of(entry)):
+                    lessons[lesson].add(folder)
+        return {lesson for lesson, folders in lessons.items() if len(folders) > 1}
+
+    def _of_lessons(self, level: int, entries: Sequence[Entry] | None = None) -> bool:
+        """Whether each folder of a level is called after the one lesson that lies in it."""
+        folders = self._by_folder(level, self.counting if entries is None else entries)
+        for folder, inside in folders.items():
+            lessons = {lesson for entry in inside if entry.counts and (lesson := self.lesson_of(entry))}
+            if len(lessons) != 1:
+                return False
+            (lesson,) = lessons
+            if not is_of_lesson(folder, lesson):
+                return False
+        return bool(folders)
+
+    # A class.
+
+    def _class(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
+        """The layout of a class; None where all this is the work of one student."""
+        level = self.level
+        flat = self.names.format if self.names else format_of([entry.name for entry in loose if entry.counts])
+        side_by_side = flat is not None and any(flat.of_file(entry.name) for entry in loose)
+        if not side_by_side and (sections := self._sections(level, foldered)):
+            return self._of_sections(sections)
+        folders = self._by_folder(level, foldered)
+        empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
+        # An archive stands among files that a platform named as one of them, and elsewhere for a folder.
+        packed = [name for name in folders if is_wanted(name)]
+        counting = [entry.name for entry in loose if entry.counts] or [entry.name for entry in loose]
+        files = self.names.format if self.names else format_of([*counting, *packed])
+        by_file = {name: named for name in (*(entry.name for entry in loose), *packed)
+                   if files and (named := files.of_file(name))}  # fmt: skip
+        names = sorted({*folders, *empty} - {*by_file})
+        inner = {part for entry in foldered for part in entry.parts[level + 1 :]}
+        kind = self.names.format if self.names and self.names.format.folders else folder_format(names, sorted(inner))
+        by_folder = {name: named for name in names if kind and (named := kind.of_folder(name))}
+        if not by_file and not by_folder and not self._is_class(loose, foldered, empty):
+            return None
+        found = Layout("a folder for each student", is_class=True)
+        if by_file and files:
+            found.how = f"files as {files.name} names them"
+        elif by_folder and kind:
+            found.how = f"folders as {kind.name} names them"
+        for entry in loose:
+            if entry.name in by_file:
+                found.places[entry] = place_of(by_file[entry.name], _file_name(by_file[entry.name], entry))
+            for one in (files, kind):
+                if one and one.sidecars and one.sidecars.fullmatch(entry.name):
+                    found.nobodys[entry] = f"{one.name} wrote it."
+        for entry in foldered:
+            folder = entry.parts[level]
+            named = by_file.get(folder) or by_folder.get(folder) or Named(Owner(without_suffix(folder)))
+            found.places[entry] = place_of(named, entry.name)
+        found.owners = {place.owner for place in found.places.values()}
+        if by_file:  # then an empty folder is one only where a platform named it
+            empty &= {*by_folder}
+        found.owners |= {(by_folder.get(folder) or Named(Owner(folder))).owner for folder in empty - {*folders}}
+        found.doubts += copies({*folders} - {*by_file} - {*by_folder})
+        found.tell_equal_numbers()
+        return found
+
+    def _is_class(self, loose: Sequence[Entry], foldered: Sequence[Entry], empty: set[str]) -> bool:
+        """Whether folders that no platform named are those of students."""
+        if not foldered and not empty:
+            return False
+        shared = self._shared(self.level, foldered)
+        if any(
+            entry.counts for entry in loose
+        ):  # one student's, beside whose notebooks lie folders, unless these say more
+            return bool(shared)
+        return bool(shared) or not self._of_lessons(self.level, foldered)
+
+    def _sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
+        """The folders of a level that hold a class each, of a group or a lesson; none where they are those of students.
+
+        In most of them several folders hold the same lesson, or the files are named by a platform.
+        """
+        folders = self._by_folder(level, foldered)
+        holding = {folder: inside for folder, inside in folders.items() if any(entry.counts for entry in inside)}
+        names = sorted(holding)
+        if folder_format(names, []) or (self.names and (any(map(self.names.format.of_folder, names)))):
+            return {}
+        sure = sum(self._is_section(level, inside) for inside in holding.values())
+        deep = all(len(entry.parts) > level + 2 for inside in holding.values() for entry in inside if entry.counts)
+        # Folders of one student each may be those of groups by their names alone.
+        called_so = len(holding) > 1 and all(map(OF_A_GROUP.fullmatch, holding))
+        if sure * 2 <= len(holding) and not (deep and (sure or called_so)):
+            return {}
+        # Where folders of the same names hold the same lesson in several, they are not those of students.
+        claims = [
+            (entry.parts[level + 1], lesson, entry.parts[level])
+            for inside in holding.values()
+            for entry in inside
+            if entry.counts and (lesson := self.lesson_of(entry))
+        ]
+        return folders if len({claim[:2] for claim in claims}) == len(set(claims)) else {}
+
+    def _is_section(self, level: int, inside: Sequence[Entry]) -> bool:
+        direct = [entry.name for entry in inside if entry.counts and len(entry.parts) == level + 2]
+        if direct:
+            return format_of(direct) is not None
+        below = self._by_folder(level + 1, inside)
+        if folder_format(sorted(below), []):
+            return True
+        return bool(self._shared(level + 1, inside)) and not all(map(ATTEMPT.fullmatch, below))
+
+    def _of_sections(self, sections: dict[str, list[Entry]]) -> Layout:
+        """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
+        found = Layout("", is_class=True)
+        for folder, inside in sections.items():
+            folders = [one for one in self.folders if len(one) > self.level and one[self.level] == folder]
+            level = self.level + 1
+            part = _Arrangement(Tree(inside, folders), folder, self.lesson_of, self.packed, self.names, level).layout()
+            found.places |= part.places
+            found.nobodys |= part.nobodys
+            found.owners |= part.owners
+            found.doubts += part.doubts
+            found.how = found.how or f"{part.how}, in folders of a group or a lesson"
+        if sum(self._is_section(self.level, inside) for inside in sections.values()) * 2 <= len(sections):
+            named = ", ".join(repr(clean(folder, 40)) for folder in sorted(sections)[:4])
+            found.doubts.append(f"{named}: taken for folders of groups, and the folders in them for those of students.")
+        found.tell_equal_numbers()
+        return found
+
+    # One student's work, or what looks like it.
+
+    def _one(self, loose: Sequence[Entry], foldered: Sequence[Entry]) -> Layout:
+        counting = [entry for entry in loose if entry.counts]
+        by_lesson: defaultdict[str, list[Entry]] = defaultdict(list)
+        for entry in counting:
+            if lesson := self.lesson_of(entry):
+                by_lesson[lesson].append(entry)
+        several = any(len(entries) > 1 for entries in by_lesson.values())
+        if self.names is not None and self.names.text != "plain":
+            return Layout(f"files as {self.names.format.name} names them", is_class=True)
+        if (several or self.names) and not foldered and (owners := plain_names(counting, by_lesson)):
+            found = Layout("files with the name of a student in each", is_class=True)
+            found.places = {entry: Place(owner, entry.name) for entry, owner in owners.items()}
+            found.owners = set(owners.values())
+            if self.names is None:
+                people = ", ".join(sorted(clean(owner.name, 40) for owner in found.owners)[:5])
+                found.doubts.append(
+                    f"The files lie side by side, and no known platform named them so. They were taken for those of "
+                    f"{len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one student's, say "
+                    "--one-student; otherwise say where the names stand, as in --names '{student}_{id}_{lesson}'."
+                )
+            return found
+        found = _of_one(self.entries, self.name)
+        if several and not foldered:
+            files = next(entries for entries in by_lesson.values() if len(entries) > 1)
+            found.doubts.append(
+                f"There are several files for one lesson, and nothing says whose they are: "
+                f"{', '.join(clean(entry.name, 60) for entry in files[:4])}. They were taken for one student's. "
+                f"{CONFIRM} --one-student; otherwise say where the names stand, as in --names '{{student}}_{{lesson}}'."
+            )
+        return found
+
+
+def _handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """What was handed in, and what lies in folders beside it that hold something else."""
+    there = {part for entry in entries for part in entry.parts[:-1]}
+    others = {other for folder, beside in _HANDED_IN.items() if folder in there for other in beside}
+    others |= {_RETURNED} if SAKAI_FOLDER in there else set()
+    aside = [entry for entry in entries if others & set(entry.parts[:-1])]
+    return [entry for entry in entries if entry not in set(aside)], aside

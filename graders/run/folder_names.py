@@ -1,0 +1,66 @@
+"""What the names of folders and files that no platform made say of persons, lessons, groups and attempts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from graders.run.lms import Owner
+from graders.run.tree import Entry
+
+ATTEMPT = re.compile(
+    r"(?i)(?:.*[\W_])?(?:attempt|version|v|try|draft|final|old|new|backup|copy|kopie|copie|submission|revision|rev)"
+    r"[\W_]*(?:\d{1,2})?|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
+)
+"""Folders that hold one person's attempts, and not persons."""
+_OF_A_LESSON = (
+    r"(?i)(?:.*[\W_])?(?:lesson|lektion|leçon|week|unit|lab|hw|homework|exercise|assignment)[\W_]*0*{0}(?:\D.*)?"
+    r"|0*{0}(?:[\W_].*)?"
+)
+OF_A_GROUP = re.compile(
+    r"(?i)(?:.*[\W_])?(?:section|group|gruppe|groupe|grupo|tutor|tutorial|class|kurs|seminar)(?:[\W_].*)?"
+)
+
+_MARKS = " _-.,()[]"
+_COPY = re.compile(r"(?i)(?:copy|copie|kopie|copia)?(?: of| von| de)?[\W_]*(?:\(?\d{1,3}\)?)?")
+
+
+def without_suffix(name: str) -> str:
+    """The name of a folder, or of an archive that stands for one."""
+    return re.sub(r"(?i)\.(?:zip|tar\.gz|tgz)$", "", name) or name
+
+
+def plain_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
+    """For each file the student in its name, which is what is left without the lesson's; empty where one has none."""
+    lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
+    names = {entry: name_beside(entry.name, lesson_by_entry.get(entry)) for entry in entries}
+    return (
+        {entry: Owner(name) for entry, name in names.items()}
+        if all(names.values()) and len(set(names.values())) > 1
+        else {}
+    )
+
+
+def name_beside(file: str, lesson: str | None) -> str:
+    """What a file's name has beside the lesson's: a student's name; empty where that is nothing, or an attempt's."""
+    stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
+    before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
+    if not there:
+        before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
+    # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
+    name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
+    return "" if ATTEMPT.fullmatch(name) else name
+
+
+def is_of_lesson(folder: str, lesson: str) -> bool:
+    """Whether a folder is called after a lesson."""
+    return lesson in folder or re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder) is not None
+
+
+def copies(folders: set[str]) -> list[str]:
+    """Doubts about folders that a system may have made of another: they may be one person's."""
+    made = re.compile(r"(?i)(.+?)(?: ?\(\d{1,3}\)|[ _-]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?|[ _-]+late)")
+    pairs = [
+        (match[1], folder) for folder in sorted(folders) if (match := made.fullmatch(folder)) and match[1] in folders
+    ]
+    return [f"{one!r} and {other!r} may be one person's: look, and put their files together." for one, other in pairs]

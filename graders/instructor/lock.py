@@ -63,7 +63,11 @@ def _locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
 
 def _opened(out: Path) -> int:
     while True:
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            if os.path.lexists(out):  # a file; a folder that was there a moment ago is made anew
+                raise
         with contextlib.suppress(FileNotFoundError):  # the one before found it empty and removed it
             return os.open(out / NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
 

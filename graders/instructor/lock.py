@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import stat
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -65,9 +66,11 @@ def _opened(out: Path) -> int:
     while True:
         try:
             out.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            if os.path.lexists(out):  # a file; a folder that was there a moment ago is made anew
-                raise
+        except FileExistsError:  # a file, or a folder that the one before removed just then
+            with contextlib.suppress(FileNotFoundError):
+                if not stat.S_ISDIR(out.stat().st_mode):
+                    raise
+            continue
         with contextlib.suppress(FileNotFoundError):  # the one before found it empty and removed it
             return os.open(out / NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
 

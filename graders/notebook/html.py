@@ -104,8 +104,9 @@ def compared(found: Difference) -> str:
 def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
     """Rows with a header for each column and row; those that are marked stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
-    head = f"<td style='{line}'></td>" + "".join(
-        f"<th scope='col' style='{line};overflow-wrap:normal'>{escape(text)}</th>" for text in header
+    blank = f"<td style='{line}'></td>"  # a header without words is none
+    head = blank + "".join(
+        f"<th scope='col' style='{line};overflow-wrap:normal'>{escape(text)}</th>" if text else blank for text in header
     )
     body = ""
     for (name, *cells), marked in rows:

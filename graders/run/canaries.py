@@ -11,7 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from graders.run.leftovers import take_lock
 from graders.run.visible import copies
+
+PREFIX = ".hookwork-canary-"
 
 LOOKED_AT = 200
 """How many entries of a folder to which nothing can be written are looked at for a file."""
@@ -81,13 +84,33 @@ def _files_in(stack: contextlib.ExitStack, place: str) -> list[str]:
     if not os.path.isdir(place):
         return [place] if os.path.exists(place) else []
     with contextlib.suppress(OSError):
-        descriptor, canary = tempfile.mkstemp(dir=place, prefix=".hookwork-canary-")
-        stack.callback(Path(canary).unlink, missing_ok=True)
-        os.close(descriptor)
-        os.chmod(canary, 0o666)
-        return [canary]
+        for left_behind in Path(place).glob(PREFIX + "*"):
+            _remove_unlocked(left_behind)
+        return [_locked_canary(stack, place)]
     entries = (file for file, _ in zip(Path(place).rglob("*"), range(LOOKED_AT)))
     return [str(next((file for file in entries if file.is_file()), place))]
+
+
+def _locked_canary(stack: contextlib.ExitStack, place: str) -> str:
+    """A new file, which is locked for as long as this process lives: once it is killed, the next one may remove it."""
+    while True:
+        descriptor, canary = tempfile.mkstemp(dir=place, prefix=PREFIX)
+        stack.callback(os.close, descriptor)
+        stack.callback(Path(canary).unlink, missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            lock = take_lock(Path(canary))
+            if lock is not None:
+                stack.callback(os.close, lock)
+            if os.fstat(descriptor).st_nlink:  # nobody found it before it was locked
+                os.chmod(canary, 0o666)
+                return canary
+
+
+def _remove_unlocked(canary: Path) -> None:
+    with contextlib.suppress(OSError):  # somebody else was faster
+        if (lock := take_lock(canary)) is not None:
+            canary.unlink()
+            os.close(lock)
 
 
 def _of_package(copy: Path) -> list[str]:

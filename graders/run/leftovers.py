@@ -67,11 +67,11 @@ def _ours(uid: int) -> bool:
     return uid == os.getuid() or (os.getuid() == 0 and may_be_a_box(uid))
 
 
-def take_lock(folder: Path) -> int | None:
-    """A descriptor that holds the folder's lock, or None when somebody else does."""
+def take_lock(path: Path) -> int | None:
+    """A descriptor that holds the lock of a folder or file, or None when somebody else does."""
     if fcntl is None:
         return None
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from graders.run import visible
+from graders.run.canaries import canaries
 from graders.run.runner import BoxRunner
 from graders.run.selftest import self_test
 from graders.run.tiers import missing
@@ -92,6 +93,29 @@ def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
     assert self_test(runner) == ""
     assert [file.read_text() for file in files] == ["somebody's"] * 4
     assert sorted(place.rglob("*")) == before, "a canary was left"
+
+
+def test_a_canary_of_a_process_that_was_killed_is_removed_by_the_next_self_test(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from graders.run.canaries import canaries\n"
+        "with canaries(sys.argv[1:]): print(flush=True); time.sleep(60)"
+    )
+    killed, living = (
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) for _ in range(2)
+    )
+    with killed, living:
+        for process in (killed, living):
+            assert process.stdout is not None
+            process.stdout.readline()
+        before = set(tmp_path.iterdir())
+        killed.kill()
+        killed.wait()
+        assert set(tmp_path.iterdir()) == before
+        assert len(before) == 2
+        with canaries([str(tmp_path)]):
+            assert len(set(tmp_path.iterdir())) == 2
+            assert len(set(tmp_path.iterdir()) & before) == 1
+        living.terminate()
 
 
 @pytest.mark.slow

@@ -16,9 +16,10 @@ import pytest
 from graders.author.answers import answers_to
 from graders.author.prove import mark_source
 from graders.core import course
-from graders.core.draws import Rng, new_seed
 from graders.core.results import Status
+from graders.core.seeds import new_seed
 from graders.marking.jobs import default_jobs
+from graders.wire.draws import Rng
 
 MINUTES = float(os.environ.get("HOOKWORK_SEED_MINUTES", "1"))
 THREADS = (1, 2)

@@ -27,9 +27,9 @@ from typing import Any
 from graders.core.circumstances import Circumstances
 from graders.core.conditioning import well_conditioned
 from graders.core.difference import Kind
-from graders.core.draws import Rng
 from graders.core.errors import ExerciseDefect
 from graders.core.mistakes import COMMON, EXPLAINED_KINDS
+from graders.wire.draws import Rng
 from graders.wire.threads import one_thread
 
 Draw = dict[str, Any]

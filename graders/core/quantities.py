@@ -6,9 +6,6 @@ import re
 
 from graders.core.errors import HookworkError
 
-SEED_LIMIT = 2**53
-"""Seeds are below this bound, so that every JSON reader keeps them exact."""
-
 
 class BadOption(HookworkError):
     """The value of an option; the message says how to write one."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from graders.core.draws import new_seed
 from graders.core.fences import Fences
 from graders.core.files import read_own
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
+from graders.core.seeds import new_seed
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
 from graders.report import results_json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graders.core.draws import new_seed
 from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.core.seeds import new_seed
 from graders.marking.questions import Questions
 from graders.marking.submission import mark_submission
 from graders.notebook import record

@@ -9,12 +9,12 @@ from typing import Any
 from graders.box.known_state import known_state
 from graders.box.probing import answer
 from graders.core import course
-from graders.core.draws import new_seed
 from graders.core.errors import ExerciseDefect, HookworkError
 from graders.core.exercise import Draw, Exercise
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import INTRODUCTION, RULES
+from graders.core.seeds import new_seed
 from graders.judge.exercise import judge_exercise
 from graders.notebook import record, render
 from graders.notebook.standing import standing

@@ -6,7 +6,7 @@ import pytest
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from graders.core import course
-from graders.core.draws import new_seed
+from graders.core.seeds import new_seed
 from graders.core.terminal import Terminal
 from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.setup import assembled, set_up

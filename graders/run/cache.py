@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
-from graders.core.quantities import SEED_LIMIT
+from graders.core.seeds import SEED_LIMIT
 from graders.run.kit import kit_version
 from graders.run.lacking import missing_modules
 from graders.wire import frames

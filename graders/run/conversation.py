@@ -14,13 +14,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graders.core.cells import homes
-from graders.core.draws import Rng
 from graders.core.exercise import Draw, Exercise
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.probe_source import probe_source
 from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE
 from graders.wire.data import encode
+from graders.wire.draws import Rng
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from graders.core.circumstances import ALL, Circumstances
-from graders.core.draws import Rng
 from graders.core.exercise import DeadProbe, Exercise, Mistake, call_by_name, exercise, exercises_of
 from graders.core.mistakes import COMMON
+from graders.wire.draws import Rng
 from tests import sample
 from tests.sample import TestScaleSum as SCALE_SUM
 from tests.sample import TestWrap as WRAP

@@ -4,8 +4,8 @@ import keyword
 
 import torch
 
-from graders.core.draws import Rng, beyond_float32, new_seed
-from graders.core.quantities import SEED_LIMIT
+from graders.core.seeds import SEED_LIMIT, new_seed
+from graders.wire.draws import Rng, beyond_float32
 
 
 def test_equal_entropy_draws_equal_values_on_every_machine() -> None:

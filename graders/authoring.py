@@ -43,9 +43,10 @@ from graders.core.conditions import (
 
 # What an exercise is, and judging what a probe saw.
 from graders.core.difference import Kind
-from graders.core.exercise import SILENT, Mistake, exercise
+from graders.core.exercise import SILENT, Mistake
 from graders.core.expect import Seen, apart, close, exactly, expect, paired, refuse
 from graders.core.mistakes import NO_GRADIENT_TO_HOOK
 from graders.core.shown import MISSING
+from graders.differential.exercise import exercise
 from graders.wire.data import Array
 from graders.wire.draws import Rng, beyond_float32

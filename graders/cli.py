@@ -275,6 +275,9 @@ def build(
     mutate: Annotated[
         bool, typer.Option("--mutate", help="Try the graders with wrong answers made from right ones; keys, too.")
     ] = False,
+    ablate: Annotated[
+        bool, typer.Option("--ablate", help="Tell which observations and wrong answers nothing needs; keys, too.")
+    ] = False,
     part: Annotated[str, typer.Option(metavar="K/N", help="With --mutate: every N-th one, from the K-th.")] = "0/1",
 ) -> int:
     """Build the notebooks from their sources; prove with --check that the course holds; try the graders with --mutate.
@@ -282,6 +285,7 @@ def build(
     Exit status 1 when something is wrong; each problem is one line, and each mutant that passes is shown as a diff.
     """
     try:
+        from graders.author import ablate as ablation
         from graders.author import build as building
         from graders.author import prove
         from graders.author.mutate import score
@@ -302,6 +306,10 @@ def build(
     if mutate:
         for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), out.say):
             complain(survivor)
+        return ExitCode.NOT_PASSED if problems else ExitCode.FINE
+    if ablate:
+        for needless in ablation.ablated(score.chosen(lessons or []), out.say):
+            complain(needless)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     chosen = tuple(
         lesson for lesson in course.lessons() if not lessons or any(lesson.startswith(part) for part in lessons)

@@ -26,12 +26,14 @@ MAY_IMPORT = {
     "judge": {"core", "wire", "run"},  # of run, the transcript
     "report": {"core"},
     "marking": {"core", "wire", "run", "judge"},
-    "authoring": {"core", "wire", "box"},  # of the box, the instruments of probes
-    "lesson": {"authoring", "nets"},
+    "scenes": {"wire", "box"},
+    "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
+    "authoring": {"core", "wire", "box", "differential"},  # of the box, the instruments of probes
+    "lesson": {"authoring", "nets", "scenes"},
     "notebook": {"core", "wire", "box", "run", "judge"},
     "learner": {"core", "run", "marking", "notebook"},
     "instructor": {"core", "wire", "run", "marking", "report"},
-    "author": {"core", "run", "judge", "marking", "notebook"},
+    "author": {"core", "run", "judge", "marking", "notebook", "differential"},
     "pytest_plugin": {"core", "wire", "run", "marking", "report", "instructor"},
     "conftest": {"pytest_plugin"},
     "cli": {"core", "run", "learner", "instructor", "author"},

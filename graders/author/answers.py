@@ -34,6 +34,7 @@ from graders.core.exercise import Exercise, sentence_of
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import RULES
 from graders.core.source import SourceError, exercise_cells
+from graders.differential.exercise import SceneExercise
 
 RAISED = "raised"
 """Named instead of a check by a wrong answer that raises."""
@@ -208,6 +209,8 @@ def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
     """Which answers an exercise lacks."""
     if sum(answer.passes for answer in answers) < 2:
         yield f"{exercise.key}: tests/answers has no right answer in another style"
+    if isinstance(exercise, SceneExercise):  # its mistakes are wrong answers themselves
+        return
     for name in sorted({mistake.id for mistake in exercise.mistakes} - {answer.mistake for answer in answers}):
         yield f"{exercise.key}: tests/answers has no wrong answer for the mistake {name}"
 

@@ -124,7 +124,7 @@ def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[Noteb
     heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})"
     heading += f"\n\n*{effort(exercise)}*" if effort(exercise) else ""
     heading += f"\n\n{exercise.contract}"
-    if exercise.circumstances is not None:
+    if exercise.follows_rules:
         heading += f"\n\n{LINK}"
     answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
     answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)

@@ -13,10 +13,12 @@ from graders.author.build import execute, stale
 from graders.author.lesson import notebook, source_cells
 from graders.author.places import places, unwritten
 from graders.author.predictions import REASON, unguessed
+from graders.author.prove_scenes import depends_on_the_seed, mistakes_are_recognised, well_written
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
+from graders.differential.exercise import SceneExercise
 from graders.judge.certain import uncertain
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
@@ -92,7 +94,11 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
         *well_formed(exercise),
         *well_answered(exercise, answers),
         *come_out_right(exercise, answers.every, seeds),
-        *certain(exercise, answers.right[0], seeds),
+        *(
+            [*mistakes_are_recognised(exercise, seeds), *depends_on_the_seed(exercise, seeds)]
+            if isinstance(exercise, SceneExercise)
+            else certain(exercise, answers.right[0], seeds)
+        ),
     ]
 
 
@@ -127,10 +133,13 @@ def well_formed(exercise: Exercise) -> Iterator[str]:
         yield f"{exercise.key} neither covers nor excludes {', '.join(exercise.circumstances.unnamed)}"
     if exercise.file.name != places(exercise.key, exercise.lesson).grader.name:
         yield f"{exercise.key} is in {exercise.file.name}: call the file test_{course.words(exercise.key)}.py"
-    try:
-        probe_source(exercise)
-    except ProbeNeedsMore as error:
-        yield str(error)
+    if isinstance(exercise, SceneExercise):
+        yield from well_written(exercise)
+    else:
+        try:
+            probe_source(exercise)
+        except ProbeNeedsMore as error:
+            yield str(error)
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
@@ -140,7 +149,7 @@ def well_answered(exercise: Exercise, answers: Answers) -> Iterator[str]:
     """Which answers to an exercise are missing, and which quote what is not there. None of them is run."""
     yield from unanswered(exercise, answers.every)
     yield from unfounded_quotes(exercise, answers)
-    if answers.converted:
+    if answers.converted and not isinstance(exercise, SceneExercise):
         yield from (f"{exercise.key}: no wrong answer violates {demand!r}" for demand in unviolated(exercise, answers))
 
 

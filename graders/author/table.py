@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from graders.core.circumstances import AXES, Axis, Circumstances
 from graders.core.exercise import Exercise
+from graders.differential.exercise import SceneExercise
 
 _SEPARATOR = "·"
 
@@ -14,6 +15,11 @@ def table(exercises: Iterable[Exercise]) -> Iterator[str]:
     """One block of lines for each exercise that names its circumstances, and one line for those that do not."""
     silent = []
     for exercise in exercises:
+        if isinstance(exercise, SceneExercise):
+            axes = (f"{axis} ({', '.join(map(str, values))})" for axis, values in exercise.scene.axes.items())
+            yield f"{exercise.key}: {len(exercise.cases)} cases"
+            yield f"  {exercise.scene.family.__name__}: {f' {_SEPARATOR} '.join(axes)}"
+            continue
         if exercise.circumstances is None:
             silent.append(exercise.key)
             continue

@@ -139,6 +139,20 @@ class Exercise:
     __test__ = False  # pytest collects exercises by our own collector
 
     @property
+    def follows_rules(self) -> bool:
+        """Whether the contract is written for the rules of all exercises, to which the notebook then links."""
+        return self.circumstances is not None
+
+    @property
+    def box_source(self) -> str:
+        """What defines `probe` in the box; empty where that has to be cut out of the grader."""
+        return ""
+
+    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Any:
+        """What explains an answer that is not right, where the exercise knows it without its list of mistakes."""
+        return None
+
+    @property
     def lesson(self) -> str:
         """The stem of the lesson: the name of the folder of its graders without `lesson_`."""
         return self.file.parent.name.removeprefix("lesson_")

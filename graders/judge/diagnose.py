@@ -31,6 +31,9 @@ def diagnose(
     The numbers of an exercise say most, so its own mistakes come first. Else the kind of the differences says what is
     wrong, or the circumstances in which they occur when it is wrong.
     """
+    if (told := exercise.explain(draws, outcomes)) is not None:
+        found: Explanation = told
+        return found
     met = [difference for found in differences for difference in found if difference]
     unseen = [index for index, outcome in enumerate(outcomes) if outcome.seen is None]
     leading = unseen or _failing_the_first(differences)

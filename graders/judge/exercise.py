@@ -38,6 +38,14 @@ def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence
         return _judged(exercise, draws, outcomes)
 
 
+def holds(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> bool:
+    """Whether an answer is right; looks for no explanation where it is not."""
+    with one_thread():
+        return all(outcome.seen for outcome in outcomes) and not any(
+            failure for check in exercise.checks for failure in _failures(check, draws, outcomes)
+        )
+
+
 def _judged(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:

@@ -15,7 +15,7 @@ from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import INTRODUCTION, RULES
 from graders.core.seeds import new_seed
-from graders.judge.exercise import judge_exercise
+from graders.judge.exercise import holds, judge_exercise
 from graders.notebook import record, render
 from graders.notebook.standing import standing
 from graders.run.transcript import Outcome, printed, raised
@@ -56,6 +56,18 @@ def check_in(
     `draws` are those of `seed`, when the caller has them already.
     """
     return marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
+
+
+def observed(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw]) -> list[Outcome]:
+    """What became of the probe on these draws of a seed, with the definitions in `namespace`."""
+    with known_state(seed):
+        return _try(exercise, namespace, seed, draws, quiet=True)
+
+
+def is_right(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw]) -> bool:
+    """Whether the definitions in `namespace` pass on these draws of a seed."""
+    with known_state(seed):
+        return holds(exercise, draws, _try(exercise, namespace, seed, draws, quiet=True))
 
 
 def marked(

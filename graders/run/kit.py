@@ -14,8 +14,8 @@ from pathlib import Path
 from graders.run.leftovers import sweep, temporary_folder
 
 PACKAGE = Path(__file__).parent.parent
-ROOMS = ("box", "wire")
-"""What runs inside, and the language in which it is spoken to."""
+ROOMS = ("box", "wire", "scenes")
+"""What runs inside, the language in which it is spoken to, and what callers do with a learner's function."""
 STAND_INS = {"graders": "box/stand_in.py", "pip": "box/pip_stand_in.py"}
 """Packages that a notebook finds in place of others, and what they are made of."""
 SHARED = ("figures.py", "nets")

@@ -43,6 +43,8 @@ class _Part:
 @functools.cache
 def probe_source(exercise: Exercise) -> str:
     """Python text that defines `probe`, complete on its own. Raises `ProbeNeedsMore`."""
+    if exercise.box_source:
+        return exercise.box_source
     module = _module(exercise.file)
     (body,) = [node for node in module.body if isinstance(node, ast.ClassDef) and node.name == exercise.class_name]
     (probe,) = [node for node in body.body if isinstance(node, ast.FunctionDef) and node.name == "probe"]

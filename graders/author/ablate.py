@@ -1,0 +1,162 @@
+"""`hookwork build --ablate`: what an exercise could do without.
+
+An observation of its scene is needed when some wrong program shows itself in no other one; the observations that can go
+together, from those in which the fewest show themselves, are named. A wrong answer of `tests/answers` is needed when
+no mistake and no mutant shows itself in a part of the same observations: whoever refuses these refuses the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from graders.author.answers import answers_to
+from graders.author.mutate.score import SECONDS, every_mutant
+from graders.core import course
+from graders.core.exercise import Draw
+from graders.differential.exercise import SceneExercise
+from graders.differential.explaining import NOTHING
+from graders.differential.implementations import Implementation
+from graders.marking.jobs import default_jobs
+from graders.notebook.commands import observed
+
+SEEDS = (4, 5)
+Shown = frozenset[str]
+"""The observations, as "section: name", in which a wrong program shows itself."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What showed of the wrong programs of one exercise. Observations are named by the family's own sections."""
+
+    family: str
+    observations: tuple[str, ...]
+    programs: tuple[Shown, ...]
+    unneeded: tuple[str, ...]
+    """Wrong answers that show nothing of their own."""
+
+
+def ablated(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
+    """What the exercises with these keys could do without; `report` is told what was tried.
+
+    An observation belongs to a family of scenes: it stays as long as one of the exercises needs it.
+    """
+    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
+    families: dict[str, list[Tried]] = {}
+    with ProcessPoolExecutor(default_jobs(), context) as pool:
+        for key, job in [(key, pool.submit(ablate, key)) for key in keys]:
+            if (tried := job.result()) is not None:
+                report(f"{key}: {len(tried.programs)} wrong programs tried")
+                families.setdefault(tried.family, []).append(tried)
+                yield from (
+                    f"{key}: {what} shows nothing that a mistake or a mutant does not" for what in tried.unneeded
+                )
+    for family, members in families.items():
+        observations = list(dict.fromkeys(name for tried in members for name in tried.observations))
+        for name in superfluous(observations, [shown for tried in members for shown in tried.programs]):
+            yield f"{family}: no wrong program shows itself in this observation alone: {name}"
+
+
+def ablate(key: str) -> Tried | None:
+    """What shows of the wrong programs of an exercise; None for one without a scene."""
+    torch.set_num_threads(1)  # so that this process can be forked
+    exercise = course.find_exercise(key)
+    if not isinstance(exercise, SceneExercise):
+        return None
+    answers = answers_to(exercise)
+    draws = {seed: exercise.draws(seed) for seed in SEEDS}
+    programs = exercise.subject.stage.players[exercise.subject.mistakes.start :]
+    mistakes = [in_child(exercise, _as_namespace(exercise, one), draws) for one in programs if one is not NOTHING]
+    mutants = [in_child(exercise, namespace_of(mutant.source), draws) for mutant in every_mutant(exercise, answers)]
+    wrong = {one.what: in_child(exercise, namespace_of(one.source), draws) for one in answers.every if not one.passes}
+    known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
+    right = [exercise.subject.outcome(None, 0, draw).seen for draw in draws[SEEDS[0]]]
+    seen = [(section, name) for shown in right if shown for section in shown.keys for name in shown[section].keys]
+    return Tried(
+        family=exercise.scene.family.__name__,
+        observations=tuple(dict.fromkeys(_named(exercise, f"{section}: {name}") for section, name in seen)),
+        programs=(*known, *filter(None, wrong.values())),
+        unneeded=tuple(unneeded(wrong, known)),
+    )
+
+
+def superfluous(observations: Sequence[str], programs: Sequence[Shown]) -> list[str]:
+    """Observations that can go together, while every program still shows itself in one that stays."""
+    count = {name: sum(name in shown for shown in programs) for name in observations}
+    gone: set[str] = set()
+    for name in sorted(observations, key=count.__getitem__):
+        if all(shown - gone - {name} for shown in programs if name in shown):
+            gone.add(name)
+    return [name for name in observations if name in gone]
+
+
+def unneeded(wrong: Mapping[str, Shown], known: Sequence[Shown]) -> list[str]:
+    """Wrong answers that are refused wherever something known is refused."""
+    return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
+
+
+def namespace_of(source: str) -> Callable[[], dict[str, Any]]:
+    """A function that makes the names of an answer."""
+
+    def make() -> dict[str, Any]:
+        namespace: dict[str, Any] = {"__name__": "__main__"}
+        exec(compile(source, "<answer>", "exec"), namespace)
+        return namespace
+
+    return make
+
+
+def _as_namespace(exercise: SceneExercise, program: Implementation) -> Callable[[], dict[str, Any]]:
+    return lambda: {exercise.name: program.function}
+
+
+def in_child(
+    exercise: SceneExercise, namespace: Callable[[], Mapping[str, Any]], draws: Mapping[int, list[Draw]]
+) -> Shown:
+    """In which observations a program shows itself, found in a forked child with a clock."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        _look_and_leave(exercise, namespace, draws, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return frozenset(json.loads(told) if told else ["it comes to no end"])
+
+
+def _look_and_leave(
+    exercise: SceneExercise, namespace: Callable[[], Mapping[str, Any]], draws: Mapping[int, list[Draw]], writing: int
+) -> None:
+    """The child's whole life."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(SECONDS)
+    found: set[str] = set()
+    try:
+        names = namespace()
+        for seed, drawn in draws.items():
+            for draw in drawn:
+                (outcome,) = observed(exercise, names, seed, [draw])
+                if outcome.seen is None:
+                    found.add(f"it ends with {outcome.error or outcome.status}")
+                else:
+                    found |= {_named(exercise, path) for path in exercise.subject.differences(outcome.seen, draw)}
+    except Exception as error:
+        found.add(f"it ends with {type(error).__name__}")
+    finally:
+        os.write(writing, json.dumps(sorted(found)).encode())
+        os._exit(0)
+
+
+def _named(exercise: SceneExercise, path: str) -> str:
+    """The observation of a path such as "the gradient is scaled: x.grad[2]", as the family says it."""
+    section, _, inner = path.partition(": ")
+    own = dict(zip(exercise.scene.sections, exercise.scene.given_sections))
+    return f"{own.get(section, section)}: {inner.partition('[')[0].partition(': ')[0]}"

@@ -1,0 +1,57 @@
+"""What `hookwork build --check` asks of an exercise with a scene, beside what it asks of all."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
+from graders.core.results import Status
+from graders.differential.exercise import SceneExercise
+from graders.differential.explaining import NOTHING
+from graders.notebook.commands import check_in
+
+
+def well_written(exercise: SceneExercise) -> Iterator[str]:
+    """What its contract and its scene lack."""
+    written = exercise.written
+    for what, text, most in (
+        ("task", written.task, TASK_WORDS),
+        ("fine print", written.fine_print, FINE_PRINT_WORDS),
+    ):
+        if (count := words(text)) > most:
+            yield f"{exercise.key}: its {what} has {count} words, more than {most}"
+    if not any(step.shows for step in written.example):
+        yield f"{exercise.key}: its example shows nothing: it needs lines after >>>, and what comes out"
+    try:
+        _ = exercise.box_source
+    except (TypeError, ValueError) as error:
+        yield f"{exercise.key}: its scene cannot go into the box: {error}"
+
+
+def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:
+    """Each wrong program is refused, and taken for the mistake that it is; one problem for each that is not."""
+    left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
+    for seed in seeds:
+        draws = exercise.draws(seed)
+        for program in [program for program in left if program is not NOTHING]:
+            result = check_in(exercise, {exercise.name: program.function}, seed, draws=draws)
+            problem = ""
+            if result.status is Status.PASSED:
+                problem = "passes"
+            elif result.mistake != program.id:
+                problem = f"is taken for {result.mistake}: {result.message}"
+            if problem:
+                left.remove(program)
+                yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
+
+
+def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:
+    """In every case, what a right answer showed under one seed is refused under the next."""
+    subject = exercise.subject
+    for one, other in itertools.pairwise(seeds):
+        for index, (mine, theirs) in enumerate(zip(exercise.draws(one), exercise.draws(other))):
+            shown = subject.outcome(None, 0, theirs).seen
+            if shown is not None and not subject.differences(shown, mine):
+                yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"
+                return

@@ -1,0 +1,87 @@
+"""A contract: what an exercise asks for, in two layers, with an example that can be run.
+
+'''Multiply by `s`, in every backward pass from now on, the gradient that arrives at `t`. Return the handle.
+
+**Example.**
+
+>>> w = torch.tensor([1.0], requires_grad=True)
+>>> handle = scale_grad(w, 10.0)
+>>> (3 * w).sum().backward()
+>>> w.grad
+tensor([30.])
+
+**Fine print.** `t` may be a leaf or not.
+'''
+"""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+from dataclasses import dataclass
+
+EXAMPLE, FINE_PRINT = "**Example.**", "**Fine print.**"
+TASK_WORDS, FINE_PRINT_WORDS = 45, 80
+"""The most that a task and its fine print may have."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A statement of an example, and the text of what it shows; empty where it shows nothing."""
+
+    code: str
+    shows: str
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What to write and what comes out; an example; and what a careful person would not expect."""
+
+    task: str
+    about: str
+    """What stands between the mark of the example and its first line."""
+    example: tuple[Step, ...]
+    fine_print: str
+
+    @classmethod
+    def of(cls, docstring: str) -> Contract:
+        """The parts of a docstring."""
+        task, _, rest = inspect.cleandoc(docstring).partition(EXAMPLE)
+        example, _, fine_print = rest.partition(FINE_PRINT)
+        steps = doctest.DocTestParser().get_examples(example)
+        about = example.partition(">>>")[0]
+        return cls(
+            task.strip(),
+            about.strip(),
+            tuple(Step(step.source.strip(), step.want.strip()) for step in steps),
+            fine_print.strip(),
+        )
+
+    @property
+    def markdown(self) -> str:
+        """As a learner reads it: the example as a cell that can be run, and the fine print folded."""
+        parts = [self.task]
+        if self.example:
+            parts += [f"{EXAMPLE} {self.about}".strip(), f"```python\n{self.code}\n```"]
+        if self.fine_print:
+            parts.append(f"<details><summary>Fine print</summary>\n\n{self.fine_print}\n\n</details>")
+        return "\n\n".join(parts)
+
+    @property
+    def code(self) -> str:
+        """The example with what it shows in comments."""
+        return "\n".join(f"{step.code}{_comment(step.shows)}" for step in self.example)
+
+
+def _comment(shows: str) -> str:
+    """Beside the code when it is a line, below when it is more."""
+    lines = shows.splitlines()
+    if len(lines) < 2:
+        return "".join(f"  # {line}" for line in lines)
+    return "".join(f"\n# {line}" for line in lines)
+
+
+def words(text: str) -> int:
+    """The number of words, where a piece of code counts as one."""
+    return len(re.sub(r"`[^`]*`", "x", text).split())

@@ -1,0 +1,95 @@
+"""Where what was seen is not what a reference showed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.core.conditions import unwanted
+from graders.core.difference import Difference, Kind
+from graders.core.expect import Mismatch, Seen, expect
+from graders.wire.data import Array
+
+RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
+"""By how much a number may be off, as a part of the largest entry of its tensor."""
+RELATIVE_ELSEWHERE = 1e-5
+CHANGED = "changed"
+"""What a witness told stands under names that begin so; who changes less than the reference is right, too."""
+
+
+def differences(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
+    """The path and the difference of each place where `seen` is not as `wanted`, a decoded value."""
+    if _name(seen).startswith(CHANGED):
+        yield from _unwanted_changes(seen, wanted)
+    elif isinstance(wanted, Mapping):
+        yield from _of_keys(seen, wanted)
+        for key in wanted if type(seen.value) is dict else ():
+            if key in seen.value:
+                yield from differences(seen[key], wanted[key])
+    elif type(wanted) in (list, tuple) and _same_container(seen, wanted) and not _all_texts(seen, wanted):
+        for entry, part in zip(seen, wanted):
+            yield from differences(entry, part)
+    else:
+        try:
+            _equal(seen, wanted)
+        except Mismatch as mismatch:
+            yield seen.path, mismatch.difference
+
+
+def tolerance(wanted: Tensor) -> tuple[float, float]:
+    """(rtol, atol) for a tensor: small entries beside large ones are as uncertain as those are."""
+    finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted[:0]
+    most = float(finite.max()) if finite.numel() else 1.0
+    limit = RELATIVE.get(wanted.dtype, RELATIVE_ELSEWHERE)
+    return limit, limit * (min(1.0, most) or 1e-30)
+
+
+def _name(seen: Seen) -> str:
+    return seen.path.rsplit("[", 1)[-1].strip("]'\"")
+
+
+def _same_container(seen: Seen, wanted: Any) -> bool:
+    return type(seen.value) is type(wanted) and len(seen.value) == len(wanted)
+
+
+def _all_texts(seen: Seen, wanted: Any) -> bool:
+    """Whether both are lists of texts, which are compared as timelines."""
+    return bool(wanted) and all(type(entry) is str for entry in [*wanted, *seen.value])
+
+
+def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Iterator[tuple[str, Difference]]:
+    try:
+        expect(seen).has_keys(*wanted)
+    except Mismatch as mismatch:
+        yield seen.path, mismatch.difference
+
+
+def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
+    when = _name(seen).removeprefix(CHANGED).strip()
+    try:
+        for kind, sentence in unwanted(seen, [" ".join(change) for change in wanted]):
+            yield f"{seen.path}: {sentence}", Difference(kind, note=f"{when}, {sentence}" if when else sentence)
+    except Mismatch as mismatch:
+        yield seen.path, mismatch.difference
+
+
+def _equal(seen: Seen, wanted: Any) -> None:
+    """Raises `Mismatch` unless a value is that of the reference: type, dtype, shape, and digits as far as they tell."""
+    if isinstance(wanted, Array) and wanted.kind == "tensor":
+        rtol, atol = tolerance(wanted.tensor)
+        expect(seen).close_to(wanted.tensor, rtol=rtol, atol=atol, detached=not wanted.requires_grad)
+        if wanted.requires_grad and not seen.value.requires_grad:
+            expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
+    elif isinstance(wanted, Array):
+        expect(seen).array_close_to(wanted.tensor)
+    elif type(wanted) is float:
+        expect(seen).close_to(wanted, rtol=1e-9, atol=1e-12)
+    elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
+        expect(seen).timeline(wanted)
+    elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
+        expect(seen).equals(wanted)
+    elif seen.value != wanted:
+        expect(seen).differs(str(wanted), str(seen.value))

@@ -1,0 +1,218 @@
+"""An exercise that a newcomer reads in a minute: a contract, a reference, and wrong programs.
+
+@exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
+hints=(...), why=..., scene=changes_gradient(arguments=a_number))
+class TestScaleGrad:
+'''Multiply by `s` ... the gradient that arrives at `t`. Return the handle.
+
+**Example.**
+
+>>> ...
+
+**Fine print.** ...
+'''
+
+def reference(t, s):
+return t.register_hook(lambda grad: grad * s)
+
+class Mistakes:
+def forgot_return(t, s):
+'''What a learner reads who made it; without it, what `graders.core.mistakes` says for all exercises.'''
+return t.register_hook(lambda grad: None)
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import torch
+
+from graders.core import exercise as core
+from graders.core.circumstances import covering
+from graders.core.contract import Contract
+from graders.core.exercise import Case, Check, DeadProbe, Draw, Exercise, Mistake
+from graders.core.expect import Mismatch, Seen
+from graders.core.explanations import Explanation
+from graders.core.mistakes import COMMON
+from graders.differential.explaining import NOTHING, explain
+from graders.differential.implementations import Implementation
+from graders.differential.subject import Subject
+from graders.run.transcript import Outcome
+from graders.scenes.scene import Scene
+from graders.wire.data import decode, encode
+from graders.wire.draws import Rng
+from graders.wire.threads import one_thread
+
+LEAST_CASES = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SceneExercise(Exercise):
+    """An exercise whose answers are compared with a reference's."""
+
+    subject: Subject
+    scene: Scene
+    written: Contract
+
+    @property
+    def follows_rules(self) -> bool:
+        """All with a scene do."""
+        return True
+
+    @property
+    def box_source(self) -> str:
+        """What defines `probe` in the box: the scene by its name, and what the exercise gives to it."""
+        return box_source(self.scene, self.name)
+
+    @property
+    def tried(self) -> list[Case]:
+        """The cases by the axes of the scene."""
+        return list(self.cases)
+
+    def draws(self, seed: int) -> list[Draw]:
+        """One draw for each case, along with what is expected for it. Raises `DeadProbe`, and `ReferenceFailed`."""
+        with one_thread(), self.subject.stage.open() as play:
+            return [self._conditioned(seed, index, play) for index in range(len(self.cases))]
+
+    def _conditioned(self, seed: int, index: int, play: Any) -> Draw:
+        example = [[step.code, bool(step.shows)] for step in self.written.example] if index == 0 else []
+        for attempt in range(100):
+            inner = Rng(seed, self.key, index, attempt).integer(0, 2**31)
+            draw = {"seed": inner, "case": dict(self.cases[index]), "example": example}
+            if self.subject.is_well_conditioned(play, draw):
+                return draw
+        raise DeadProbe(f"exercise {self.key}, case {index}: 100 draws, and all are at the mercy of rounding")
+
+    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
+        """The mistake that shows what the learner's function showed."""
+        return explain(self.subject, draws, outcomes)
+
+
+def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[[type], Exercise]:
+    """Make an exercise of a class: `scene` is where its function is used. The other parts are as in `core.exercise`.
+
+    The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
+    may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
+    observation, a function of what was seen and what the reference showed that tells whether they may differ so.
+    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`.
+    Raises `TypeError` when a part is missing.
+    """
+    if scene is None:
+        return core.exercise(key, **parts)
+
+    def make(body: type) -> Exercise:
+        members = vars(body)
+        name = parts.get("name") or key[3:].replace("-", "_")
+        references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
+        if not references or not members.get("__doc__") or "Mistakes" not in members:
+            raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
+        slips = [_wrong(part, value) for part, value in vars(members["Mistakes"]).items() if not part.startswith("__")]
+        written = Contract.of(members["__doc__"])
+        example = {step.code: literal(step.shows) for step in written.example if step.shows}
+        subject = Subject(key, name, scene, references, [*slips, NOTHING], members.get("free", {}), example)
+        return SceneExercise(
+            key=key,
+            name=name,
+            title=parts["title"],
+            points=parts["points"],
+            hints=tuple(parts["hints"]),
+            contract=written.markdown,
+            cases=_cases(scene),
+            draw=_never,
+            probe=_probe(scene, name),
+            checks=tuple(_check(subject, section) for section in subject.sections),
+            mistakes=tuple({slip.id: Mistake(slip.id, _never, slip.message) for slip in slips}.values()),
+            alive=None,
+            file=Path(inspect.getfile(references[0].function)),
+            class_name=body.__name__,
+            why=parts.get("why", ""),
+            minutes=parts.get("minutes", 0),
+            difficulty=parts.get("difficulty", 0),
+            core=parts.get("core", False),
+            subject=subject,
+            scene=scene,
+            written=written,
+        )
+
+    return make
+
+
+def _never(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError("an exercise with a scene draws, and recognises mistakes, by running it")
+
+
+def _cases(scene: Scene) -> tuple[Case, ...]:
+    """The covering design of the scene's axes."""
+    rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
+    rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
+    found = covering(scene.axes, scene.pairs, rules)
+    return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
+
+
+def _probe(scene: Scene, name: str) -> Callable[..., Any]:
+    def probe(student: Any, seed: int, case: Mapping[str, Any], example: Sequence[Any]) -> Any:
+        return scene.shown(getattr(student, name), name, seed, case, example)
+
+    return probe
+
+
+def _check(subject: Subject, section: str) -> Check:
+    def run(seen: Seen, seed: int, case: Mapping[str, Any], example: Sequence[Any]) -> None:
+        draw = {"seed": seed, "case": case, "example": example}
+        for difference in subject.differences(seen, draw, section).values():
+            raise Mismatch(difference)
+
+    return Check(f"test_{section.replace(' ', '_')}", run)
+
+
+def _wrong(part: str, program: Any) -> Implementation:
+    id = part.partition("__")[0].replace("_", "-")
+    message = " ".join((program.__doc__ or "").split())
+    return Implementation(id, program, message or COMMON[id])
+
+
+def literal(text: str) -> Any:
+    """The value of what an example shows, as it comes out of the box: `tensor([1., 2.])`, `[1, 'a']`, `nan`."""
+    names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
+    tree, body = encode(eval(text, names))
+    return decode(tree, body)
+
+
+def box_source(scene: Scene, name: str) -> str:
+    """Python text that defines `probe`. Raises `TypeError` for an option that cannot be said in it."""
+    imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
+    options = ", ".join(f"{option}={_said(value, imports)}" for option, value in scene.given.items())
+    lines = [f"from {module} import {what}" for what, module in imports.items()]
+    return "\n".join(
+        [
+            "from __future__ import annotations",
+            *lines,
+            "def probe(student, seed, case, example):",
+            f"    scene = {scene.family.__name__}({options})",
+            f"    return scene.shown(getattr(student, {name!r}), {name!r}, seed, case, example)",
+        ]
+    )
+
+
+def _said(value: Any, imports: dict[str, str]) -> str:
+    """A value as code; what it has to import is added to `imports`."""
+    if isinstance(value, FunctionType):
+        if not value.__module__.startswith("graders.scenes.") or "<" in value.__qualname__:
+            raise TypeError(f"{value.__qualname__} of {value.__module__} is not in the box: write it into a scene file")
+        imports[value.__name__] = value.__module__
+        return value.__name__
+    if isinstance(value, list | tuple):
+        inner = "".join(f"{_said(part, imports)}, " for part in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_said(part, imports)}" for key, part in value.items()) + "}"
+    if isinstance(value, float) and not -1e308 < value < 1e308:
+        return f"float({str(value)!r})"
+    ast.literal_eval(repr(value))
+    return repr(value)

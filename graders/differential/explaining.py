@@ -1,0 +1,124 @@
+"""Which mistake was made: the wrong program that shows what the learner's function showed.
+
+The first section that is wrong anywhere has to be explained wholly, in every case: what the learner's function showed
+there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of several, the one that is least
+unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline is better than a wrong one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graders.core.exercise import Draw
+from graders.core.expect import Seen
+from graders.core.explanations import Explanation
+from graders.differential.comparing import CHANGED, differences
+from graders.differential.implementations import Implementation, Play
+from graders.differential.subject import Differences, Subject
+from graders.run.transcript import Outcome
+
+NOTHING = Implementation("nothing-done", lambda *args, **kwargs: None)
+"""Competes with the mistakes: who does nothing at all has not just forgotten to return something."""
+SAME_MESSAGE = 60
+"""Characters of a message of torch, without numbers, by which two exceptions are the same."""
+
+
+def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
+    """The mistake that explains an answer which is not right; None when none does, or several do."""
+    with subject.stage.open() as play:
+        ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
+        if ended is not None:
+            return _the_one(subject, _ending_so(subject, play, draws[: ended + 1], outcomes[ended]))
+        mine = [
+            subject.differences(outcome.seen, draw, play=play)
+            for draw, outcome in zip(draws, outcomes)
+            if outcome.seen is not None
+        ]
+        failing = [path for found in mine for path in found]
+        leading = next((name for name in subject.sections if any(_in(name, path) for path in failing)), "")
+        scores: dict[int, int] = {}
+        for mistake in subject.mistakes:
+            unlike = 0
+            for draw, outcome, wrong, shown in zip(draws, outcomes, mine, _in_turn(subject, play, mistake, draws)):
+                more = _unlike(subject, play, draw, outcome, wrong, shown, leading)
+                if more is None:
+                    break
+                unlike += more
+            else:
+                scores[mistake] = unlike
+    return _the_one(subject, [mistake for mistake, score in scores.items() if score == min(scores.values())])
+
+
+def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
+    """What a mistake shows for each draw. One that keeps something from draw to draw meets them in their order."""
+    keeps = _keeps_something(subject.stage.players[mistake])
+    for index, draw in enumerate(draws):
+        if keeps and not subject.is_kept(mistake, draw):
+            for earlier in draws[:index]:
+                play(mistake, earlier)
+        yield subject.outcome(play, mistake, draw)
+
+
+def _keeps_something(program: Implementation) -> bool:
+    defaults = getattr(program.function, "__defaults__", None) or ()
+    return any(isinstance(value, list | dict | set) for value in defaults)
+
+
+def _unlike(
+    subject: Subject, play: Play, draw: Draw, outcome: Outcome, mine: Differences, shown: Outcome, leading: str
+) -> int | None:
+    """At how many places both are not alike; None when one is in the leading section, or in what has changed."""
+    if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
+        return None
+    theirs = subject.differences(shown.seen, draw, play=play)
+    apart = {
+        path
+        for path in {*mine, *theirs}
+        if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen)
+    }
+    return None if any(_in(leading, path) for path in apart) else len(apart)
+
+
+def _in(section: str, path: str) -> bool:
+    return path.startswith(f"{section}: ")
+
+
+def _changed(seen: Seen) -> list[list[str]]:
+    """All that a witness told, in every section."""
+    return [
+        sorted(map(str, part[name].value if type(part[name].value) is list else []))
+        for section in seen.keys
+        for part in [seen[section]]
+        for name in part.keys
+        if str(name).startswith(CHANGED)
+    ]
+
+
+def _alike(path: str, one: Seen, other: Seen) -> bool:
+    """Whether both show the same in the observation of a path."""
+    section, _, inner = path.partition(": ")
+    name = inner.partition("[")[0].partition(": ")[0]
+    if not name:  # the section itself is missing
+        return bool(one[section].value == other[section].value)
+    return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value))
+
+
+def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcome) -> list[int]:
+    """The mistakes that come to the same end on the last of these draws, after those before."""
+    found = []
+    for mistake in subject.mistakes:
+        *_, last = _in_turn(subject, play, mistake, draws)
+        if last.seen is None and (last.error, _words(last)) == (mine.error, _words(mine)):
+            found.append(mistake)
+    return found
+
+
+def _words(outcome: Outcome) -> str:
+    return outcome.message.translate(str.maketrans("", "", "0123456789"))[:SAME_MESSAGE]
+
+
+def _the_one(subject: Subject, found: Sequence[int]) -> Explanation | None:
+    """That one, unless there are several of different names, or none, or it is that nothing was done at all."""
+    players = [subject.stage.players[mistake] for mistake in found]
+    ids = {player.id for player in players}
+    return Explanation(players[0].id, players[0].message) if len(ids) == 1 and ids != {NOTHING.id} else None

@@ -1,0 +1,123 @@
+"""References and wrong programs, and what shows in a scene when one of them stands in for the learner's function.
+
+All of them are ours, and they may do to torch what learners do to it: they run in a child of this process, where it can
+be forked, and in a known state elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.box.probing import Answer, answer
+from graders.core.conditioning import disturbed
+from graders.core.errors import ExerciseDefect
+from graders.core.exercise import Draw
+from graders.core.expect import Seen
+from graders.run.transcript import Outcome, raised
+from graders.scenes.scene import Scene
+from graders.wire import forking
+from graders.wire.data import Array, decode, encode, tensors
+from graders.wire.frames import Frame
+
+SECONDS = 20.0
+"""How long one of our own programs may take for one draw."""
+EXACT, DISTURBED = "exact", "disturbed"
+"""The two other ways to run a draw: in float64, and in float64 with other last digits (`graders.core.conditioning`)."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """A function in place of the learner's. A wrong one has the id of a mistake, and says what is wrong with it."""
+
+    id: str
+    function: Callable[..., Any]
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A scene with those who may play the learner's part in it."""
+
+    key: str
+    name: str
+    """What the learner defines."""
+    scene: Scene
+    players: Sequence[Implementation]
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Play]:
+        """In the block, what the value of the context returns is what shows with a player, for a draw."""
+        if not forking.available:
+            yield lambda player, draw, way="": _outcome(self._work(_request(player, draw, way)))
+            return
+        from graders.box.forked import ForkedProbes  # it needs os.fork
+
+        children = ForkedProbes(self._work)
+        try:
+            yield lambda player, draw, way="": _outcome(children.answer(self.key, _request(player, draw, way), SECONDS))
+        finally:
+            children.end()
+
+    def _work(self, request: Frame) -> Answer:
+        """Run a scene; in the child, if there is one."""
+        draw = tensors(decode(request.head["draw"], request.body))
+        player, way = self.players[request.head["player"]], request.head["way"]
+        case, to = draw["case"], None
+        if way:
+            case = {axis: "float64" if value == "float32" else value for axis, value in case.items()}
+            to = torch.Tensor.double if way == EXACT else disturbed
+
+        def probe(student: Any) -> Any:
+            if way:
+                torch.set_default_dtype(torch.float64)  # known_state puts it back
+            call = getattr(student, self.name)
+            return self.scene.shown(call, self.name, draw["seed"], case, draw["example"], to)
+
+        return answer(probe, {self.name: player.function}, {}, 0)
+
+
+Play = Callable[..., Outcome]
+"""`play(player, draw, way="")`: the outcome of a draw with the player of that number."""
+
+
+def _request(player: int, draw: Draw, way: str) -> Frame:
+    tree, body = encode(dict(draw))
+    return Frame({"type": "play", "player": player, "draw": tree, "way": way}, body)
+
+
+def _outcome(found: Answer) -> Outcome:
+    if found.head["type"] != "seen":
+        return raised(found.head)
+    return Outcome(seen=Seen(decode(found.head["tree"], found.body)))
+
+
+class ReferenceFailed(ExerciseDefect):
+    """The reference of an exercise did not come to its end."""
+
+
+def seen_of(outcome: Outcome, key: str) -> Mapping[str, Any]:
+    """The sections that a reference showed. Raises `ReferenceFailed`."""
+    if outcome.seen is None:
+        raise ReferenceFailed(f"the reference of {key} ended with {outcome.error or outcome.status}: {outcome.message}")
+    value: Mapping[str, Any] = outcome.seen.value
+    return value
+
+
+def numbers(value: Any) -> Iterator[Tensor]:
+    """All tensors and floats of what was seen, in order."""
+    if isinstance(value, Array):
+        yield value.tensor
+    elif type(value) is float:
+        yield torch.tensor(value, dtype=torch.float64)
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from numbers(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from numbers(part)

@@ -1,0 +1,116 @@
+"""What is expected of an exercise, and where an answer shows other things. It depends on the draw, and is kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from graders.core.conditioning import SHARE, share_used
+from graders.core.difference import Difference, Kind
+from graders.core.exercise import Draw
+from graders.core.expect import Seen
+from graders.core.shown import MISSING
+from graders.differential.comparing import differences, tolerance
+from graders.differential.implementations import (
+    DISTURBED,
+    EXACT,
+    Implementation,
+    Play,
+    Stage,
+    numbers,
+    seen_of,
+)
+from graders.run.transcript import Outcome
+from graders.scenes.scene import EXAMPLE, Scene
+
+KEPT = 1024
+"""Outcomes of our own programs that are kept for the next answer: those of a lesson's exercises for a few seeds."""
+
+Free = Callable[[Any, Any], bool]
+Differences = dict[str, Difference]
+"""By path, which begins with the section."""
+
+
+class Subject:
+    """An exercise as it is compared: its scene, its references, its wrong programs, and what is left free."""
+
+    def __init__(
+        self,
+        key: str,
+        name: str,
+        scene: Scene,
+        references: Sequence[Implementation],
+        mistakes: Sequence[Implementation],
+        free: Mapping[str, Free],
+        example: Mapping[str, Any],
+    ) -> None:
+        """`free[name](mine, wanted)` says whether an observation of that name may differ so; `example` is by code."""
+        self.key, self.sections = key, (*scene.sections, *([EXAMPLE] if example else []))
+        self.references, self.mistakes = range(len(references)), range(len(references), len(references) + len(mistakes))
+        self.stage = Stage(key, name, scene, (*references, *mistakes))
+        self._free, self._example = free, dict(example)
+        self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
+
+    def outcome(self, play: Play | None, player: int, draw: Draw) -> Outcome:
+        """What shows with one of our own programs. Without an open stage, one is opened for it."""
+        which = player, key_of(draw)
+        if which not in self._kept:
+            if play is None:
+                with self.stage.open() as opened:
+                    return self.outcome(opened, player, draw)
+            self._kept[which] = play(player, draw)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return self._kept[which]
+
+    def is_kept(self, player: int, draw: Draw) -> bool:
+        """Whether what shows with that program is known."""
+        return (player, key_of(draw)) in self._kept
+
+    def differences(self, seen: Seen, draw: Draw, section: str | None = None, play: Play | None = None) -> Differences:
+        """By path, what no reference showed; in one section or in all."""
+        found: list[Differences] = []
+        for reference in self.references:
+            wanted = {**seen_of(self.outcome(play, reference, draw), self.key)}
+            if EXAMPLE in wanted:  # the literal numbers of the contract, whatever our program says
+                wanted[EXAMPLE] = self._example
+            parts = {name: part for name, part in wanted.items() if section in (None, name)}
+            found.append(dict(self._in(seen, parts)))
+        return {path: why for path, why in found[0].items() if all(path in other for other in found[1:])}
+
+    def _in(self, seen: Seen, wanted: Mapping[str, Any]) -> Any:
+        for section, part in wanted.items():
+            mine = Seen(seen[section].value)
+            if type(mine.value) is not dict:
+                yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
+                continue
+            for path, difference in differences(mine, part):
+                top = path.partition("[")[0]
+                if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
+                    yield f"{section}: {path}", difference
+
+    def _may_differ(self, name: str, mine: Any, wanted: Any) -> bool:
+        try:
+            return name in self._free and self._free[name](mine, wanted)
+        except Exception:  # it does arithmetic on an answer, which may be of any type and shape
+            return False
+
+    def is_well_conditioned(self, play: Play, draw: Draw) -> bool:
+        """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
+        if "float64" in draw["case"].values():
+            return True
+        rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
+        exact, disturbed = (list(numbers(seen_of(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED))
+        if not len(rough) == len(exact) == len(disturbed):
+            return False
+        return all(
+            other.shape == fine.shape and share_used(other.double(), fine.double(), *tolerance(shown)) <= SHARE
+            for shown, fine, moved in zip(rough, exact, disturbed)
+            for other in (shown, moved)
+        )
+
+
+def key_of(draw: Draw) -> Any:
+    """What makes a draw another than another one."""
+    return draw["seed"], tuple(sorted(draw["case"].items(), key=str)), len(draw["example"])

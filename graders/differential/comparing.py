@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from torch import Tensor
 from graders.core.conditions import unwanted
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
+from graders.core.shown import show
 from graders.wire.data import Array
 
 RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
@@ -85,6 +87,9 @@ def _equal(seen: Seen, wanted: Any) -> None:
             expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
         expect(seen).array_close_to(wanted.tensor)
+    elif type(wanted) is float and math.isnan(wanted):
+        if type(seen.value) is not float or not math.isnan(seen.value):
+            expect(seen).differs("nan", show(seen.value))
     elif type(wanted) is float:
         expect(seen).close_to(wanted, rtol=1e-9, atol=1e-12)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):

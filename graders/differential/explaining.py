@@ -52,10 +52,12 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
 def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
     """What a mistake shows for each draw. One that keeps something from draw to draw meets them in their order."""
     keeps = _keeps_something(subject.stage.players[mistake])
+    met = 0  # so many draws, in this child
     for index, draw in enumerate(draws):
         if keeps and not subject.is_kept(mistake, draw):
-            for earlier in draws[:index]:
+            for earlier in draws[met:index]:
                 play(mistake, earlier)
+            met = index + 1
         yield subject.outcome(play, mistake, draw)
 
 

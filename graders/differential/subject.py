@@ -98,9 +98,9 @@ class Subject:
 
     def is_well_conditioned(self, play: Play, draw: Draw) -> bool:
         """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
+        rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
         if "float64" in draw["case"].values():
             return True
-        rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
         exact, disturbed = (list(numbers(seen_of(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED))
         if not len(rough) == len(exact) == len(disturbed):
             return False

@@ -1,4 +1,4 @@
-"""Where the three parts of an exercise are: its key leads to each."""
+"""Where the parts of an exercise are: its key leads to each."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ TODO = "TODO:"
 
 @dataclass(frozen=True)
 class Places:
-    """The three files of an exercise in a clone. Others of the same lesson share the source."""
+    """The files of an exercise in a clone. Others of the same lesson share the source."""
 
     grader: Path
     answers: Path
     source: Path
+    scene: Path
+    """Where it has one of its own, and not one of a family."""
 
 
 def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
@@ -28,15 +30,18 @@ def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
         grader=root / "graders" / f"lesson_{lesson}" / f"test_{words}.py",
         answers=root / "tests" / "answers" / f"lesson_{lesson}" / f"{words}.py",
         source=root / "solutions" / f"{lesson}.py",
+        scene=root / "graders" / "scenes" / f"{words}.py",
     )
 
 
 def unwritten(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
     """What an author still has to write for a lesson: file, line and what belongs there."""
     folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
+    graders = sorted(folders[0].glob("test_*.py"))
     for file in (
         root / "solutions" / f"{lesson}.py",
         *(file for folder in folders for file in sorted(folder.glob("*.py"))),
+        *(root / "graders" / "scenes" / file.name.removeprefix("test_") for file in graders),
     ):
         lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
         for number, line in enumerate(lines, 1):

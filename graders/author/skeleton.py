@@ -1,4 +1,4 @@
-"""`hookwork new`: the three parts of an exercise, with everything that `hookwork build --check` asks for.
+"""`hookwork new`: the parts of an exercise and its scene, with everything that `hookwork build --check` asks for.
 
 They can be imported at once. What an author has to write is marked by `TODO:`, and as long as a mark is left
 `build --check` names the file, the line and what belongs there.
@@ -20,17 +20,8 @@ GRADER = '''\
 
 from __future__ import annotations
 
-from graders.authoring import (
-    ALL,
-    Circumstances,
-    Mistake,
-    Witness,
-    close,
-    exercise,
-    expect,
-    nothing_changed,
-    prepared,
-)
+from graders.authoring import exercise
+from graders.scenes.@NAME@ import calls_@NAME@
 
 
 @exercise(
@@ -44,58 +35,56 @@ from graders.authoring import (
         "@TODO@ a first hint: which tool it takes",
         "@TODO@ a second hint, which nearly gives the answer",
     ),
-    circumstances=Circumstances(
-        # The axes and their values are in graders/core/circumstances.py.
-        covers={
-            "dtype": ALL,
-            "rank": ALL,
-            "layout": ALL,
-        },
-        excludes={
-            "place": "@TODO@ cover it, or say why the contract leaves it out",
-            "grad": "@TODO@ cover it, or say why the contract leaves it out",
-            "values": "@TODO@ cover it, or say why the contract leaves it out",
-            "number": "@TODO@ cover it, or say why the contract leaves it out",
-            "collection": "@TODO@ cover it, or say why the contract leaves it out",
-            "model": "@TODO@ cover its axes, or say why the contract leaves them out",
-            "hooks": "@TODO@ cover its axes, or say why the contract leaves them out",
-            "call": "@TODO@ cover its axes, or say why the contract leaves them out",
-            "failure": "@TODO@ cover its axes, or say why the contract leaves them out",
-        },
-    ),
+    scene=calls_@NAME@(),
 )
 class Test@CLASS@:
-    """Write `@NAME@(x)`, @TODO@ which does what with what it is given, and returns what?
+    """@TODO@ in at most 45 words, what `@NAME@(x)` does and returns.
 
-    **Example.** @TODO@ an example that can be followed by hand
+    **Example.**
+
+    >>> # @TODO@ an example that can be followed by hand
+    >>> @NAME@(torch.tensor([1.0]))
+    tensor([2.])
+
+    **Fine print.** @TODO@ what a careful person would not expect, or nothing.
     """
 
-    def draw(rng, dtype, rank, layout):
-        # @TODO@ make the inputs from the seed; the other functions get them by name
-        return {"x": rng.tensor(*rng.shape(rank), dtype=dtype, layout=layout)}
+    def reference(x):
+        # @TODO@ a formula, torch.autograd.grad, or a hook in another style than your solution's
+        return x.detach() + x.detach()
 
-    def probe(student, x, layout):
-        # @TODO@ call the learner's function and return what is seen; decide nothing here
-        x = prepared(x, layout=layout)
-        witness = Witness(x=x)
-        result = student.@NAME@(x)
-        return {"result": result, "changed": witness.changes()}
+    class Mistakes:
+        # @TODO@ a wrong program for each way in which people go wrong here
+        def did_nothing(x):
+            """@TODO@ what went wrong, and how to mend it."""
+            return x.detach()
+'''
 
-    mistakes = (
-        # @TODO@ how people go wrong here, and how the numbers show it
-        Mistake(
-            "did-nothing",
-            lambda seen, x: close(seen["result"], x),
-            "@TODO@ what went wrong, and how to mend it",
-        ),
-    )
+SCENE = '''\
+"""The scene of @KEY@. Goes into the box whole, and holds no answer."""
 
-    def test_the_result_is_right(seen, x):
-        # @TODO@ compute what has to come out by a formula or torch.autograd.grad, and not as your solution does
-        expect(seen["result"]).close_to(2 * x)
+from __future__ import annotations
 
-    def test_everything_else_is_as_it_was(seen):
-        nothing_changed(seen["changed"])
+from collections.abc import Callable
+from typing import Any
+
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+@family(
+    sections=("the result is right", "everything else is as it was"),
+    # @TODO@ what may be different from call to call: each value occurs in every marking
+    axes={"dtype": ("float32", "float64"), "rank": (0, 1, 2)},
+)
+def calls_@NAME@(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """@TODO@ for which functions: what a caller has, and does with them."""
+    result, rest = seen.values()
+    x = rng.tensor(*rng.shape(case.rank), dtype=case.dtype).requires_grad_()
+    witness = Witness(x=x)
+    result["what it returns"] = call(x)
+    rest["changed"] = witness.changes()
 '''
 
 ANSWERS = '''\
@@ -107,22 +96,12 @@ from graders.author.answers import Wrong
 RIGHT = [
     """
 def @NAME@(x):
-    return x.detach() + x.detach()
+    return (2 * x).detach()
 """,
 ]
 
-# @TODO@ a wrong answer for each mistake, and for each demand of the contract
+# @TODO@ wrong answers that show something which no mistake of the grader shows, or none
 WRONG = [
-    Wrong(
-        "returns the values that it was given",
-        violates="@TODO@ the words of the contract that it breaks, or a rule, as in rule 3",
-        check="test_the_result_is_right",
-        mistake="did-nothing",
-        source="""
-def @NAME@(x):
-    return x.detach()
-""",
-    ),
     Wrong(
         "changes what it was given",
         violates="rule 2",
@@ -187,12 +166,13 @@ def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE
     source = found.source.read_text(encoding="utf-8") if found.source.exists() else ""
     if key in exercise_cells(source):
         raise SourceError(f"{found.source.relative_to(root)} has a cell for {key}: choose another key, or edit that")
-    for file in (found.grader, found.answers):
+    for file in (found.grader, found.answers, found.scene):
         if file.exists():
             raise SourceError(f"{file.relative_to(root)} exists: choose another key, or edit that")
     texts = {
         found.grader: _filled(GRADER, key, lesson),
         found.answers: _filled(ANSWERS, key, lesson),
+        found.scene: _filled(SCENE, key, lesson),
         found.source: _with_cell(source, key, lesson),
     }
     for file in (found.grader, found.answers):

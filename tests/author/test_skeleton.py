@@ -16,6 +16,7 @@ from graders.core.source import SourceError, exercise_cells, stub
 GRADER = "graders/lesson_20_doubling/test_double_grad.py"
 ANSWERS = "tests/answers/lesson_20_doubling/double_grad.py"
 SOURCE = "solutions/20_doubling.py"
+SCENE = "graders/scenes/double_grad.py"
 
 
 @pytest.mark.parametrize("exercise", course.every_exercise(), ids=lambda exercise: exercise.key)
@@ -40,8 +41,10 @@ def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
 
 
 @pytest.mark.parametrize("lesson", course.lessons())
-def test_exercises_import_only_the_authors_face(lesson: str) -> None:
+def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
+    scenes = {f"graders.scenes.{file.stem}" for file in course.PACKAGE.glob("scenes/*.py")}
     allowed = {
+        *scenes,
         "graders.authoring",
         "graders.nets",
         f"graders.lesson_{lesson}.shared",
@@ -74,6 +77,7 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     assert written == [
         GRADER,
         ANSWERS,
+        SCENE,
         SOURCE,
         "graders/lesson_20_doubling/__init__.py",
         "tests/answers/lesson_20_doubling/__init__.py",
@@ -81,7 +85,8 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     grader = (clone / GRADER).read_text()
     assert '@exercise(\n    "20-double-grad",' in grader
     assert "class TestDoubleGrad:" in grader
-    assert "student.double_grad(x)" in grader
+    assert "scene=calls_double_grad()," in grader
+    assert "def calls_double_grad(" in (clone / SCENE).read_text()
     assert "@" not in grader.replace("@exercise(", "")
     source = (clone / SOURCE).read_text()
     assert source.startswith("# %% [markdown]\n# # Lesson 20. Doubling: TODO:")
@@ -98,10 +103,10 @@ def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> No
     new_exercise("20-double-grad", "doubling", clone)
     told = list(unwritten("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
-    assert f"{GRADER}, line 24: still to be written: what the learner makes, in a few words" in told
+    assert f"{GRADER}, line 15: still to be written: what the learner makes, in a few words" in told
     assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
-    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 25
-    for file in (SOURCE, GRADER, ANSWERS):
+    assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 16
+    for file in (SOURCE, GRADER, ANSWERS, SCENE):
         (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
     assert list(unwritten("20_doubling", clone)) == []
 
@@ -110,7 +115,7 @@ def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:
     new_exercise("20-double-grad", "doubling", clone)
     before = (clone / SOURCE).read_text()
     written = new_exercise("20-halve-grad", None, clone)
-    assert [file.name for file in written] == ["test_halve_grad.py", "halve_grad.py", "20_doubling.py"]
+    assert [file.name for file in written] == ["test_halve_grad.py", "halve_grad.py", "halve_grad.py", "20_doubling.py"]
     after = (clone / SOURCE).read_text()
     assert list(exercise_cells(after)) == ["20-double-grad", "20-halve-grad"]
     start, end = before.split("# %% [markdown]\n# ## Recap")

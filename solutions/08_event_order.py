@@ -1,15 +1,14 @@
 # %% [markdown]
 # # Lesson 8. Event order
 #
-# **The question.** In which order does all this run? And why does the backward hook of my model fire first, before
-# anything inside the model has run backward?
+# **The question.** In which order do all these hooks run, and what does that order depend on?
 #
 # **The goal.** You can predict the exact order of every hook of a forward and a backward pass: for nested modules,
 # for several hooks on one module, and at a single tensor.
 #
-# An order can be proved in two ways. Either each hook writes its name to a list, or each does a little arithmetic:
+# There are two ways to prove an order. Either each hook writes its name to a list, or each does a little arithmetic:
 # `(5 + 1) * 100` is 600, and `5 * 100 + 1` is 501, so the result says which of two hooks ran first. This lesson does
-# both. To predict an order, write a list of events, or one string with commas: `"net.fpre, inner.fpre"`.
+# both. To predict an order, write a list of events, or one string with commas: `"first, second"`.
 
 # %%
 import itertools
@@ -139,9 +138,9 @@ compare("08-backward-order", order=backward)
 assert backward == mirror
 
 # %% [markdown]
-# This is the mirror image of forward: read the forward list backwards, with `bpre` for `fwd` and `bwd` for `fpre`. It
-# is what one would expect. `bpre` fires when the gradient arrives at the output of a module, `bwd` when the gradient
-# of its input is complete, and everything inside the module happens in between.
+# This is the mirror image of forward: read the forward list backwards, with `bpre` for `fwd` and `bwd` for `fpre`.
+# `bpre` fires when the gradient arrives at the output of a module, `bwd` when the gradient of its input is complete,
+# and everything inside the module happens in between.
 
 
 # %% tags=["figure"]
@@ -211,6 +210,7 @@ x = torch.randn(3, 2)  # requires no grad
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     out = net(x)
+    print("forward is as before:", events == forward, "\n")
     assert events == forward
     events.clear()
     out.sum().backward()
@@ -237,7 +237,7 @@ show(
 
 # %% [markdown]
 # The forward half is the same. In backward, `net.bwd` is now the second event: the hook that should come last fires
-# before anything inside `net` has run backward. (Recent versions of PyTorch warn about it.)
+# before anything inside `net` has run backward. (That is what the warning is about.)
 #
 # The reason is how PyTorch knows when to call `bwd`. When a module with full backward hooks is called, PyTorch puts a
 # **gate** behind its output: a node in the graph that passes on what it gets, values and gradients, and calls the
@@ -248,7 +248,7 @@ show(
 # If no input requires grad, no gradient will ever leave the module on that side, so there is no second gate, and no
 # later moment to wait for. PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
 #
-# The gates have a price, which you know from lesson 7: nothing may work in place on what has just come through one. An
+# The gates have a price, which you know from lesson 7: nothing may change in place what has just come through one. An
 # `nn.ReLU(inplace=True)` behind a hooked layer raises an error.
 
 # %% tags=["figure"]
@@ -286,10 +286,10 @@ show(
 )
 
 # %% [markdown]
-# This has consequences. It is tempting to read `module.weight.grad` in a full backward hook.
+# That `bwd` can come so early has consequences. It is tempting to read `module.weight.grad` in a full backward hook.
 #
-# **Predict.** The full backward hook looks at `layer.weight.grad`. Is a gradient there if the input requires grad, and
-# if it does not? Write `True` or `False`.
+# **Predict.** A full backward hook looks at `layer.weight.grad`. Does it find a gradient if the input requires grad?
+# And if the input does not? Write `True` or `False` for each.
 
 # %%
 guess("08-weight-grad-in-hook", requires_grad=True, requires_no_grad=False)
@@ -321,7 +321,7 @@ assert list(without_grad.items()) == [("bwd", False), ("post_acc", True)]
 # *inputs*, not for those of the parameters. If you need the `.grad` of a parameter, use a post-accumulate-grad hook
 # (lesson 4). It finds the gradient in both cases.
 #
-# If you need `bwd` of every module in its natural place, for example to measure times, make the input require grad.
+# If you need the `bwd` of every module in its natural place, to measure times for example, make the input require grad.
 # This costs one more gradient, that of the input.
 #
 # There is a third case. `net` is now `nn.Sequential(nn.Tanh(), nn.Linear(2, 1))`, whose parts are called `0` and `1`.
@@ -346,7 +346,7 @@ compare("08-tanh-first", order=events)
 assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 
 # %% [markdown]
-# The tanh is missing. Its *output* requires no grad, so no gradient comes to it at all, and it has no backward events.
+# The tanh is missing. Its *output* requires no grad, so no gradient ever arrives there, and it has no backward events.
 # That happens to a module without parameters, or with frozen ones, at the start of a network.
 #
 # The three cases in one table. "Input" and "output" are the tensors that enter and leave one call of one module. An
@@ -384,19 +384,19 @@ assert events == ["net.bpre"]
 # %% [markdown]
 # ## Several hooks on one module
 #
-# Until now each module had one hook of a kind. With several, three rules apply. You know two of them from lesson 6:
+# So far each module has had one hook of each kind. With several, three rules apply. You know two of them from lesson 6:
 # hooks run in the order of registration, and `prepend=True` puts a hook in front of those that are on the module
 # already.
 #
 # The third is about **global hooks**, and you will find it yourself. Global hooks belong to no module and fire for
-# every module of the process. The functions that register them are in `torch.nn.modules.module`:
+# every module in the process. The functions that register them are in `torch.nn.modules.module`:
 #
 # - `register_module_forward_pre_hook`
 # - `register_module_forward_hook`
 # - `register_module_full_backward_pre_hook`
 # - `register_module_full_backward_hook`
 #
-# A global hook receives the module, so it can tell which one it was called for.
+# A global hook receives the module, so it knows which one it was called for.
 #
 # **Predict.** A global forward hook notes the type of each module. What does it note, in order, for
 # `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`? Write a list of names, such as `["Linear"]`.
@@ -423,9 +423,9 @@ assert events == ["Linear", "ReLU", "Sequential"]
 #
 # What if a module has hooks of all three sorts: a global one (G), one that was prepended (P) and one that was appended
 # (A)? And in backward, where the modules are visited in the reverse order: are the hooks of *one* module reversed as
-# well? Nobody has told you. Write your list down, and let the check tell you. Or let your function measure the order;
-# then make sure that it leaves none of its hooks behind. (PyTorch also remembers that there were global full backward
-# hooks, see lesson 11. That is no hook and does not count.)
+# well? Write down what you think, and let the check tell you. Or let your function measure the order; then make sure
+# that it leaves none of its hooks behind. (PyTorch also remembers that there were global full backward hooks, see
+# lesson 11. That is no hook and does not count.)
 
 
 # %% exercise="08-predict-module-order"
@@ -452,7 +452,7 @@ assert y.grad_fn.name() == "MulBackward0"
 assert get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
 
 # %% [markdown]
-# Nodes have hooks, too. We need them here as watchers; lesson 12 does more with them.
+# Nodes have hooks, too. Here they tell us about the order; lesson 12 does more with them.
 #
 # - `node.register_prehook(fn)` calls `fn(grad_outputs)` before the node runs.
 # - `node.register_hook(fn)` calls `fn(grad_inputs, grad_outputs)` after the node has run.
@@ -508,9 +508,9 @@ assert calls == ["held"]
 
 
 # %% [markdown]
-# Two events have no place yet: the moment at which `retain_grad` writes the `.grad` of a non-leaf, and the
-# post-accumulate-grad hook of a leaf. Predict both, then measure: hooks that add 1 and multiply by 100 tell you which
-# of them had run before a number was written.
+# Two events still need a place: the moment at which `retain_grad` writes the `.grad` of a non-leaf, and the
+# post-accumulate-grad hook of a leaf. Think first, then measure: with hooks that add 1 and multiply by 100, the number
+# in `.grad` tells you which of them had run before it was written.
 
 
 # %% exercise="08-predict-autograd-order"
@@ -531,8 +531,8 @@ def predict_autograd_order(kind):
 # One `nn.Linear` with the weight 3 and no bias is called twice: `lin(lin(x))` with `x = 2`. A forward hook notes each
 # output, a full backward hook each `grad_input`, and a tensor hook on the weight each gradient.
 #
-# **Predict.** Which numbers does each note, and in which order? Write a list for each; how long it is says how often
-# the hook is called.
+# **Predict.** Which numbers does each hook note, and in which order? Write a list for each, with one number for each
+# time that the hook is called.
 
 # %%
 guess("08-called-twice", forward=[6, 18], backward=[3, 9], weight=[12])
@@ -557,8 +557,8 @@ assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
 # and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires only once,
 # with the sum over both calls: 6 from the second call plus 6 from the first.
 #
-# Now build the instrument itself: a tracer for any model. `watch` above registered by hand and never removed anything.
-# Yours finds all modules, and leaves nothing behind.
+# Now build the instrument itself: a tracer for any model. `watch` has to be called for each module, and never removes
+# its hooks. Your tracer finds all modules, and leaves nothing behind.
 
 
 # %% exercise="08-trace-events"
@@ -588,10 +588,10 @@ def trace_events(model, x):
 # %% [markdown]
 # ## A profiler
 #
-# How long does the backward pass of each module take? Read a clock at `bpre` and at `bwd`: between the two lies all
-# that is inside the module. But you have seen what happens when the input requires no grad, as in ordinary training:
-# `bwd` fires right after `bpre`, as if the model took no time at all. A profiler must not ask its users to change
-# their data. What can you hand to the model instead of `x`, so that `x` stays as it is?
+# How long does the backward pass of each module take? Read a clock at `bpre` and at `bwd`: everything inside the module
+# happens between the two. But you have seen what happens when the input requires no grad, as in ordinary training:
+# `bwd` fires right after `bpre`, as if the model took no time at all. And a profiler should not change its users'
+# data. What can you hand to the model instead of `x`, so that `x` stays as it is?
 #
 # Others may have hooks on a module, too, and these may be slow. What do you know about the order of hooks of one kind?
 
@@ -630,10 +630,11 @@ def backward_times(model, x, clock):
 # the **recomputation**.
 #
 # **Predict.** The model has three modules in a row: a linear layer, a tanh, and another linear layer. How often is the
-# forward hook of each called, in forward and backward together? And how often is each full backward hook called?
+# forward hook of the first called, in forward and backward together? How often is the full backward hook of each
+# called? And one of the three forward hooks is called less often than the others: `"first"`, `"second"` or `"third"`?
 
 # %%
-guess("08-recomputation", first_fwd=2, second_fwd=2, third_fwd=1, each_bwd=1)
+guess("08-recomputation", first_fwd=2, each_bwd=1, less_often="third")
 
 # %%
 events = []
@@ -650,10 +651,11 @@ print("forward: ", in_forward)
 print("backward:", events)
 times = [(in_forward + events).count(f"{name}.fwd") for name, _ in model.named_children()]
 each = [events.count(f"{name}.bwd") for name, _ in model.named_children()]
-compare("08-recomputation", first_fwd=times[0], second_fwd=times[1], third_fwd=times[2], each_bwd=max(each))
+less_often = ["first", "second", "third"][times.index(min(times))]
+compare("08-recomputation", first_fwd=times[0], each_bwd=max(each), less_often=less_often)
 
 # %% tags=["figure"]
-assert in_forward == ["0.fwd", "1.fwd", "2.fwd"]
+assert in_forward == ["0.fwd", "1.fwd", "2.fwd"] and times == [2, 2, 1]
 assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"] and each == [1, 1, 1]
 lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
 rows = [(event, "checkpoint(model, x)") for event in in_forward]
@@ -672,8 +674,8 @@ show(
 # counts too many calls.
 #
 # `2.fwd` is missing in the recomputation, which stops as soon as it has the last tensor that backward needs. Here this
-# happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. That
-# is hard to guess, so count calls rather than compute their number.
+# happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. In a
+# larger model that is hard to foresee, so count calls rather than compute their number.
 #
 # What about a layer that is different each time, such as dropout?
 #
@@ -694,8 +696,8 @@ assert len(kept) == 2 and torch.equal(kept[0], kept[1])
 
 # %% [markdown]
 # The recomputation has to drop the same entries as the forward pass did, or the gradients would belong to another
-# network. So `checkpoint` notes the state of the random numbers before the forward pass and puts it back for the
-# recomputation. (`preserve_rng_state=False` switches that off.)
+# network. So `checkpoint` saves the state of the random number generator before the forward pass, and restores it for
+# the recomputation. (`preserve_rng_state=False` switches that off.)
 
 
 # %% exercise="08-count-hook-calls"
@@ -725,10 +727,10 @@ def count_hook_calls(model, x, n, ckpt):
 # %% [markdown]
 # ## The two orders, proved
 #
-# In two exercises you wrote down an order. Here is the proof of both, by arithmetic.
+# In two exercises you gave an order. Here is the proof of both.
 #
 # First the hooks of one module. `nn.Identity` returns what it gets. A local pre-hook adds 1, a global pre-hook
-# multiplies by 10. The local one is registered first, even with `prepend=True`. The input is 2: the output is either
+# multiplies by 10. The local one is registered first, and with `prepend=True`. The input is 2: the output is either
 # (2 + 1) · 10 = 30 or 2 · 10 + 1 = 21.
 
 # %%
@@ -781,7 +783,7 @@ assert y.grad.item() == 6 and leaf.grad.item() == 600
 # then: 600.
 #
 # Here is the whole story of one gradient on its way through `y = 3 * x`. Each hook writes down what `.grad` holds when
-# it is called. For `y` and for `x`, everything is set up in all 24 possible orders. The result is always the same.
+# it is called. For `y` and for `x`, we set everything up in each of the 24 possible orders: the story stays the same.
 
 
 # %%
@@ -873,7 +875,7 @@ assert y.grad.item() == 5 and x.grad.item() == 1500
 
 # %% [markdown]
 # The note and the engine disagree, and it is the engine that trains your model. When an order matters to you, keep a
-# test with numbers like these: it will tell you when a new version changes it.
+# test with numbers like these: it will fail when a new version changes the order.
 #
 # **"Backward hooks run inside `__call__`."** They are only bound there. None of them fires before the call ends; they
 # fire in `backward()`. And a module that is run through `module.forward(x)` binds none, because `forward` is only the
@@ -918,7 +920,7 @@ assert events == []
 # ## Where you meet this in the wild
 #
 # - **Profilers.** A profiler that opens a span at `bpre` and closes it at `bwd` gets nested spans if the input requires
-#   grad, and wrong ones if not, unless it does what yours does. This story is
+#   grad, and wrong ones if not, unless it does what yours does. See
 #   [issue 100528 of PyTorch](https://github.com/pytorch/pytorch/issues/100528).
 # - **Sharded training (FSDP).** A block's parameters have to be collected from all machines before its backward runs.
 #   FSDP records the order of forward, and fetches the next block's parameters in the reverse order.

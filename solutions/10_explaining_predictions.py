@@ -22,7 +22,7 @@ from graders import check, compare, guess, hint, progress, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 from graders.nets import CLASSES, ShapesNet, draw_shapes, shapes_net
 
-# The convolutions are small: one thread is enough, and on a shared machine many wait for each other.
+# Small convolutions: one thread is fastest, and on a shared machine many wait for each other.
 torch.set_num_threads(1)
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 torch.backends.cudnn.allow_tf32 = False  # a GPU should compute with all digits of float32, as a CPU does
@@ -35,12 +35,12 @@ print("device:", device)
 
 # %%
 net = shapes_net().to(device)
-drawings, labels, boxes = draw_shapes(300, 5)
+drawings, labels, boxes = draw_shapes(100, 5)
 drawings, labels, boxes = drawings.to(device), labels.to(device), boxes.to(device)
 with torch.no_grad():
     logits = net(drawings)
 
-number = 4
+number = 13
 print(f"{(logits.argmax(1) == labels).float().mean():.0%} of {len(drawings)} drawings are named correctly")
 print(f"drawing {number} is a {CLASSES[labels[number]]}, in the box {boxes[number].tolist()}")
 print("its logits:", dict(zip(CLASSES, [round(value, 2) for value in logits[number].tolist()])))
@@ -48,8 +48,8 @@ assert (logits.argmax(1) == labels).float().mean() > 0.97
 assert CLASSES[labels[number]] == "triangle" and logits[number].argmax() == labels[number]
 
 # %% [markdown]
-# A **logit** is one of the numbers that the net returns, one for each class, before any softmax. The class with the
-# largest logit is the prediction. To explain a prediction, we ask: what in the image raised *this* logit?
+# The net returns a number for each class, before any softmax: a **logit**. The class with the largest logit is the
+# prediction. To explain a prediction, we ask: what in the image raised *this* logit?
 #
 # ## Saliency: the derivative of a logit
 #
@@ -92,8 +92,7 @@ print("gradient:", tuple(gradient.shape), "  saliency:", tuple(saliency.shape))
 y, across = divmod(saliency.argmax().item(), 64)
 print(f"the most salient pixel: row {y}, column {across}; the box: {boxes[number].tolist()}")
 assert gradient.shape == (1, 3, 64, 64) and saliency.shape == (1, 64, 64)
-x0, y0, x1, y1 = boxes[number].tolist()
-assert x0 <= across < x1 and y0 <= y < y1
+assert boxes[number][0] <= across < boxes[number][2] and boxes[number][1] <= y < boxes[number][3]
 
 # %% tags=["figure"]
 INFERNO = matplotlib.colormaps["inferno"]
@@ -151,13 +150,13 @@ show(
     + ", ".join(f"{name} {value:.1f}" for name, value in zip(CLASSES, logits[number].tolist()))
     + ". The logit of the triangle is chosen, and its derivative flows back to x. The largest absolute derivative over "
     "the channels gives a saliency map of shape [1, 64, 64]. Drawn as heat over the drawing, it is brightest on and "
-    "around the triangle at the lower right.",
+    "around the triangle in the middle.",
 )
 
 # %% [markdown]
 # ### A whole batch at once
 #
-# By default, `torch.autograd.grad` differentiates a single number. For a batch we can take the **sum** of the chosen
+# By default, `torch.autograd.grad` differentiates a single number. For a batch, we can give it the **sum** of the chosen
 # logits.
 #
 # **Predict.** We add one logit of each of two drawings, and take the gradient. Does the gradient at the first drawing
@@ -205,8 +204,8 @@ assert torch.equal(picked, gathered)
 # %% [markdown]
 # (2, 2): every listed class for every drawing. Two index tensors, or `gather`, pair the rows with the classes.
 #
-# One more thing. Do not call `backward()` for this: it would add to the `.grad` of every parameter, and a later training
-# step would use it. `torch.autograd.grad` leaves every `.grad` alone.
+# One more thing: do not call `backward()` for this. It would add to the `.grad` of every parameter, and a later training
+# step would use that. `torch.autograd.grad` leaves every `.grad` alone.
 
 
 # %% exercise="10-saliency-map"
@@ -225,11 +224,6 @@ def saliency_map(model, x, classes):
 
 
 # %% tags=["figure"]
-def in_parts(function, images, classes):
-    """`function(images, classes)` for 100 images at a time, which needs less memory."""
-    return torch.cat([function(images[i : i + 100], classes[i : i + 100]) for i in range(0, len(images), 100)])
-
-
 def input_gradients(model, images, classes):
     """The gradient of each image's own logit."""
     images = images.detach().clone().requires_grad_()
@@ -238,11 +232,11 @@ def input_gradients(model, images, classes):
 
 def saliency_of(model, classes):
     """The saliency maps of all drawings."""
-    return in_parts(lambda i, c: input_gradients(model, i, c).abs().amax(1), drawings, classes)
+    return input_gradients(model, drawings, classes).abs().amax(1)
 
 
 saliencies = saliency_of(net, labels)
-chosen = [1, 3, 2, 5, 0, 4]
+chosen = [1, 3, 2, 5, 13, 4]
 assert labels[chosen].tolist() == [0, 0, 1, 1, 2, 2]
 
 
@@ -287,7 +281,7 @@ show(
 # - **Guided backprop** asks for both: input positive *and* gradient positive.
 #
 # **Predict.** The input of a ReLU is [-1, 2, 3, -2]. The gradient [5, -4, 6, -7] arrives at its output. What leaves the
-# ReLU by each of the three rules? Write three lists of four numbers.
+# ReLU under each of the three rules? Write three lists of four numbers.
 
 # %%
 guess("10-three-rules", ordinary=[0, -4, 6, 0], deconvnet=[5, 0, 6, 0], guided=[0, 0, 6, 0])
@@ -361,9 +355,9 @@ def guided_backprop(model, x, cls):
 
 # %% [markdown]
 # There is another way, without any hook: write a ReLU of your own with `torch.autograd.Function`, and build the model
-# with it. For that you must be able to change the model's code; a hook works without. Both give the same numbers.
-# Below, `GuidedReLU` takes the place of each ReLU of our net. If you have solved the exercise, the cell compares your
-# function with it.
+# with it. For that you have to change the model's code; with hooks you do not. Both give the same numbers. Below,
+# `GuidedReLU` takes the place of each ReLU in our net. If you have solved the exercise, the cell compares your function
+# with it.
 
 
 # %%
@@ -409,7 +403,7 @@ else:
     assert torch.allclose(by_hooks, by_function, atol=1e-4)
 
 # %% tags=["figure"]
-guided = in_parts(lambda i, c: guided_gradients(net, i, c), drawings, labels)
+guided = guided_gradients(net, drawings, labels)
 guided_heat = guided.abs().amax(1)
 figure = rows_of(
     [
@@ -426,7 +420,7 @@ show(
 )
 
 # %% [markdown]
-# Much clearer. Does it also explain the prediction better? At the end of this lesson we shall measure that.
+# Much clearer. Does it also explain the prediction better? At the end of this lesson we measure that.
 #
 # ## Grad-CAM: which maps spoke for this class?
 #
@@ -470,7 +464,7 @@ show(
     f"numbers {best}, each with its weight, the mean of d logit / dA over the positions of the map: "
     + ", ".join(f"{weights[k].item() * 256:.1f} / 256" for k in best)
     + ". The sum of all 64 maps times their weights goes through a ReLU. The result, Grad-CAM, is drawn over the drawing: a "
-    "coarse spot of heat on the triangle at the lower right.",
+    "coarse spot of heat on the triangle in the middle.",
 )
 
 # %% [markdown]
@@ -481,11 +475,13 @@ show(
 # - a `"full hook"` on the layer, that is a full backward hook,
 # - a `"tensor hook"` that a forward hook registers.
 #
-# **Predict.** Do all four find the same gradient, `"yes"` or `"no"`? And which of them leaves the `.grad` of every
-# parameter as it was?
+# We try them on the last block of the net, with two drawings that do not require grad. By then the net has halved the
+# 64 by 64 pixels twice in each direction, and there are 64 maps.
+#
+# **Predict.** What is the shape of the gradient? And does one of the four ways find none? Write its name, or `"none"`.
 
 # %%
-guess("10-four-ways", same=True, leaves_grads_alone="autograd.grad")
+guess("10-four-ways", shape=(2, 64, 16, 16), finds_none="none")
 
 # %%
 layer, x, cls = net.features[-1], drawings[:2], 2
@@ -513,11 +509,10 @@ with layer.register_full_backward_hook(lambda module, gi, go: found.update({"ful
     net(x)[:, cls].sum().backward()
 count_grads("full hook")
 
-with contextlib.ExitStack() as stack:
+with contextlib.ExitStack() as stack:  # takes off both hooks, that of the layer and that of its output
 
     def watch(module, args, output):
-        handle = output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()}))
-        stack.enter_context(handle)
+        stack.enter_context(output.register_hook(lambda grad: found.update({"tensor hook": grad.clone()})))
 
     stack.enter_context(layer.register_forward_hook(watch))
     net(x)[:, cls].sum().backward()
@@ -529,14 +524,15 @@ for way, count in touched.items():
     print(f"{way:14} {tuple(found[way].shape)!s:17} {difference:18.1e} {count:25}")
 compare(
     "10-four-ways",
-    same=all(torch.allclose(found[way], found["autograd.grad"]) for way in touched),
-    leaves_grads_alone=[way for way, count in touched.items() if count == 0],
+    shape=found["autograd.grad"].shape,
+    finds_none=next((way for way in touched if found.get(way) is None), "none"),
 )
 assert all(torch.allclose(found[way], found["autograd.grad"]) for way in touched)
 assert list(touched.values()) == [0, 18, 18, 18] and len(list(net.parameters())) == 18
 
 # %% [markdown]
-# They agree. (If you see a difference at all, it is rounding.) But three of them ran `backward()`, which filled the
+# All four find it, and they agree. (If you see a difference at all, it is rounding.) The drawings need not require
+# grad: the parameters of the net do, and so the maps do. But three of the ways ran `backward()`, which filled the
 # `.grad` of all 18 parameters. Only `autograd.grad` leaves nothing behind. The full backward hook has one more
 # drawback, which you know from lesson 7: it does not get along with in-place operations.
 #
@@ -567,10 +563,11 @@ assert torch.allclose(alpha, by_hand.expand(2, -1), atol=1e-7)
 assert torch.allclose(found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7)
 
 # %% [markdown]
-# Yes, twice. The derivative of the logit of class c with respect to each entry of map k is `fc.weight[c, k] / (h * w)`. So
-# for the last maps of *this* net the gradient says nothing about the drawing. In this case the method has an older name,
-# **CAM**, class activation mapping. For a layer further inside, with ReLUs behind it, the gradient depends on the drawing
-# and on the position. Then the mean matters, and each sample has weights of its own. Grad-CAM is for any layer.
+# Yes to both. The derivative of the logit of class c with respect to each entry of map k is `fc.weight[c, k] / (h * w)`.
+# So for the last maps of *this* net the gradient says nothing about the drawing. This special case is older than
+# Grad-CAM, and is called **CAM**, class activation mapping. For a layer further inside, with ReLUs behind it, the
+# gradient depends on the drawing and on the position. Then the mean matters, and each sample has weights of its own.
+# Grad-CAM is for any layer.
 
 
 # %% exercise="10-grad-cam"
@@ -592,7 +589,7 @@ def grad_cam(model, layer, x, cls):
 
 # %% [markdown]
 # Here are three drawings, and the heat for each of the three classes. In each row all maps have the same scale, that of
-# the largest value in the row. The prediction is right in all three cases.
+# the largest value in the row. The net names all three correctly.
 
 
 # %% tags=["figure"]
@@ -608,20 +605,20 @@ def enlarge(maps):
     return F.interpolate(maps[:, None], size=(64, 64), mode="bilinear", align_corners=False)[:, 0]
 
 
-by_class = [enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, torch.full_like(labels, c))) for c in range(3)]
-shown = [8, 2, 4]
+shown = [8, 2, 13]
+by_class = [enlarge(cams_of(net, drawings[shown], torch.full_like(labels[shown], c))) for c in range(3)]
+tops = torch.stack([heat.amax((1, 2)) for heat in by_class]).amax(0).tolist()  # the largest value in each row
 assert labels[shown].tolist() == [0, 1, 2] == logits[shown].argmax(1).tolist()
-strongest = [int(torch.stack([by_class[c][k].max() for c in range(3)]).argmax()) for k in shown]
-assert strongest == [0, 1, 2]
+assert torch.stack([heat.amax((1, 2)) for heat in by_class]).argmax(0).tolist() == [0, 1, 2]
 
 figure, axes = card(8.2, 5.3)
 for column, name in enumerate(("drawing", *(f"heat for {name}" for name in CLASSES))):
     caption(axes, 1.3 + 1.85 * column, 5.08, name, align="center", size=10.5)
 for row, k in enumerate(shown):
-    bottom, top = 3.35 - 1.62 * row, max(by_class[c][k].max().item() for c in range(3))
+    bottom = 3.35 - 1.62 * row
     place(axes, picture_of(drawings[k]), 0.55, bottom, 1.5)
     for c in range(3):
-        place(axes, overlay(drawings[k], by_class[c][k], top), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
+        place(axes, overlay(drawings[k], by_class[c][row], tops[row]), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
 axes.set(xlim=(0, 8.2), ylim=(0, 5.3))
 show(
     figure,
@@ -631,9 +628,9 @@ show(
 )
 
 # %% [markdown]
-# An answer to the question *why this class?* should be different for each class. So let us correlate the map for the class
-# of each drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0
-# that they have nothing in common.
+# The answer to *why this class?* should be different for each class. So let us correlate the map for the class of each
+# drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0 that they
+# have nothing in common.
 #
 # **Predict.** Which method has the larger correlation, `"saliency"` or `"Grad-CAM"`?
 
@@ -650,8 +647,8 @@ def correlation(first, second):
 
 
 next_class = (labels + 1) % 3
-cam_heat = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, labels))
-cam_next = enlarge(in_parts(lambda i, c: cams_of(net, i, c), drawings, next_class))
+cam_heat = enlarge(cams_of(net, drawings, labels))
+cam_next = enlarge(cams_of(net, drawings, next_class))
 alike = {
     "saliency": correlation(saliencies, saliency_of(net, next_class)),
     "Grad-CAM": correlation(cam_heat, cam_next),
@@ -662,13 +659,13 @@ compare("10-class-blind", larger=max(alike, key=alike.get))
 assert alike["saliency"] > 0.6 and alike["Grad-CAM"] < 0.3
 
 # %% [markdown]
-# Saliency shows nearly the same pixels whichever class we ask for. This is no surprise: the pixels that would change one
+# Saliency shows much the same pixels, whichever class we ask for. This is no surprise: the pixels that would change one
 # logit most are pixels of the shape, and they would change the others as well. Grad-CAM tells the classes apart.
 #
 # ## Guided Grad-CAM: sharp and in the right place
 #
 # Guided backprop has the resolution of the image. Grad-CAM knows the class, but has only 16 by 16 pixels. Their product
-# has both. To multiply them, the small map must be enlarged to the size of the image, with `F.interpolate`.
+# has the best of both. To multiply them, we enlarge the small map to the size of the image, with `F.interpolate`.
 #
 # **Predict.** Two pixels in a row, 0 and 8, are enlarged to four. Which four numbers come out by default, when each new
 # pixel copies the nearest old one? And which with `mode="bilinear"`, when each lies between its two neighbours? Think of
@@ -699,8 +696,8 @@ assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
 # `F.interpolate` wants four dimensions, [B, channels, h, w].
 #
 # One trap is left. Guided backprop changes the gradients of the whole backward pass, including those that arrive at the
-# layer. A Grad-CAM that is computed in the same pass is not a Grad-CAM. And from lesson 7 you know that full backward
-# hooks are bound in the forward pass: removing them afterwards is too late. So run two passes, one without them and one
+# layer. What is computed from these is no longer a Grad-CAM. And from lesson 7 you know that full backward hooks are
+# bound in the forward pass: removing them afterwards is too late. So run the model twice, once without them and once
 # with them.
 
 
@@ -731,8 +728,8 @@ def guided_grad_cam(model, layer, x, cls):
 
 
 # %% [markdown]
-# Now all four, side by side, for one drawing of each class. The white box is where the shape is; the blue cross marks the
-# largest value. Each map has a scale of its own.
+# Now all four, side by side, for one drawing of each class. The white box shows where the shape is, the blue cross marks
+# the largest value. Each map has a scale of its own.
 
 # %% tags=["figure"]
 product_heat = (guided * cam_heat[:, None]).abs().amax(1)
@@ -749,7 +746,6 @@ def peak_of(heat):
     return divmod(heat.argmax().item(), heat.shape[1])
 
 
-shown = [8, 2, 4]
 figure, axes = card(8.2, 5.15)
 for column, name in enumerate(("drawing", *methods)):
     caption(axes, 0.95 + 1.57 * column, 4.92, name, align="center", size=10)
@@ -802,7 +798,7 @@ assert (where.item(), (where // 4).item(), (where % 4).item()) == (6, 1, 2)
 #
 # **Half open.** A box contains x0 but not x1, as slices do in Python: `image[:, y0:y1, x0:x1]` is what is inside.
 #
-# **Nothing to point with.** A Grad-CAM can be 0 everywhere, when all that is there speaks against the class.
+# **Nothing to point with.** A Grad-CAM can be 0 everywhere, when everything in the image speaks against the class.
 #
 # **Predict.** What does `argmax` return for a map of zeros? Write a number, `None`, or `"raises"`.
 
@@ -815,10 +811,10 @@ compare("10-argmax-of-zeros", place=torch.zeros(1, 12).argmax(1))
 assert torch.zeros(1, 12).argmax(1) == 0
 
 # %% [markdown]
-# 0: the first pixel. If the box happens to be in the upper left corner, this would count as a hit. But a map of zeros
+# 0: the first pixel. If the box happened to be in the upper left corner, this would count as a hit. But a map of zeros
 # points nowhere.
 #
-# This exercise needs no hook. It is optional: the lesson goes on without it.
+# The next exercise needs no hook and is optional: the lesson goes on without it.
 
 
 # %% exercise="10-pointing-game"
@@ -837,8 +833,8 @@ def pointing_game(cam, boxes, size):
 # %% [markdown]
 # ## What the score says
 #
-# Now we let all methods play, on 300 drawings. A method that knows nothing points anywhere. Its share of hits is the
-# share of the area that the boxes cover: this is *chance*.
+# Now all methods play, on 100 drawings. A method that knows nothing points just anywhere. Its share of hits is the share
+# of the area that the boxes cover: this is *chance*.
 #
 # **Predict.** Which of the four comes last: `"saliency"`, `"guided backprop"`, `"Grad-CAM"` or `"guided Grad-CAM"`? And
 # is it still better than chance, `"yes"` or `"no"`?
@@ -869,15 +865,15 @@ assert 0.88 < scores["saliency"] < scores["guided backprop"] and scores["guided 
 assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
 
 # %% [markdown]
-# All four are far better than chance. Guided backprop points into the box almost always. Grad-CAM comes last. So is
-# guided backprop the best explanation? Two more questions to the same methods:
+# All four are far better than chance. Guided backprop points into the box every time, or nearly so. Grad-CAM comes last.
+# So is guided backprop the best explanation? Let us put two more questions to the same methods:
 #
-# - **Another class.** We ask why the drawing should be a *different* class, the next one in the list. Whoever explains
-#   this class should not point at the shape as surely.
+# - **Another class.** We ask why the drawing should be a *different* class, the next one in the list. A map that explains
+#   this class should not point at the shape as often.
 # - **An untrained net.** Its weights are random, and it has learned nothing. There is nothing to explain.
 #
-# **Predict.** What happens to the score of guided backprop, and to that of Grad-CAM? Write `"falls"` if you think that it
-# falls below half of what it was in both cases, otherwise `"stays"`.
+# **Predict.** What happens to the score of guided backprop, and to that of Grad-CAM? Write `"falls"` if you think that
+# both questions bring it below half of what it was, otherwise `"stays"`.
 
 # %%
 guess("10-sanity", guided_backprop="stays", grad_cam="falls")
@@ -888,8 +884,8 @@ untrained = ShapesNet().to(device).eval()
 
 
 def play(model, classes):
-    sharp = in_parts(lambda i, c: guided_gradients(model, i, c), drawings, classes)
-    spot = enlarge(in_parts(lambda i, c: cams_of(model, i, c), drawings, classes))
+    sharp = guided_gradients(model, drawings, classes)
+    spot = enlarge(cams_of(model, drawings, classes))
     heats = (saliency_of(model, classes), sharp.abs().amax(1), spot, (sharp * spot[:, None]).abs().amax(1))
     return dict(zip(methods, map(share_of_hits, heats)))
 
@@ -900,19 +896,17 @@ for name in methods:
     print(f"{name:16} {scores[name]:11.2f} {other[name]:12.2f} {blank[name]:10.2f}")
 what = {name: "falls" if max(other[name], blank[name]) < scores[name] / 2 else "stays" for name in methods}
 compare("10-sanity", guided_backprop=what["guided backprop"], grad_cam=what["Grad-CAM"])
-spots = in_parts(lambda i, c: cams_of(untrained, i, c), drawings, labels)
-print(
-    f"Grad-CAM of the untrained net is 0 everywhere for {(spots.amax((1, 2)) == 0).float().mean():.0%} of the drawings"
-)
+empty = (cams_of(untrained, drawings, labels).amax((1, 2)) == 0).float().mean()
+print(f"Grad-CAM of the untrained net is 0 everywhere for {empty:.0%} of the drawings")
 assert other["guided backprop"] > 0.9 and blank["guided backprop"] > 0.8
 assert other["saliency"] > 0.85 and blank["saliency"] < 0.5
 assert other["guided Grad-CAM"] > 0.65 and blank["guided Grad-CAM"] < 0.3
-assert (spots.amax((1, 2)) == 0).float().mean() > 0.5
+assert empty > 0.5
 assert other["Grad-CAM"] < scores["Grad-CAM"] / 2 and blank["Grad-CAM"] < scores["Grad-CAM"] / 2
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
-caption(axes, 0.4, 3.05, "Pointing game on 300 drawings: share of hits", size=11)
+caption(axes, 0.4, 3.05, f"Pointing game on {len(drawings)} drawings: share of hits", size=11)
 bars = (("right class", scores, FORWARD), ("another class", other, "#9fc0e6"), ("untrained net", blank, QUIET))
 axes.plot([0.95, 7.8], [0.75, 0.75], color=QUIET, linewidth=0.6)
 for level in (0, 0.5, 1):
@@ -943,18 +937,18 @@ show(
 )
 
 # %% [markdown]
-# Guided backprop hits nearly as often when it is asked for another class, and when the net has learned nothing at all.
+# Guided backprop hits about as often when it is asked for another class, and when the net has learned nothing at all.
 # It finds the edges of whatever stands out, and in these drawings only the shape stands out. A picture that hardly
-# depends on the class, nor on what was learned, cannot explain a prediction.
+# depends on the class, or on what was learned, cannot explain a prediction.
 #
 # Saliency needs a trained net, but it does not care about the class. Guided Grad-CAM needs a trained net, too, and asked
 # for another class it still points at the shape in most drawings. Only Grad-CAM falls below half of its score in both
-# cases. For the untrained net most of its maps are even 0 everywhere: it points nowhere, and rightly so.
+# cases. For the untrained net, most of its maps are even 0 everywhere: it points nowhere, and rightly so.
 #
 # **A good score is not enough. Ask the method something to which it should have no good answer.** Such questions are
 # called *sanity checks*.
 #
-# And why does Grad-CAM miss at all? Let us see how far outside the box the missing peaks are.
+# And why does Grad-CAM miss at all? Let us see how far outside the box its peaks are when it does.
 
 # %%
 distances = []
@@ -963,14 +957,14 @@ for one, (x0, y0, x1, y1) in zip(cam_heat, boxes.tolist()):
     distances.append(max(x0 - across, across - (x1 - 1), y0 - y, y - (y1 - 1)))  # 0 or less: inside
 missed = [distance for distance in distances if distance > 0]
 print(len(missed), "misses;", sum(distance <= 4 for distance in missed), "of them by 4 pixels or less")
-assert len(missed) == 300 - round(300 * scores["Grad-CAM"]) and sum(d <= 4 for d in missed) > 0.85 * len(missed)
+assert len(missed) == 100 - round(100 * scores["Grad-CAM"]) and sum(d <= 4 for d in missed) > 0.85 * len(missed)
 
 # %% [markdown]
 # Nearly all by a few pixels. One position of the last maps stands for 4 by 4 pixels of the drawing, and it sees a much
 # larger area around them. The best place to recognise a corner of a triangle is one that sees a bit of both sides, and
 # that may be just outside.
 #
-# Finally, your own Grad-CAM. On the same drawings it may differ by one hit from the one that we have used so far.
+# Finally, your own Grad-CAM on the same drawings. Rounding may make it differ by one hit from ours.
 
 # %%
 try:
@@ -981,7 +975,7 @@ try:
 except NotImplementedError:
     print("Solve 10-grad-cam and 10-pointing-game, then run this cell again.")
 else:
-    print(f"your Grad-CAM, scored by your pointing game: {score:.3f}   plain: {scores['Grad-CAM']:.3f}")
+    print(f"your Grad-CAM, scored by your pointing game: {score:.2f}   ours: {scores['Grad-CAM']:.2f}")
     assert abs(score - scores["Grad-CAM"]) * len(drawings) < 1.5
 
 # %% [markdown]
@@ -1017,8 +1011,8 @@ assert caught[0].shape == (1, 2, 3, 3)
 
 # %% [markdown]
 # **"Logit or probability: the map is the same."** It is not. The probability of a class depends on all logits. Its
-# derivative is `p_c * (d logit_c - sum of p_j * d logit_j)`. All other classes enter, and where the model is sure, `p_c`
-# is close to 1 and everything becomes tiny.
+# derivative is `p_c * (d logit_c - sum of p_j * d logit_j)`. So all other classes count, and where the model is sure,
+# `p_c` is close to 1, the sum is close to `d logit_c`, and everything becomes tiny.
 
 
 # %%

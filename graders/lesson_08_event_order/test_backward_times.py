@@ -107,6 +107,11 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
         "Hooks of one kind on one module fire in order. Which of yours has to be the last of its kind, which one the "
         "first? `prepend=True` makes it the first. Several calls of one module add up.",
     ),
+    why=(
+        "`x.detach()` can be made to require grad while `x` stays as it is, and then each full backward hook waits "
+        "for what is inside its module; `prepend=True` lets it stop the clock before the hooks of others run. "
+        "`x.clone()` would do as well, and an object for each module that holds its start and its sum."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "non-leaf"), "grad": ALL,

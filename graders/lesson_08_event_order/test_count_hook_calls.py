@@ -102,6 +102,11 @@ def hook_calls(spec: Spec, needs: str, n: int, ckpt: bool) -> dict[str, int]:
         "With `ckpt=True` the forward part of the model runs a second time during backward: the recomputation.",
         "Remove both handles in `finally`. Register them once, before the first pass.",
     ),
+    why=(
+        "The hooks count, so you need not know how often the recomputation calls a module, and the `with` block "
+        "removes both even if a pass raises. Two global hooks that ignore every module but `model[0]` would do as "
+        "well, and so would a new pair of hooks for each pass."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (1, 2, 3), "layout": ("contiguous", "transposed", "slice"), "values": ALL,

@@ -53,6 +53,12 @@ def error_of(call: Callable[[], Any]) -> str:
         "The post hook of the node ends it. For a leaf, the work of the node is to write `.grad`, and the "
         "post-accumulate-grad hook belongs to that work.",
     ),
+    why=(
+        "The `.grad` of a non-leaf is written right after its tensor hooks, before its node comes in at all; that of "
+        "a leaf is written by the node itself, and its post-accumulate-grad hooks belong to that. A function that "
+        "sets the four events up and notes them would do as well; `retain_grad` has been at work as soon as `.grad` "
+        "is no longer `None`."
+    ),
     circumstances=Circumstances(
         covers={"call": ("again", "in turn")},
         excludes={

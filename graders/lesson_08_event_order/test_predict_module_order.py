@@ -50,6 +50,11 @@ def twelve(forward: str, backward: str) -> list[str]:
         "`prepend=True` puts a hook before the other hooks of the same layer. It does not put it before global hooks.",
         "The rule is the same in backward: nothing is reversed among the hooks of one module.",
     ),
+    why=(
+        "Global hooks come first, then those that were prepended, then the others; this holds for each kind and in "
+        "backward, too, so two loops make the list. A function that registers the twelve hooks, runs one pass and "
+        "returns what they noted would do as well, if it removes the global ones afterwards."
+    ),
     circumstances=Circumstances(
         covers={"hooks": ALL, "call": ("again",), "failure": ALL},
         excludes={

@@ -210,6 +210,11 @@ def model_of(spec: Spec, mode: str, hooks: str, hooked: str, backward: bool = Tr
         "Register everything before the forward pass, remove everything in `finally`, and give `x` to the model as it "
         "is.",
     ),
+    why=(
+        "A dict from the name of an event to the method that registers its hook saves writing the same thing four "
+        "times, and `event=event` binds each text at once. Four global hooks would do as well, if they look each "
+        "module up in a dict of names and leave out those that are not there."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (1, 2, 3), "layout": ("contiguous", "transposed", "slice"), "values": ALL,

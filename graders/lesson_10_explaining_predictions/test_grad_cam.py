@@ -133,6 +133,11 @@ def learners_hits(seen: Seen, seed: int) -> int | None:
         "sample keeps weights of its own.",
         "Multiply the weights with A, sum over the channels, and take the ReLU last. Detach the result. No scaling.",
     ),
+    why=(
+        "The forward hook keeps the output with its graph, so `torch.autograd.grad` can differentiate with respect to "
+        "it and fills no `.grad`. A tensor hook on the output would do as well, if you take it off afterwards; or a "
+        "forward hook that adds a tensor of zeros, with respect to which you differentiate."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,

@@ -115,6 +115,11 @@ class TwiceNamed(nn.Module):
         "Let `torch.autograd.grad` compute the gradient with respect to an input of your own, and remove the hooks in "
         "a `finally` block.",
     ),
+    why=(
+        "`grad_input` has passed the ReLU's own rule already, so with the clamp both rules apply, and the tuple that "
+        "the hook returns takes its place. A full backward pre-hook that clamps `grad_output` would do as well, "
+        "because it does not matter which of the two rules comes first."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,

@@ -120,6 +120,11 @@ RUNS = ("first", "second")
         "`size=x.shape[2:], mode='bilinear', align_corners=False`.",
         "A tensor of shape [B, 1, H, W] times one of shape [B, C, H, W] broadcasts over the channels.",
     ),
+    why=(
+        "Full backward hooks are bound in the forward pass, so the Grad-CAM gets a run of its own, without them. One "
+        "forward pass with `retain_graph=True` in the first of two backward passes would do as well, if the hooks "
+        "clamp only while a variable tells them to."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,

@@ -170,6 +170,10 @@ def hits_are(family: str, *, rounded: bool = False) -> Callable[..., Any]:
         "`argmax` of a map that is 0 everywhere is 0, the pixel in the upper left corner. Such a map points nowhere: "
         "check that its maximum is larger than 0.",
     ),
+    why=(
+        "`//` and `%` turn all places into rows and columns at once, and a map whose maximum is 0 is no hit wherever "
+        "its `argmax` is. A loop over the maps with `np.unravel_index` would do as well."
+    ),
     circumstances=Circumstances(
         covers={"dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL},
         excludes={

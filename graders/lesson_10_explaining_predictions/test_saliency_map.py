@@ -95,6 +95,11 @@ def largest_last(weight: Tensor) -> Tensor:
         "`torch.autograd.grad(total, x)` returns the gradient and writes no `.grad`. Make an input of your own with "
         "`x.detach().clone().requires_grad_()`, so that the caller's x stays as it is.",
     ),
+    why=(
+        "No sample depends on another, so the gradient of one sum holds the gradients of all chosen logits, and "
+        "`torch.autograd.grad` fills no `.grad`. `logits[torch.arange(len(x)), classes]` picks the same logits; "
+        "`torch.func.grad` for one sample, with `torch.func.vmap` over the batch, would do as well."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,

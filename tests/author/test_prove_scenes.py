@@ -1,0 +1,64 @@
+"""What `hookwork build --check` says of an exercise with a scene that is not in order."""
+
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
+from __future__ import annotations
+
+from graders.author.prove_scenes import depends_on_the_seed, mistakes_are_recognised, well_written
+from graders.differential.exercise import exercise
+from graders.scenes.scene import family
+
+
+@family(sections=("the sum comes out",), axes={"dtype": ("float32", "float64")})
+def sums(call, rng, case, seen, numbers=None):
+    (result,) = seen.values()
+    x = rng.tensor(3, dtype=case.dtype) if numbers is None else rng.tensor(3, dtype=case.dtype) * 0 + numbers
+    result["the sum"] = call(x)
+
+
+def made(docstring="Add.\n\n**Example.**\n\n>>> made(torch.ones(2))\ntensor(2.)", numbers=None, **slips):
+    mistakes = type("Mistakes", (), slips)
+    body = type("Made", (), {"__doc__": docstring, "reference": lambda x: x.sum(), "Mistakes": mistakes})
+    return exercise("99-made", points=1, title="Made", hints=("a", "b"), scene=sums(numbers=numbers))(body)
+
+
+def named(function, message):
+    function.__doc__ = message
+    return function
+
+
+def test_an_exercise_that_is_in_order() -> None:
+    right = made(mean=named(lambda x: x.mean(), "You took the mean."))
+    assert [problem for problem in well_written(right) if "into the box" not in problem] == []
+    assert list(mistakes_are_recognised(right, range(2))) == []
+    assert list(depends_on_the_seed(right, range(3))) == []
+
+
+def test_a_contract_that_is_too_long_or_shows_nothing() -> None:
+    long = made(f"{'word ' * 46}\n\n**Example.**\n\n>>> made(1)\n\n**Fine print.** {'word ' * 81}")
+    assert [problem for problem in well_written(long) if "into the box" not in problem] == [
+        "99-made: its task has 46 words, more than 45",
+        "99-made: its fine print has 81 words, more than 80",
+        "99-made: its example shows nothing: it needs lines after >>>, and what comes out",
+    ]
+
+
+def test_a_scene_that_is_not_in_the_box() -> None:
+    assert "write it into a scene file" in " ".join(well_written(made(numbers=lambda: 1)))
+
+
+def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
+    found = made(
+        none=named(lambda x: x.sum() + 0, "It is right."),
+        one=named(lambda x: x.mean(), "One."),
+        two=named(lambda x: x.sum() / x.numel(), "Two."),
+    )
+    problems = list(mistakes_are_recognised(found, range(1)))
+    assert len(problems) == 3
+    assert problems[0].endswith("passes")
+    assert all("is taken for None" in problem for problem in problems[1:])
+
+
+def test_what_does_not_depend_on_the_seed() -> None:
+    (problem,) = depends_on_the_seed(made(numbers=2.0), range(2))
+    assert problem == "99-made, case 0: a right answer shows the same for the seeds 0 and 1"

@@ -116,12 +116,12 @@ assert seen[0][0][0].shape == (1, 1, 32, 32) and seen[0][1].shape == (1, 10, 28,
 # %% [markdown]
 # `args` is a **tuple**, even when there is only one argument. The input itself is `args[0]`.
 #
-# The hook printed a single line. `conv.forward(image)` computes the same output, but fires **no hook**: it is the *call*
-# of a module that runs its hooks. Always write `module(x)`. After `handle.remove()`, the hook is gone. (As with hooks on
-# tensors, `with module.register_forward_hook(hook):` removes it at the end of the block.)
+# The hook printed a single line. `conv.forward(image)` computes the same output, but fires **no hook**: it is the
+# *call* of a module that runs its hooks. Always write `module(x)`. After `handle.remove()`, the hook is gone. (As with
+# hooks on tensors, `with module.register_forward_hook(hook):` removes it at the end of the block.)
 #
-# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is what
-# happens in that call:
+# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is
+# what happens in that call:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -148,8 +148,8 @@ show(
 # %% [markdown]
 # Containers are modules, too, and can be hooked like any other.
 #
-# **Predict.** Four hooks: on `"model"`, `"stem"`, `"stem[0]"` and `"head"`. In which order do they fire? Write a list of
-# these four names.
+# **Predict.** Four hooks: on `"model"`, `"stem"`, `"stem[0]"` and `"head"`. In which order do they fire? Write a list
+# of these four names.
 
 # %%
 guess("05-inside-out", order=["stem[0]", "stem", "head", "model"])
@@ -187,8 +187,8 @@ assert model.get_submodule("blocks.1.conv2") is model.blocks[1].conv2
 # ## Five ways to keep an output
 #
 # In our model a ReLU with `inplace=True` follows the convolution, as in many real models. Here are the two alone, so
-# small that we know the numbers: the convolution multiplies by 1, so its output is its input, -1 and 2. Five hooks on it
-# store the output in five ways.
+# small that we know the numbers: the convolution multiplies by 1, so its output is its input, -1 and 2. Five hooks on
+# it store the output in five ways.
 
 # %%
 pair = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))
@@ -267,9 +267,9 @@ for handle in handles:
 # %% [markdown]
 # ### What the hook returns
 #
-# A hook that returns `None` only watches. What if it returns something? Two hooks append a copy of the output to a list,
-# `output.detach().clone()`. `store` ends there; `store_and_return` also returns that copy. Each goes onto the ReLU of a
-# model of its own, `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
+# A hook that returns `None` only watches. What if it returns something? Two hooks append a copy of the output to a
+# list, `output.detach().clone()`. `store` ends there; `store_and_return` also returns that copy. Each goes onto the
+# ReLU of a model of its own, `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
 #
 # **Predict.** With which hook does the output of the model still require grad, so that it can be trained?
 
@@ -828,8 +828,8 @@ show(
 )
 
 # %% [markdown]
-# That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes that
-# storage, all of it.
+# That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes
+# that storage, all of it.
 #
 # The rule of this lesson mends two of the three faults: `output.detach().clone()` has no graph, and a storage of its
 # own. The first one is up to you: decide which call you want.
@@ -893,9 +893,9 @@ for handle in handles:
 # a while* is a **context manager**: a class with two special methods. `with thing as t:` calls `thing.__enter__()` and
 # binds `t` to what it returns. At the end of the block it calls `thing.__exit__(kind, error, traceback)`.
 #
-# **Predict.** The `__enter__` of a class `Announce` appends `"enter"` to a list, its `__exit__` appends `"exit"`. Inside
-# `try`, the block of `with Announce():` appends `"block"` and raises; `except` appends `"caught"`. Which of the four
-# words are in the list, and in which order?
+# **Predict.** The `__enter__` of a class `Announce` appends `"enter"` to a list, its `__exit__` appends `"exit"`.
+# Inside `try`, the block of `with Announce():` appends `"block"` and raises; `except` appends `"caught"`. Which of the
+# four words are in the list, and in which order?
 
 # %%
 guess("05-with-order", order=["enter", "block", "exit", "caught"])
@@ -926,9 +926,9 @@ compare("05-with-order", order=events)
 assert events == ["enter", "block", "exit", "caught"]
 
 # %% [markdown]
-# `__exit__` runs at the end of the block, also when the block raises. Its three arguments describe the exception; without
-# one, they are `None`. Then the exception goes on, because `__exit__` returned `None`. If it returned `True`, Python
-# would drop it.
+# `__exit__` runs at the end of the block, also when the block raises. Its three arguments describe the exception;
+# without one, they are `None`. Then the exception goes on, because `__exit__` returned `None`. If it returned `True`,
+# Python would drop it.
 
 
 # %% exercise="05-activation-store"

@@ -338,7 +338,7 @@ scale = figure.colorbar(shown, cax=figure.add_axes((0.925, 0.1, 0.012, 0.68)), t
 scale.ax.tick_params(labelsize=8, colors=INK, length=2)
 show(
     figure,
-    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs on it, with one gray "
+    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs for it, with one gray "
     f"scale for all five, from {low:.2f} (black) to {high:.2f} (white). Each channel shows the ring in other shades of "
     "gray, since each has other random weights.",
 )
@@ -859,8 +859,8 @@ def save_activation(model, name, x, path):
 # ## A store that you can switch on and off
 #
 # When you look into a model again and again, you want one object that holds the names, the hooks and what they
-# recorded. This popular class is a beginning. An instance is itself the hook, here of all layers of a model with 36
-# convolutions, as many as a ResNet-34 has. We run it twice.
+# recorded. This popular class is a start. An instance is itself the hook, here of all layers of a model with 36
+# convolutions. We run it twice.
 
 
 # %%

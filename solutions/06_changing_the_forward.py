@@ -113,6 +113,7 @@ with torch.no_grad(), model.act.register_forward_hook(switch_off_channel_0):
 print("channel 0 off:", without)
 compare("06-channel-0-off", vertical=without[0, 0], horizontal=without[0, 1])
 assert without.tolist() == [[2.25, 2.25]]
+assert model.act(model.detect(vertical)).mean((2, 3)).tolist() == [[1.5, 0, 2.25]]
 
 # %% [markdown]
 # A tie: without channel 0, the model can no longer tell. **What a forward hook returns becomes the output of the
@@ -281,7 +282,7 @@ def behind_autograds_back(module, args, output):
 by_return = gradient_with(lambda module, args, output: 3 * output)
 by_data = gradient_with(behind_autograds_back)
 print("3 * output, returned:", by_return, "  output.data.mul_(3):", by_data)
-assert by_return == 0.75 and by_data == -0.75
+assert by_return == 0.75 and by_data == -0.75 and sigmoid(x).item() == 0.5
 
 # %% [markdown]
 # At 0 the sigmoid is 0.5, and the right gradient of three times the sigmoid is 3 · 0.5 · 0.5 = 0.75. With `.data`, the
@@ -293,12 +294,11 @@ assert by_return == 0.75 and by_data == -0.75
 # it.
 
 # %%
-mine = torch.ones(3)
-dropout = nn.Dropout(0.5).eval()
-with dropout.register_forward_hook(double_in_place):
-    dropout(mine)
-print("the caller's tensor is now", mine.tolist())
-assert mine.tolist() == [2, 2, 2]
+for module in (nn.Identity(), nn.Dropout(0.5).eval(), nn.Flatten()):
+    mine = torch.ones(1, 3)
+    call(module, double_in_place, mine)
+    print(type(module).__name__, "-> the caller's tensor is now", mine.tolist())
+    assert mine.tolist() == [[2, 2, 2]]
 
 # %% [markdown]
 # The rule: **compute a new tensor and return it**. If you want to write into parts of it, clone it first.

@@ -267,9 +267,9 @@ for handle in handles:
 # %% [markdown]
 # ### What the hook returns
 #
-# A hook that returns `None` only watches. What if it returns something? Two hooks append a copy of the output to a
-# list, `output.detach().clone()`. `store` ends there; `store_and_return` also returns that copy. Each goes onto the
-# ReLU of a model of its own, `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
+# A hook that returns `None` only watches. What if it returns something? Two hooks append `output.detach().clone()` to a
+# list. `store` ends there; `store_and_return` also returns that copy. Each goes onto the ReLU of a model of its own,
+# `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
 #
 # **Predict.** With which hook does the output of the model still require grad, so that it can be trained?
 

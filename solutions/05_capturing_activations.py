@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lesson 5. Capturing activations: forward hooks
 #
-# **The question.** You have a model and an image. What does the layer `stem.0` output on this image? `forward` returns
+# **The question.** You have a model and an image. What does the layer `stem.0` output for this image? `forward` returns
 # only the final result, and you do not want to rewrite it.
 #
-# **The goal.** You can capture the output of any module by its name, at every call, and of all layers at once. What you
-# keep are true copies, and the model is left as you found it.
+# **The goal.** You can capture the output of any module by its name, at every call, and of all layers at once. You keep
+# true copies, and leave the model as you found it.
 #
 # As always: at **Predict**, fill in your guess and run its cell, then the next one.
 
@@ -27,7 +27,7 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # %% [markdown]
 # ## A model that we leave alone
 #
-# This small image classifier stands for any model that somebody else wrote. It has a *stem*, three residual blocks,
+# This small image classifier stands in for any model that somebody else wrote. It has a *stem*, three residual blocks,
 # a pooling layer and a *head*. Its weights are random, which is good enough for a look inside.
 
 
@@ -93,28 +93,35 @@ assert image.shape == (1, 1, 32, 32) and model(image).shape == (1, 10)
 guess("05-first-hook", args="tuple", output=(1, 10, 28, 28))  # args: "tensor", "list" or "tuple"
 
 # %%
-seen = {}
+conv, seen = model.stem[0], []
 
 
 def describe(module, args, output):
-    print(type(module).__name__, "  args:", type(args).__name__, "  shape of the output:", tuple(output.shape))
-    seen.update(args=args, output=output)
+    print("   ", type(module).__name__, "  args:", type(args).__name__, "  shape of the output:", tuple(output.shape))
+    seen.append((args, output))
 
 
-handle = model.stem[0].register_forward_hook(describe)
+handle = conv.register_forward_hook(describe)
+print("model(image)")
 model(image)
+print("conv.forward(image)")
+conv.forward(image)
 handle.remove()
+print("model(image), after handle.remove()")
 model(image)
-print("after handle.remove(), the same call prints nothing")
-compare("05-first-hook", args=type(seen["args"]), output=tuple(seen["output"].shape))
-assert type(seen["args"]) is tuple and seen["args"][0].shape == (1, 1, 32, 32)
-assert seen["output"].shape == (1, 10, 28, 28)
+compare("05-first-hook", args=type(seen[0][0]), output=tuple(seen[0][1].shape))
+assert len(seen) == 1 and type(seen[0][0]) is tuple
+assert seen[0][0][0].shape == (1, 1, 32, 32) and seen[0][1].shape == (1, 10, 28, 28)
 
 # %% [markdown]
 # `args` is a **tuple**, even when there is only one argument. The input itself is `args[0]`.
 #
-# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is what
-# happens in that call:
+# The hook printed a single line. `conv.forward(image)` computes the same output, but fires **no hook**: it is the
+# *call* of a module that runs its hooks. Always write `module(x)`. After `handle.remove()`, the hook is gone. (As with
+# hooks on tensors, `with module.register_forward_hook(hook):` removes it at the end of the block.)
+#
+# We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is
+# what happens in that call:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -139,33 +146,10 @@ show(
 )
 
 # %% [markdown]
-# **Predict.** We count how often a hook on this layer has fired: after `conv(image)`, and again after
-# `conv.forward(image)`. What does the counter say each time?
-
-# %%
-guess("05-call-or-forward", after_call=1, after_forward=1)
-
-# %%
-conv, fired = model.stem[0], []
-with conv.register_forward_hook(lambda module, args, output: fired.append("hook")):
-    conv(image)
-    after_call = len(fired)
-    conv.forward(image)
-    after_forward = len(fired)
-print("after conv(image):", after_call, "  after conv.forward(image):", after_forward)
-compare("05-call-or-forward", after_call=after_call, after_forward=after_forward)
-assert (after_call, after_forward) == (1, 1)
-
-# %% [markdown]
-# Still 1: `conv.forward(image)` computes the same output, but fires **no hook**. It is the *call* of the module that
-# runs the hooks. Always write `module(x)`.
-#
-# (The handle is a context manager: the hook is removed at the end of the `with` block.)
-#
 # Containers are modules, too, and can be hooked like any other.
 #
-# **Predict.** Four hooks: on `"model"`, `"stem"`, `"stem[0]"` and `"head"`. In which order do they fire? Write a list of
-# these four names.
+# **Predict.** Four hooks: on `"model"`, `"stem"`, `"stem[0]"` and `"head"`. In which order do they fire? Write a list
+# of these four names.
 
 # %%
 guess("05-inside-out", order=["stem[0]", "stem", "head", "model"])
@@ -198,24 +182,13 @@ assert model.get_submodule("stem.0") is model.stem[0]
 assert model.get_submodule("blocks.1.conv2") is model.blocks[1].conv2
 
 # %% [markdown]
-# The model itself has the empty name. The entries of `nn.Sequential` and `nn.ModuleList` are named by their number. A
-# module that can be reached in two ways has two names. `named_modules()` yields it once, under the first;
-# `get_submodule` knows both.
-
-# %%
-act = nn.ReLU()
-chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
-print("names:", [name for name, _ in chain.named_modules()])
-print('"1" and "3" are one module:', chain.get_submodule("1") is chain.get_submodule("3"))
-assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
-assert chain.get_submodule("3") is chain.get_submodule("1")
-
-# %% [markdown]
+# The model itself has the empty name. The entries of `nn.Sequential` and `nn.ModuleList` are named by their number.
+#
 # ## Five ways to keep an output
 #
 # In our model a ReLU with `inplace=True` follows the convolution, as in many real models. Here are the two alone, so
-# small that we know the numbers: the convolution multiplies by 1, so its output is its input, -1 and 2. Five hooks on it
-# store the output in five ways.
+# small that we know the numbers: the convolution multiplies by 1, so its output is its input, -1 and 2. Five hooks on
+# it store the output in five ways.
 
 # %%
 pair = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))
@@ -251,8 +224,8 @@ compare("05-five-copies", which=[way for way, value in stored.items() if value.f
 assert [value.flatten().tolist() for value in stored.values()] == [[0, 2]] * 4 + [[-1, 2]]
 
 # %% [markdown]
-# Only the clone. The other four look at the same memory as the output, and the ReLU wrote its result into that memory.
-# `.cpu()` does not help: a tensor that is on the CPU already comes back as it is. **Keep a copy, not a reference.**
+# Only the clone. The other four share the memory of the output, and the ReLU wrote its result there. `.cpu()` does not
+# help: a tensor that is on the CPU already comes back as it is. **Keep a copy, not a reference.**
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.3)
@@ -278,8 +251,8 @@ show(
 # `detach()` has another job: it leaves the graph behind. Without it, what you stored requires grad, and keeps the whole
 # graph in memory. So the rule is: store **`output.detach().clone()`**.
 #
-# Under `torch.no_grad()` there is no graph, and nothing to detach from. The in-place ReLU still overwrites the output,
-# so you need the clone as before.
+# Under `torch.no_grad()` there is no graph to leave behind. But the in-place ReLU still overwrites the output, so you
+# still need the clone.
 
 # %%
 print("requires grad:  plain", stored["plain"].requires_grad, "  detach", stored["detach"].requires_grad)
@@ -294,52 +267,50 @@ for handle in handles:
 # %% [markdown]
 # ### What the hook returns
 #
-# A hook that returns `None` only watches. What if it returns the copy that it has stored? Each of these two hooks goes
-# onto the ReLU of a model of its own, `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
-
-
-# %%
-def store_and_return(module, args, output):
-    copies.append(output.detach().clone())
-    return copies[-1]
-
-
-def store(module, args, output):
-    copies.append(output.detach().clone())
-
-
-# %% [markdown]
+# A hook that returns `None` only watches. What if it returns something? Two hooks append `output.detach().clone()` to a
+# list. `store` ends there; `store_and_return` also returns that copy. Each goes onto the ReLU of a model of its own,
+# `nn.Sequential(nn.Linear(2, 2), nn.ReLU())`.
+#
 # **Predict.** With which hook does the output of the model still require grad, so that it can be trained?
 
 # %%
 guess("05-still-trainable", which="store")  # "store_and_return", "store", "both" or "neither"
 
+
 # %%
-copies = []
-trainable = {}
-for hook in (store_and_return, store):
+def store(module, args, output):
+    copies.append(output.detach().clone())
+
+
+def store_and_return(module, args, output):
+    copies.append(output.detach().clone())
+    return copies[-1]
+
+
+copies, trainable = [], {}
+for hook in (store, store_and_return):
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
     with net[1].register_forward_hook(hook):
         trainable[hook.__name__] = net(torch.ones(1, 2)).requires_grad
 print("the output requires grad:", trainable)
 compare("05-still-trainable", which=[name for name, requires_grad in trainable.items() if requires_grad])
-assert trainable == {"store_and_return": False, "store": True}
+assert trainable == {"store": True, "store_and_return": False}
 
 # %% [markdown]
 # What a hook returns takes the place of the output. Here that was a copy without a graph, so no gradient comes back to
-# the layers before it. There is no error and no warning. **A hook that watches must return `None`.** (Lesson 6 makes
-# good use of the others.)
+# the layers before it. There is no error and no warning. **A hook that watches must return `None`.** (Lesson 6 puts the
+# others to good use.)
 #
 # Be careful with a lambda: it returns the value of its expression. `list.append` returns `None`, so `kept.append(...)`
 # is fine. `kept or kept.append(...)` is not: in the second call it returns the list.
 #
-# Others may have put hooks on the module before you. The hooks of a module run in the order in which they were
-# registered (unless somebody asks for another order, as in lesson 6; hooks for all modules at once come first). So yours
-# gets the output as the hooks before it left it. If no hook comes after yours, the next layer gets this same output.
+# Somebody else may have hooked the module before you. Hooks run in the order in which they were registered (lesson 6
+# shows how to ask for another; hooks for all modules at once come first). So yours gets the output as the hooks before
+# it left it, and if no hook comes after yours, the next layer gets this same output.
 #
 # ### The answer
 #
-# With these two rules we can answer the question of this lesson.
+# With these two rules, keep a copy and return nothing, we can answer the question of this lesson.
 
 # %%
 maps = []
@@ -367,7 +338,7 @@ scale = figure.colorbar(shown, cax=figure.add_axes((0.925, 0.1, 0.012, 0.68)), t
 scale.ax.tick_params(labelsize=8, colors=INK, length=2)
 show(
     figure,
-    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs on it, with one gray "
+    "The image, a white ring on black, and the first five of the ten channels that stem.0 outputs for it, with one gray "
     f"scale for all five, from {low:.2f} (black) to {high:.2f} (white). Each channel shows the ring in other shades of "
     "gray, since each has other random weights.",
 )
@@ -378,8 +349,17 @@ show(
 #
 # ## Clean up, whatever happens
 #
-# A hook stays until its handle removes it. If you lose the handle, the hook is still there, and you can no longer remove
-# it. There is a subtler way to leave a hook behind, too. These two functions log the output shape of the first layer:
+# A hook stays until its handle removes it. If you lose the handle, you can no longer remove the hook. And there is a
+# subtler way to leave one behind. Two functions log the output shape of the first layer while they run the model:
+#
+# - `careless` registers the hook, calls `model(x)`, then `handle.remove()`.
+# - `careful` calls `model(x)` inside `with model.stem[0].register_forward_hook(...):`.
+#
+# **Predict.** Each gets a fresh model and an image of 20 by 20 pixels. The convolutions can handle it, but `head`
+# raises. Then the same model runs once more, on a good image. How many entries does each log have at the end?
+
+# %%
+guess("05-after-an-error", careless=2, careful=1)
 
 
 # %%
@@ -394,14 +374,6 @@ def careful(model, x, log):
         model(x)
 
 
-# %% [markdown]
-# **Predict.** Each gets a fresh model and an image of 20 by 20 pixels. The convolutions can handle it, but `head`
-# raises. Then the same model runs once more, on a good image. How many entries does each log have at the end?
-
-# %%
-guess("05-after-an-error", careless=2, careful=1)
-
-# %%
 logs = {}
 for function in (careless, careful):
     fresh, log = SmallNet(), []
@@ -450,37 +422,12 @@ def capture_activation(model, name, x):
 # %% [markdown]
 # ## Outputs that are not one tensor
 #
-# A module may return anything, and a hook gets it as it is. Attention layers and LSTMs, for example, return a tuple of
-# two things, and `output.detach()` raises, because a tuple has no `detach`.
+# A module may return anything, and a hook gets it as it is. An LSTM returns a tuple: its state after each word, and the
+# last state, which is a tuple itself. An attention layer returns a tuple, too, with `None` in second place if nobody
+# asked for the weights. Many models from libraries return a dict. For all of these `output.detach()` raises.
 #
-# **Predict.** An LSTM, `nn.LSTM(2, 3, batch_first=True)`, reads a batch of one text: 5 words, each given by 2 numbers. The
-# first entry of its output holds the state after each word. What is its shape? Is the second entry, the last state, a
-# tensor, a tuple or `None`? And what is the second entry of an attention layer that was called with
-# `need_weights=False`?
-
-# %%
-guess("05-tuple-outputs", states=(1, 5, 3), last_state="tuple", weights=None)  # a shape, then "tensor", "tuple" or None
-
-# %%
-lstm, attention = nn.LSTM(2, 3, batch_first=True), nn.MultiheadAttention(4, 2, batch_first=True)
-words = torch.ones(1, 5, 4)
-seen = []
-with lstm.register_forward_hook(lambda module, args, output: seen.append(output)):
-    lstm(words[:, :, :2])
-with attention.register_forward_hook(lambda module, args, output: seen.append(output)):
-    attention(words, words, words, need_weights=False)
-
-states, last = seen[0]
-print("LSTM:     ", tuple(states.shape), "and a", type(last).__name__, "of", [tuple(part.shape) for part in last])
-print("attention:", tuple(seen[1][0].shape), "and", seen[1][1])
-compare("05-tuple-outputs", states=tuple(states.shape), last_state=type(last), weights=seen[1][1])
-assert states.shape == (1, 5, 3) and type(last) is tuple and [part.shape for part in last] == [(1, 1, 3)] * 2
-assert seen[1][0].shape == (1, 5, 4) and seen[1][1] is None
-
-# %% [markdown]
-# A tuple in a tuple (the LSTM has two kinds of state), and a `None`. Many models from libraries return a dict. So a copy
-# has to follow the structure: a dict stays a dict with the same keys, a tuple stays a tuple, a list a list. A function
-# that calls itself does that in a few lines:
+# So a copy has to follow the structure: a dict stays a dict with the same keys, a tuple stays a tuple, a list a list. A
+# function that calls itself does that in a few lines. Look for the tuple in the tuple:
 
 
 # %%
@@ -496,22 +443,32 @@ def copy_of(value):
     return value
 
 
-output = {"scores": torch.ones(2, requires_grad=True) * 3, "states": (torch.ones(1), [torch.zeros(1), None])}
-kept = copy_of(output)
-output["scores"].detach().zero_()
-print(kept)
-assert kept["scores"].tolist() == [3, 3] and not kept["scores"].requires_grad
-assert type(kept["states"]) is tuple and type(kept["states"][1]) is list and kept["states"][1][1] is None
+lstm, attention = nn.LSTM(1, 1), nn.MultiheadAttention(4, 2, batch_first=True)
+words = torch.ones(1, 5, 4)  # one text of 5 words, each given by 4 numbers
+kept = {}
+with lstm.register_forward_hook(lambda module, args, output: kept.update(lstm=copy_of(output))):
+    lstm(torch.ones(2, 1))
+with attention.register_forward_hook(lambda module, args, output: kept.update(attention=copy_of(output))):
+    attention(words, words, words, need_weights=False)
+
+print("LSTM:     ", kept["lstm"])
+print("attention:", tuple(kept["attention"][0].shape), "and", kept["attention"][1])
+assert type(kept["lstm"]) is type(kept["lstm"][1]) is tuple and len(kept["lstm"]) == len(kept["lstm"][1]) == 2
+assert not kept["lstm"][0].requires_grad and kept["lstm"][0].shape == (2, 1)
+assert kept["attention"][0].shape == (1, 5, 4) and kept["attention"][1] is None
+assert copy_of({"scores": 3, "states": (1, [0, None])}) == {"scores": 3, "states": (1, [0, None])}
+assert type(copy_of(torch.ones(1).sort())) is torch.return_types.sort
+
 
 # %% [markdown]
-# ## Several layers at once: three traps
+# ## Several layers at once
 #
-# One hook for each layer, all of them writing into one dict: that is a loop, and the loop has traps. You met the first
-# one in lesson 2. Here are three ways to tell a hook its name:
+# One hook for each layer, made in a loop, and all of them write into one dict. Under which key? Here are four hooks for
+# each of the six convolutions in the blocks:
 
 # %%
-names = ["stem.0", "stem.2", "head"]
-by_name, by_default, by_partial = {}, {}, {}
+convolutions = [f"blocks.{i}.{conv}" for i in range(3) for conv in ("conv1", "conv2")]
+by_name, by_default, by_partial, by_repr = {}, {}, {}, {}
 
 
 def note(name, found, module, args, output):
@@ -519,7 +476,7 @@ def note(name, found, module, args, output):
 
 
 hooks = []
-for name in names:
+for name in convolutions:
 
     def hook(module, args, output):
         by_name[name] = tuple(output.shape)
@@ -528,60 +485,43 @@ for name in names:
         by_default[name] = tuple(output.shape)
 
     hook_by_partial = functools.partial(note, name, by_partial)
-    hooks += [(name, hook), (name, hook_with_default), (name, hook_by_partial)]
+
+    def hook_with_repr(module, args, output):
+        by_repr[repr(module)] = tuple(output.shape)
+
+    hooks += [(name, made) for made in (hook, hook_with_default, hook_by_partial, hook_with_repr)]
 
 # %% [markdown]
-# **Predict.** We register all nine hooks, each on the module of its name, and run the model once. How many keys does each
-# of the three dicts get?
+# **Predict.** We register all 24 hooks, each on the module of its name, and run the model once. How many keys does each
+# of the four dicts get? (`repr(module)` is what `print` shows of a module.)
 
 # %%
-guess("05-names-in-a-loop", by_name=1, by_default=3, by_partial=3)
+guess("05-key-of-a-layer", by_name=1, by_default=6, by_partial=6, by_repr=1)
 
 # %%
 handles = [model.get_submodule(name).register_forward_hook(hook) for name, hook in hooks]
 model(image)
 for handle in handles:
     handle.remove()
-print("by_name:   ", by_name)
-print("by_default:", by_default)
-print("by_partial:", by_partial)
-compare("05-names-in-a-loop", by_name=len(by_name), by_default=len(by_default), by_partial=len(by_partial))
-assert by_name == {"head": (1, 10)}
-assert by_default == by_partial == {"stem.0": (1, 10, 28, 28), "stem.2": (1, 10, 28, 28), "head": (1, 10)}
+for way, found in {"name": by_name, "default": by_default, "partial": by_partial, "repr": by_repr}.items():
+    print(f"by_{way + ':':9}", list(found))
+compare(
+    "05-key-of-a-layer",
+    by_name=len(by_name),
+    by_default=len(by_default),
+    by_partial=len(by_partial),
+    by_repr=len(by_repr),
+)
+assert list(by_name) == convolutions[-1:] and list(by_default) == list(by_partial) == convolutions
+assert list(by_repr) == ["Conv2d(10, 10, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"]
 
 # %% [markdown]
-# A hook that was made in a loop looks up `name` **when it runs**. By then the loop is over, and all hooks write under the
-# last name. Give each hook a name of its own, with a default argument or with `functools.partial`.
+# - `by_name` is the trap of lesson 2: a hook looks up `name` **when it runs**. By then the loop is over, and all write
+#   under the last name. A default argument or `functools.partial` gives each hook a name of its own.
+# - `by_repr` has one key as well. `repr` shows the settings of a layer, and these six have the same. A name from
+#   `named_modules()` stands for one module only.
 #
-# The second trap: a hook gets its `module`, so why not use that as the key? Say, `found[repr(module)]`, its printed form.
-#
-# **Predict.** The three residual blocks have six convolutions, and each gets this hook. How many keys does `found` get?
-
-# %%
-guess("05-keys-by-repr", keys=1)
-
-
-# %%
-def by_repr(module, args, output):
-    found[repr(module)] = tuple(output.shape)
-
-
-found, handles = {}, []
-for block in model.blocks:
-    for module in (block.conv1, block.conv2):
-        handles.append(module.register_forward_hook(by_repr))
-model(image)
-for handle in handles:
-    handle.remove()
-print(found)
-compare("05-keys-by-repr", keys=len(found))
-assert len(handles) == 6 and len(found) == 1
-
-# %% [markdown]
-# Only one: `repr` shows the settings of a layer, and these six have the same. A name from `named_modules()` stands for
-# one module only. A printed form or a class name may stand for several.
-#
-# The third trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
+# One more trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
 # Register in a `with` block, or remove the old handle in the same cell before you register again.
 
 
@@ -606,15 +546,15 @@ def capture_many(model, names, x):
 
 
 # %% [markdown]
-# ## One hook, one entry?
+# ## A list or a dict?
 #
 # A hook on `pool` appends the shape of the output to a list, and also stores it in a dict, as `kept["pool"]`.
 #
-# **Predict.** The model runs once. Look up `SmallNet.forward` again: how many entries does the list have? Which shape is
-# in the dict? (The stem gives maps of 28 by 28, and each pooling halves them.)
+# **Predict.** The model runs once. How many entries does the list have? And how large is the map whose shape is in the
+# dict: 28, 14 or 7 pixels wide? (The stem gives maps of 28 by 28.)
 
 # %%
-guess("05-pool-calls", entries=2, shape=(1, 10, 7, 7))
+guess("05-pool-calls", entries=2, width=7)
 
 # %%
 calls, kept = [], {}
@@ -629,20 +569,26 @@ with model.pool.register_forward_hook(hook):
     model(image)
 print("list:", calls)
 print("dict:", kept)
-compare("05-pool-calls", entries=len(calls), shape=kept["pool"])
+compare("05-pool-calls", entries=len(calls), width=kept["pool"][-1])
 assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7, 7)}
 
 # %% [markdown]
 # A layer without weights is often made once and used in several places. A hook belongs to the module object, and it
-# fires at **every call** of that object. In the dict the second call overwrote the first. The same holds for `act`,
-# which has two names in `chain`: the hook fires under either.
+# fires at **every call** of that object. In the dict the second call overwrote the first.
+#
+# A module that can be reached in two ways has two names. `named_modules()` yields it once, under the first;
+# `get_submodule` knows both; and a hook on it fires for either.
 
 # %%
-calls = []
+act, calls = nn.ReLU(), []
+chain = nn.Sequential(nn.Linear(2, 2), act, nn.Linear(2, 2), act)
+print("names:", [name for name, _ in chain.named_modules()])
+print('"1" and "3" are one module:', chain.get_submodule("1") is chain.get_submodule("3"))
 with chain.get_submodule("1").register_forward_hook(lambda module, args, output: calls.append("act")):
     chain(torch.ones(1, 2))
-print("calls:", calls)
-assert calls == ["act", "act"]
+print("calls of a hook on it:", calls)
+assert [name for name, _ in chain.named_modules()] == ["", "0", "1", "2"]
+assert chain.get_submodule("3") is chain.get_submodule("1") and calls == ["act", "act"]
 
 
 # %% exercise="05-capture-calls"
@@ -700,7 +646,7 @@ tree = [
     (1, "stem", "Sequential", "container", True, ""),
     (2, "stem.0", "Conv2d", "leaf", True, ""),
     (2, "stem.1 … stem.3", "ReLU, Conv2d, ReLU", "leaf", True, ""),
-    (1, "blocks", "ModuleList", "container", False, "the walk stops here"),
+    (1, "blocks", "ModuleList", "container", True, "the walk stops here"),
     (2, "blocks.0", "Residual", "container", False, "missed by the walk"),
     (3, "blocks.0.conv1", "Conv2d", "leaf", False, "missed by the walk"),
     (3, "blocks.0.conv2", "Conv2d", "leaf", False, "missed by the walk"),
@@ -724,8 +670,9 @@ show(
     figure,
     "The tree of modules. model contains stem, blocks, pool and head. stem is a Sequential with the leaves stem.0 to "
     "stem.3. blocks is a ModuleList with the three Residual blocks, each with the leaves conv1 and conv2. The walk "
-    "that descends into Sequential only reaches stem and its leaves, pool and head, which are blue. It stops at blocks, "
-    "and so it misses the three blocks and their six convolutions, which are gray. named_modules() yields every line.",
+    "that descends into Sequential only reaches stem and its leaves, blocks, pool and head, which are blue. It stops "
+    "at blocks, and so it misses the three blocks and their six convolutions, which are gray. named_modules() yields "
+    "every line.",
 )
 
 # %% [markdown]
@@ -773,56 +720,42 @@ def leaf_shapes(model, x):
 # %% [markdown]
 # ## Where hooks stay silent
 #
-# A forward hook fires when the module is *called*. That rules out more than one might think.
+# A forward hook fires when the module is *called*. That rules out more than one might think. Three kinds of computation
+# are silent:
 #
-# **Predict.** A residual block computes `F.relu(x + self.conv2(F.relu(self.conv1(x))))`, and all its `modules()` get a
-# hook. An attention layer computes its result with `out_proj`, a linear layer inside it, and both get a hook. Each runs
-# once. How many hooks fire in the block? How many in the attention layer?
-
-# %%
-guess("05-silent", block=3, attention=1)
+# - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are not modules. There is nothing to hook.
+# - **Modules that are never called, though their weights are used.** `nn.MultiheadAttention` has a linear layer
+#   `out_proj`, and computes with `out_proj.weight` directly.
+# - **Modules in a plain Python list.** These would fire, but `named_modules()` does not know them, so you will not find
+#   them by name (lesson 12 shows how to see them all the same).
+#
+# If a hook of yours never fires, look through this list first. Here a residual block and an attention layer have hooks
+# on all their modules. Look for the two ReLUs of the block, and for `out_proj`:
 
 # %%
 fired, handles = {"block": [], "attention": []}, []
-for module in model.blocks[0].modules():
-    handles.append(
-        module.register_forward_hook(lambda module, args, output: fired["block"].append(type(module).__name__))
-    )
-for name, module in {"attention": attention, "out_proj": attention.out_proj}.items():
-    handles.append(
-        module.register_forward_hook(lambda module, args, output, name=name: fired["attention"].append(name))
-    )
+for place, parent in {"block": model.blocks[0], "attention": attention}.items():
+    for module in parent.modules():
+        handles.append(
+            module.register_forward_hook(
+                lambda module, args, output, place=place: fired[place].append(type(module).__name__)
+            )
+        )
+        print(f"{place}: a hook on", type(module).__name__)
 model(image)
 attention(words, words, words)
 for handle in handles:
     handle.remove()
-for place, names in fired.items():
-    print(f"{place + ':':10}", names)
-compare("05-silent", block=len(fired["block"]), attention=len(fired["attention"]))
-assert fired == {"block": ["Conv2d", "Conv2d", "Residual"], "attention": ["attention"]}
-
+print("fired:", fired)
+assert fired == {"block": ["Conv2d", "Conv2d", "Residual"], "attention": ["MultiheadAttention"]}
 
 # %% [markdown]
-# Three kinds of computation are silent:
-#
-# - **Functions.** `F.relu`, `x + y`, `x.flatten(1)` are not modules. There is nothing to hook.
-# - **Modules that are never called, though their weights are used.** `nn.MultiheadAttention` computes with
-#   `out_proj.weight` directly.
-# - **Modules in a plain Python list.** These would fire, but `named_modules()` does not know them, so you will not find
-#   them by name (lesson 12 shows how to see them all the same).
-#
-# If a hook of yours never fires, look through this list first.
-#
 # ## Save an activation to a file
 #
-# To keep an activation for later, write it to a file with `torch.save`. The obvious hook is one line:
-# `torch.save(output, path)`. It has three faults.
-#
-# **Predict.** `pool` runs twice, with outputs of 14 by 14 and 7 by 7. Which `size` is in the file, 14 or 7? Does the
-# loaded tensor require grad?
-
-# %%
-guess("05-in-the-file", size=7, requires_grad=True)
+# To keep an activation for later, write it to a file with `torch.save`. The obvious hook is one line,
+# `torch.save(output, path)`, and it has two faults that you know by now. Each call **overwrites** the file, so of the
+# two calls of `pool` the last one is left. And the tensor was part of a graph: the loaded one still **requires grad**,
+# and whoever computes with it builds a graph for no reason.
 
 # %%
 temporary = tempfile.TemporaryDirectory()
@@ -837,15 +770,17 @@ with model.pool.register_forward_hook(obvious):
     model(image)
 loaded = torch.load(folder / "pool.pt", weights_only=True)
 print("shape:", tuple(loaded.shape), "  requires grad:", loaded.requires_grad)
-compare("05-in-the-file", size=loaded.shape[-1], requires_grad=loaded.requires_grad)
 assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 
 # %% [markdown]
-# 1. Each call **overwrites** the file, so it holds the last output.
-# 2. The tensor was part of a graph, and the loaded one still **requires grad**. Whoever computes with it builds a graph
-#    for no reason.
+# Now a module that computes `x.repeat(1, 25000)[:, :4]`: from rows of 2 numbers it makes rows of 50000, and returns the
+# first four of each. It gets 2 rows. We save `output.detach()` to one file and `output.detach().clone()` to another. A
+# number has 4 bytes.
 #
-# The third fault shows only with some modules. This one computes 50000 numbers for each row, and returns the first four:
+# **Predict.** How many bytes of numbers are in each file?
+
+# %%
+guess("05-bytes-in-files", detached=400_000, cloned=32)
 
 
 # %%
@@ -856,24 +791,13 @@ class FirstFour(nn.Module):
         return x.repeat(1, 25000)[:, :4]
 
 
-# %% [markdown]
-# It gets 2 rows. We save `output.detach()` to one file and `output.detach().clone()` to another. Each is 2 rows of 4
-# numbers, and a number has 4 bytes.
-#
-# **Predict.** How many bytes of numbers are in each file?
-
-# %%
-guess("05-bytes-in-files", detached=400_000, cloned=32)
-
-
-# %%
-def save_detached(module, args, output):
+def save_both(module, args, output):
     torch.save(output.detach(), folder / "detached.pt")
     torch.save(output.detach().clone(), folder / "cloned.pt")
 
 
 first_four = FirstFour()
-with first_four.register_forward_hook(save_detached):
+with first_four.register_forward_hook(save_both):
     part = first_four(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
 detached, cloned = (torch.load(folder / name, weights_only=True) for name in ("detached.pt", "cloned.pt"))
 numbers = [value.untyped_storage().nbytes() for value in (detached, cloned)]
@@ -904,7 +828,8 @@ show(
 )
 
 # %% [markdown]
-# 3. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes that storage, all of it.
+# That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes
+# that storage, all of it.
 #
 # The rule of this lesson mends two of the three faults: `output.detach().clone()` has no graph, and a storage of its
 # own. The first one is up to you: decide which call you want.
@@ -934,7 +859,8 @@ def save_activation(model, name, x, path):
 # ## A store that you can switch on and off
 #
 # When you look into a model again and again, you want one object that holds the names, the hooks and what they
-# recorded. This popular class is a beginning. An instance is itself the hook.
+# recorded. This popular class is a start. An instance is itself the hook, here of all layers of a model with 36
+# convolutions. We run it twice.
 
 
 # %%
@@ -948,35 +874,31 @@ class SaveOutput:
         self.outputs.append(output)
 
 
-# %% [markdown]
-# **Predict.** One instance is the hook of all layers of a model that has 36 convolutions, as many as a ResNet-34. We run
-# it twice. How many outputs are in the list after the first run, and after the second?
-
-# %%
-guess("05-outputs-pile-up", first=36, second=72)
-
-# %%
 deep = nn.Sequential(*[nn.Conv2d(1, 1, 1) for _ in range(36)])
 saver = SaveOutput()
 handles = [module.register_forward_hook(saver) for module in deep]
-lengths = []
-for _ in range(2):
+for run in (1, 2):
     deep(image)
-    lengths.append(len(saver.outputs))
-print("outputs in the list:", lengths, "  requires grad:", saver.outputs[0].requires_grad)
-compare("05-outputs-pile-up", first=lengths[0], second=lengths[1])
-assert lengths == [36, 72] and saver.outputs[0].requires_grad
+    print("after run", run, "- outputs in the list:", len(saver.outputs))
+print("the first one requires grad:", saver.outputs[0].requires_grad)
+assert len(saver.outputs) == 72 and saver.outputs[0].requires_grad
 for handle in handles:
     handle.remove()
 
 # %% [markdown]
-# 36, then 72. The list grows with each run, even with runs that you only wanted for the loss. It keeps the graph of
-# every run alive, and nothing in it says which module an output came from.
+# The list grows with each run, even with runs that you only wanted for the loss. It keeps the graph of every run alive,
+# and nothing in it says which module an output came from.
 #
 # A better store records only while it is switched on, knows names, keeps copies, and can be emptied. In Python, *on for
 # a while* is a **context manager**: a class with two special methods. `with thing as t:` calls `thing.__enter__()` and
-# binds `t` to what it returns. At the end of the block, also when the block raised, it calls `thing.__exit__(...)` with
-# three arguments that describe the exception, or are `None`.
+# binds `t` to what it returns. At the end of the block it calls `thing.__exit__(kind, error, traceback)`.
+#
+# **Predict.** The `__enter__` of a class `Announce` appends `"enter"` to a list, its `__exit__` appends `"exit"`.
+# Inside `try`, the block of `with Announce():` appends `"block"` and raises; `except` appends `"caught"`. Which of the
+# four words are in the list, and in which order?
+
+# %%
+guess("05-with-order", order=["enter", "block", "exit", "caught"])
 
 
 # %%
@@ -992,14 +914,6 @@ class Announce:
         print("__exit__ was called with", kind.__name__)
 
 
-# %% [markdown]
-# **Predict.** Inside `try`, the block of `with Announce():` appends `"block"` and raises; `except` appends `"caught"`.
-# In which order do the four words come: `"block"`, `"caught"`, `"enter"`, `"exit"`?
-
-# %%
-guess("05-with-order", order=["enter", "block", "exit", "caught"])
-
-# %%
 events = []
 try:
     with Announce():
@@ -1012,8 +926,9 @@ compare("05-with-order", order=events)
 assert events == ["enter", "block", "exit", "caught"]
 
 # %% [markdown]
-# `__exit__` ran first, and then the exception went on, because `__exit__` returned `None`. If it returned `True`, Python
-# would drop the exception.
+# `__exit__` runs at the end of the block, also when the block raises. Its three arguments describe the exception;
+# without one, they are `None`. Then the exception goes on, because `__exit__` returned `None`. If it returned `True`,
+# Python would drop it.
 
 
 # %% exercise="05-activation-store"

@@ -28,8 +28,8 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # - `detect` is a convolution with three channels. Channel 0 reacts to vertical bars, channel 1 to horizontal bars,
 #   channel 2 to anything bright.
 # - `act` is a ReLU. After it, the model averages each channel over the image.
-# - `read` makes two scores of the three averages. The vertical score is twice channel 0 plus channel 2, the horizontal
-#   score is twice channel 1 plus channel 2.
+# - `read` turns the three averages into two scores. The vertical score is twice channel 0 plus channel 2, the
+#   horizontal score is twice channel 1 plus channel 2.
 
 
 # %%
@@ -94,8 +94,8 @@ show(
 #
 # A forward hook can do that. So far our hooks returned nothing. This one returns a tensor.
 #
-# **Predict.** Channel 0 is set to 0 after the ReLU. What are the two scores for the vertical bar? (So far they were 5.25
-# and 2.25. Averaged over the image, the three channels are 1.5, 0 and 2.25.)
+# **Predict.** Channel 0 is set to 0 after the ReLU. What are the two scores for the vertical bar? (So far they were
+# 5.25 and 2.25. Averaged over the image, the three channels are 1.5, 0 and 2.25.)
 
 # %%
 guess("06-channel-0-off", vertical=2.25, horizontal=2.25)
@@ -113,6 +113,7 @@ with torch.no_grad(), model.act.register_forward_hook(switch_off_channel_0):
 print("channel 0 off:", without)
 compare("06-channel-0-off", vertical=without[0, 0], horizontal=without[0, 1])
 assert without.tolist() == [[2.25, 2.25]]
+assert model.act(model.detect(vertical)).mean((2, 3)).tolist() == [[1.5, 0, 2.25]]
 
 # %% [markdown]
 # A tie: without channel 0, the model can no longer tell. **What a forward hook returns becomes the output of the
@@ -198,11 +199,9 @@ assert outcomes[:3] == [10, 10, 11] and outcomes[3] is False
 # - `returns_false` replaces it, too! **Anything that is not `None` counts as the new output**, even `False`. The next
 #   module would then have to compute with `False`.
 #
-# The last one looks like a curiosity. But a hook that is only meant to *look* can return something by accident, if it is
-# a lambda around a method. Here are two that store the same thing: one with `seen.setdefault("out", output.detach())`,
-# the other with `seen.update(out=output.detach())`.
-#
-# **Predict.** With which of the two does the output of the linear layer still require grad?
+# **Predict.** Two lambdas store the same tensor: one is `seen.setdefault("out", output.detach())`, the other is
+# `seen.update(out=output.detach())`. Each becomes the hook of a linear layer, `nn.Linear(3, 2)`. With which of them
+# does the output of the layer still require grad?
 
 # %%
 guess("06-which-lambda", which="update")  # "setdefault", "update", "both" or "neither"
@@ -223,9 +222,9 @@ compare("06-which-lambda", which=[method for method, has in has_graph.items() if
 assert y.requires_grad
 
 # %% [markdown]
-# `setdefault` returns the value that it stored: the detached tensor. So the detached tensor became the output, and the
-# graph ends there. There is no error and no warning, but the weights of this layer and of those before it get no
-# gradient any more. `dict.update` and `list.append` return `None` and are safe.
+# `setdefault` returns the value that it stored: the detached tensor. That became the output, and the graph ends there.
+# A hook that was only meant to *look* keeps this layer, and those before it, from getting any gradient, and there is no
+# error and no warning. `dict.update` and `list.append` return `None` and are safe.
 #
 # ## Changing the output in place
 #
@@ -283,7 +282,7 @@ def behind_autograds_back(module, args, output):
 by_return = gradient_with(lambda module, args, output: 3 * output)
 by_data = gradient_with(behind_autograds_back)
 print("3 * output, returned:", by_return, "  output.data.mul_(3):", by_data)
-assert by_return == 0.75 and by_data == -0.75
+assert by_return == 0.75 and by_data == -0.75 and sigmoid(x).item() == 0.5
 
 # %% [markdown]
 # At 0 the sigmoid is 0.5, and the right gradient of three times the sigmoid is 3 · 0.5 · 0.5 = 0.75. With `.data`, the
@@ -295,12 +294,11 @@ assert by_return == 0.75 and by_data == -0.75
 # it.
 
 # %%
-mine = torch.ones(3)
-dropout = nn.Dropout(0.5).eval()
-with dropout.register_forward_hook(double_in_place):
-    dropout(mine)
-print("the caller's tensor is now", mine.tolist())
-assert mine.tolist() == [2, 2, 2]
+for module in (nn.Identity(), nn.Dropout(0.5).eval(), nn.Flatten()):
+    mine = torch.ones(1, 3)
+    call(module, double_in_place, mine)
+    print(type(module).__name__, "-> the caller's tensor is now", mine.tolist())
+    assert mine.tolist() == [[2, 2, 2]]
 
 # %% [markdown]
 # The rule: **compute a new tensor and return it**. If you want to write into parts of it, clone it first.
@@ -318,18 +316,18 @@ def scale_output(module, s):
 # ## Before the module runs: pre-hooks
 #
 # `module.register_forward_pre_hook(hook)` registers a hook that is called as `hook(module, args)`, before `forward`.
-# `args` is the tuple of positional arguments. What the hook returns becomes the new arguments:
+# `args` is the tuple of positional arguments. What the hook returns becomes the new arguments; `None` leaves them as
+# they are. Three pre-hooks return something:
 #
-# - `None`: the arguments stay.
-# - A **tuple**: these are the new arguments, *all* of them.
-# - Anything else is put into a tuple: it becomes the *only* argument.
+# - `both`: `(2 * args[0], args[1])`
+# - `reversed`: `args[::-1]`
+# - `one`: `5 * args[0]`, without a tuple
 #
-# **Predict.** `add(a, b)` computes `a + 10 * b`, and just `a` where `b` is left out. `add(1, 2)` is 21. What is it with a
-# pre-hook that returns `(2 * args[0], args[1])`? With one that returns `args[::-1]`? And with one that returns
-# `5 * args[0]`?
+# **Predict.** `add(a, b)` computes `a + 10 * b`, and just `a` where `b` is left out, so `add(1, 2)` is 21. What is it
+# with each of the three?
 
 # %%
-guess("06-new-arguments", both=22, turned_round=12, one=5)
+guess("06-new-arguments", both=22, reversed=12, one=5)
 
 
 # %%
@@ -346,21 +344,23 @@ def call_with_pre_hook(module, hook, *args, **kwargs):
 add = Add()
 one, two = torch.tensor(1.0), torch.tensor(2.0)
 pre_hooks = {
-    "(2 * args[0], args[1])": lambda module, args: (2 * args[0], args[1]),
-    "args[::-1]": lambda module, args: args[::-1],
-    "5 * args[0]": lambda module, args: 5 * args[0],
+    "both": lambda module, args: (2 * args[0], args[1]),
+    "reversed": lambda module, args: args[::-1],
+    "one": lambda module, args: 5 * args[0],
 }
 results = []
-for text, hook in pre_hooks.items():
+for name, hook in pre_hooks.items():
     results.append(call_with_pre_hook(add, hook, one, two).item())
-    print(f"{text:22} -> {results[-1]:g}")
-compare("06-new-arguments", both=results[0], turned_round=results[1], one=results[2])
+    print(f"{name:8} -> {results[-1]:g}")
+compare("06-new-arguments", both=results[0], reversed=results[1], one=results[2])
 assert results == [22, 12, 5] and add(one, two) == 21
 
 # %% [markdown]
-# The last one is the trap. The hook returned one tensor. It became the only argument, `b` was dropped, and `add` went
-# on without it: 5. There was no error, because `b` may be left out. To change one argument, put the others back:
-# `return (new, *args[1:])`.
+# - A **tuple** holds the new arguments, *all* of them.
+# - Anything else is put into a tuple: it becomes the *only* argument.
+#
+# The last one is a trap: `b` was dropped, and `add` went on without it. There was no error, because `b` may be left
+# out. To change one argument, put the others back: `return (new, *args[1:])`.
 #
 # Three more ways to get it wrong, and the errors that follow:
 
@@ -390,8 +390,7 @@ assert "unsupported operand type(s) for -: 'tuple' and 'int'" in a_tuple
 assert "'tuple' object does not support item assignment" in assigned
 
 # %% [markdown]
-# A list is not a tuple. It is "anything else", so it is put into a tuple, and the layer receives the list as its only
-# argument.
+# A list is not a tuple. It counts as "anything else", so the layer receives the list as its only argument.
 #
 # In-place changes are dangerous here, too: `args[0]` is not a copy, it *is* the caller's tensor.
 
@@ -437,11 +436,9 @@ def normalize_input(module, mean, std):
 # %% [markdown]
 # ## Keyword arguments
 #
-# **Predict.** A pre-hook logs its `args`, and the caller writes `scaler(x=x, scale=3.0)`. How many entries does the tuple
-# `args` have?
-
-# %%
-guess("06-args-of-keywords", entries=0)
+# An ordinary hook sees positional arguments only. Keyword arguments reach the module, but not the hook. With
+# `with_kwargs=True` the hook gets them, too, as one more argument: `hook(module, args, kwargs)` for a pre-hook,
+# `hook(module, args, kwargs, output)` for a forward hook.
 
 
 # %%
@@ -452,27 +449,17 @@ class Scale(nn.Module):
 
 scaler, x = Scale(), torch.tensor(2.0)
 log = []
-with scaler.register_forward_pre_hook(lambda module, args: log.append(args)):
-    scaler(x=x, scale=3.0)
-print("args:", log[0])
-compare("06-args-of-keywords", entries=len(log[0]))
-assert log == [()]
-
-# %% [markdown]
-# Zero: `args` is the empty tuple. An ordinary hook sees positional arguments only. Keyword arguments still reach
-# the module, but not the hook.
-#
-# With `with_kwargs=True` the hook gets them as one more argument: `hook(module, args, kwargs)` for a pre-hook,
-# `hook(module, args, kwargs, output)` for a forward hook.
-
-# %%
-log = []
-with scaler.register_forward_hook(
-    lambda module, args, kwargs, output: log.append((args, kwargs, output.item())), with_kwargs=True
+with (
+    scaler.register_forward_pre_hook(lambda module, args: log.append(args)),
+    scaler.register_forward_pre_hook(lambda module, args, kwargs: log.append((args, kwargs)), with_kwargs=True),
+    scaler.register_forward_hook(
+        lambda module, args, kwargs, output: log.append((args, kwargs, output)), with_kwargs=True
+    ),
 ):
-    scaler(x, scale=3.0)
-print("a forward hook sees", log[0])
-assert log == [((x,), {"scale": 3.0}, 6.0)]
+    scaler(x=x, scale=3.0)
+for name, entry in zip(("pre-hook", "pre-hook, with_kwargs", "forward hook, with_kwargs"), log):
+    print(f"{name + ':':26}", entry)
+assert log == [(), ((), {"x": x, "scale": 3.0}), ((), {"x": x, "scale": 3.0}, 6.0)]
 
 # %% [markdown]
 # A pre-hook of this kind returns `None` or **both**: a tuple `(new_args, new_kwargs)`.
@@ -528,10 +515,8 @@ def force_kwargs(module, **kw):
 # %% [markdown]
 # ## Several hooks: who is first?
 #
-# Each hook receives what the hook before it has made.
-#
-# **Predict.** `double` gives 10 for 5. One hook adds 1, and a second one, registered after it, multiplies by 2. What comes
-# out? What if they are registered the other way round?
+# **Predict.** `double` gives 10 for 5. One hook returns `output + 1`, and a second one, registered after it, returns
+# `output * 2`. What comes out? And if they are registered the other way round?
 
 # %%
 guess("06-two-hooks", add_first=22, multiply_first=21)
@@ -557,8 +542,10 @@ compare("06-two-hooks", add_first=add_first, multiply_first=multiply_first)
 assert (add_first, multiply_first) == (22, 21)
 
 # %% [markdown]
-# They run in the order of registration. What if somebody else's hook is there already, and yours must see the raw
-# output? `prepend=True` puts your hook in front of all hooks of its kind that the module has at that moment.
+# They run in the order of registration, and each receives what the hook before it has made.
+#
+# What if somebody else's hook is there already, and yours must see the raw output? `prepend=True` puts your hook in
+# front of all hooks of its kind that the module has at that moment.
 #
 # **Predict.** Four hooks are registered in this order: A, B, C with `prepend=True`, D with `prepend=True`. In which
 # order do they run? Write a list of the four letters.
@@ -608,15 +595,15 @@ show(
 #
 # ### A hook that runs even when `forward` fails
 #
-# When `forward` raises, the forward hooks are skipped. A forward hook with `always_call=True` runs all the same. It
-# cannot rescue the call: the exception goes on. It is meant for cleaning up, for example for stopping a clock that a
-# pre-hook has started.
+# When `forward` raises, the forward hooks are skipped. A forward hook with `always_call=True` runs all the same, and
+# gets `None` as its `output`. It is meant for cleaning up, for example for stopping a clock that a pre-hook has
+# started.
 #
-# **Predict.** What does such a hook receive as `output` when `forward` has raised: the exception, `None`, or an empty
-# tuple?
+# **Predict.** `picky` raises a `ValueError` for -1, and such a hook returns 0. Does the call now return 0, or does it
+# raise?
 
 # %%
-guess("06-always-call", output=None)  # "exception", None or ()
+guess("06-rescue", outcome="raises")  # 0 or "raises"
 
 
 # %%
@@ -627,27 +614,32 @@ class Picky(nn.Module):
         return 2 * x
 
 
+def usual(module, args, output):
+    events.append(("usual", output))
+
+
+def always(module, args, output):
+    events.append(("always", output))
+    return torch.tensor(0.0) if output is None else None
+
+
 picky, events = Picky(), []
-usual = picky.register_forward_hook(lambda module, args, output: events.append(("usual", output)))
-always = picky.register_forward_hook(lambda module, args, output: events.append(("always", output)), always_call=True)
-
-try:
-    picky(torch.tensor(-1.0))
-except ValueError as error:
-    print("raised:", error, "  events:", events)
-compare("06-always-call", output=events[0][1])
-assert events == [("always", None)]
-
-events.clear()
-picky(torch.tensor(1.0))
-print("no error:", events)
-assert [name for name, _ in events] == ["usual", "always"] and events[1][1] == 2
-usual.remove()
-always.remove()
+with picky.register_forward_hook(usual), picky.register_forward_hook(always, always_call=True):
+    try:
+        outcome = picky(torch.tensor(-1.0))
+    except ValueError as error:
+        outcome = error
+    print("for -1:", repr(outcome), "  hooks:", events)
+    assert events == [("always", None)]
+    events.clear()
+    picky(torch.tensor(1.0))
+    print("for 1: ", events)
+    assert events == [("usual", 2), ("always", 2)]
+compare("06-rescue", outcome=outcome)
 
 # %% [markdown]
-# There was no output yet, so it receives `None`. When nothing fails, it is a forward hook like any other: it runs once,
-# in its place in the queue.
+# It cannot rescue the call: what it returned is dropped, and the exception goes on. When nothing fails, it is a forward
+# hook like any other: it runs once, in its place in the queue.
 
 
 # %% exercise="06-run-first"
@@ -704,8 +696,8 @@ assert scores_without(2, vertical) == [3.0, 0.0]
 #
 # Mind the axes. The output of a two-dimensional convolution has the shape `[batch, channel, height, width]`, that of a
 # linear layer after it `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. That is not
-# a law. In a language model an output often has the shape `[batch, token, feature]`: there, dimension 1 is the token,
-# and the features are in the last dimension. Look at the shape first.
+# always so. In a language model an output often has the shape `[batch, token, feature]`: there, dimension 1 is the
+# token, and the features are in the last dimension. Look at the shape first.
 
 # %%
 print("convolution:", tuple(model.detect(vertical).shape))
@@ -713,14 +705,18 @@ assert model.detect(vertical).shape == (1, 3, 4, 4)
 tokens = torch.ones(1, 7, 3)  # one text of seven tokens
 print("the same linear layer on a text:", tuple(model.read(tokens).shape))
 assert model.read(tokens).shape == (1, 7, 2)
+infinite = torch.tensor([float("inf")])
+print("inf * 0:", (infinite * 0).item())
+assert (infinite * 0).isnan().all()
 
 # %% [markdown]
 # Clean up after the experiment: a hook that stays on the model would spoil the next one. The `with` block removes it,
-# also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name; `""` is the name of
-# the model itself.
+# also when the model raises. As in lesson 5, `model.get_submodule(name)` finds a module by its name; `""` is the name
+# of the model itself.
 #
-# Two more warnings. Setting to 0 is not multiplying by 0: `inf * 0` is `nan`. And other hooks may sit on the module
-# already. A hook that is registered now runs after them, so it sees, and changes, what the next layer would get.
+# Two more warnings. Setting to 0 is not multiplying by 0: `inf * 0` is `nan`, as the last line shows. And other hooks
+# may sit on the module already. A hook that is registered now runs after them, so it sees, and changes, what the next
+# layer would get.
 
 
 # %% exercise="06-ablate-channels"
@@ -840,9 +836,9 @@ show(
 # - Channel 2 has no effect: both images are equally bright. (Switching it off *did* change the scores. The two
 #   experiments ask different questions.)
 # - Channel 0 alone makes the model see both bars, channel 1 alone makes it see none.
-# - Channels 0 and 1 together turn the answer around completely. They carry all that distinguishes the two images.
-# - Patching all channels gives exactly the scores of the clean run. It must: `act` is a **bottleneck**. All that gets
-#   from the image to the scores goes through it.
+# - Channels 0 and 1 together flip the answer completely. They carry all that distinguishes the two images.
+# - Patching all channels gives exactly the scores of the clean run. It must: `act` is a **bottleneck**. Everything
+#   that gets from the image to the scores goes through it.
 #
 # In a plain chain every module is a bottleneck. Where a path leads around the module, it is not.
 #
@@ -968,10 +964,10 @@ print("ordinary:", ordinary.item(), "  changed without return:", changed.item())
 assert ordinary.item() == 16 and changed.item() == 32
 
 # %% [markdown]
-# **"A forward hook lets us act before the output is computed."** That is the pre-hook. A forward hook comes when the
-# output is there, and a change of `args` does not make `forward` run again: 16 stays 16. In a pre-hook, the zeros leave
-# only the bias. (Where the output is the input itself, as in `nn.Identity`, an in-place change of `args` does change the
-# output: they are one tensor.)
+# **"A forward hook lets us act before the output is computed."** That is what a pre-hook is for. A forward hook runs
+# when the output is there, and a change of `args` does not make `forward` run again: 16 stays 16. In a pre-hook, the
+# zeros leave only the bias. (Where the output is the input itself, as in `nn.Identity`, an in-place change of `args`
+# does change the output: they are one tensor.)
 
 
 # %%

@@ -66,8 +66,7 @@ show(
 #
 # `hook(module, grad_input, grad_output)`
 #
-# as soon as `grad_input` is complete, normally once for each call of the module. (Soon we meet modules whose hook is
-# called earlier, or never.)
+# as soon as `grad_input` is complete, normally once for each call of the module.
 #
 # **Predict.** A linear layer with weight and bias takes 3 numbers to 2, and the batch has 2 rows. The hook gets both
 # gradients as tuples. How many entries does `grad_input` have? What is the shape of its first entry, and what is the
@@ -102,9 +101,6 @@ assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 # Both are **tuples**: `grad_input` has one entry for each input of the module, `grad_output` one for each output. Even
 # a single gradient comes in a tuple. Each entry has the shape of the tensor that it belongs to. Parameters are not
 # inputs, so their gradients are not in `grad_input`.
-#
-# Registering gives you a handle, as with every hook. A handle works as a context manager: the hook is removed at the
-# end of the `with` block.
 #
 # ## The arithmetic of a linear layer
 #
@@ -194,8 +190,7 @@ assert calls == [] and gate.weight.grad.tolist() == [1, 1, 2]
 # The weight got its gradient, but the hook waited for `grad_input` in vain. So trust an entry in a log of full
 # backward hooks, but do not conclude from a missing one that the module had no part in the pass.
 #
-# **Every entry of either tuple may be `None`.** Code that calls `.clone()` or `.abs()` on each entry has to check
-# first.
+# **An entry may be `None`.** Code that calls `.clone()` or `.abs()` on each entry has to check first.
 #
 # The module may be as large as you like. For a composite module, the hook reports the input and the output of the
 # whole, not of some operation inside:
@@ -331,7 +326,7 @@ assert events == ["block.pre", "block.full", "tanh.pre", "tanh.full", "linear.pr
 with warnings.catch_warnings(record=True) as caught, lin.register_full_backward_pre_hook(lambda *args: None):
     warnings.simplefilter("always")
     lin(x.detach()).sum().backward()
-print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")  # torch 2.4 and 2.15 do not
+print("PyTorch warns beside a pre-hook alone:", len(caught), "time(s)")  # other versions may not
 assert all("Full backward hook is firing when gradients are computed" in str(one.message) for one in caught)
 
 # %% [markdown]
@@ -404,7 +399,7 @@ assert torch.equal(after[1], plain[1]) and torch.equal(after[2], plain[2])
 # Only what is sent on has changed. The gradient of the weights comes from `grad_output` and `x`, never from
 # `grad_input`, so it is what it was.
 #
-# The pre-hook may return a tuple as well. That one takes the place of `grad_output`, before anything uses it.
+# The pre-hook may return a tuple as well. It takes the place of `grad_output`.
 #
 # **Predict.** A pre-hook returns five times `grad_output`. The same two questions.
 
@@ -519,10 +514,9 @@ assert (seen["gi"][0].item(), seen["gi"][1].item(), seen["gi"][2]) == (15, 0, No
 # Three entries, for the three positional inputs. `a` gets 15. `b` needs no gradient, but another input does: it gets
 # zeros. 5 is not a tensor: `None`. And `c` was passed by keyword: the hook does not know of it at all.
 #
-# ### Return a new tensor, never edit
+# ### Return a new tuple, or edit in place?
 #
-# You could return nothing and write `gi[0].clamp_(-1, 1)`. Often it even seems to work. But the gradients of several
-# tensors may share one buffer, as you saw in lesson 3.
+# You could also return nothing and write `gi[0].clamp_(-1, 1)`.
 #
 # **Predict.** `h` is used twice: once by the module, once beside it. The gradient of each use is 3, and a hook clamps
 # the module's share to 1. What arrives at `h` if the hook returns a new tuple, and what if it clamps in place?
@@ -561,7 +555,7 @@ assert arrived == {"new_tuple": 4, "in_place": 2}
 
 # %% [markdown]
 # 3 + 1 = 4 is right. In place, the other use was clamped along with it: an addition hands the same buffer to both of
-# its inputs.
+# its inputs, as you saw in lesson 3. Often an edit in place seems to work. **Return a new tuple, never edit.**
 
 
 # %% exercise="07-clamp-grad-input"
@@ -655,8 +649,8 @@ assert lin(sequences).shape == (4, 7, 2) and sequences.reshape(-1, 3).shape == (
 assert lin(torch.ones(3)).shape == (2,)
 
 # %% [markdown]
-# It also works where the `.grad` of the parameters tells you nothing, because somebody's hook on a parameter changes
-# what arrives there.
+# The rebuilt gradients are right, too, where the `.grad` of the parameters is not, because somebody's hook on a
+# parameter changes what arrives there.
 
 
 # %% exercise="07-linear-grads"
@@ -954,8 +948,8 @@ for handle in handles:
 #
 # ## Where you meet this in the wild
 #
-# - **Gradients of single examples.** Opacus, a library for private training, computes the gradient of each example from
-#   the layer's input and `grad_output`, as you did for the linear layer.
+# - **Gradients of single examples.** Opacus, a library for training with differential privacy, computes the gradient of
+#   each example from the layer's input and `grad_output`, as you did for the linear layer.
 # - **K-FAC**, a second-order optimizer, collects statistics of exactly these two: a layer's inputs and its
 #   `grad_output`.
 # - **Guided backpropagation** clamps `grad_input` of every ReLU to see what a network looks at: lesson 10.

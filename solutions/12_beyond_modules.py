@@ -395,9 +395,8 @@ def grad_into_nodes(y, node_names):
 #
 # ## What autograd keeps for backward
 #
-# A node needs values from forward. For `w`, the node of `w * x` multiplies the gradient that arrives by `x`, so it has to
-# keep `x`. It keeps `w`, too, for the gradient of `x`. `relu` keeps its result, which shows where the input was positive.
-# These **saved tensors** are why a training step needs so much more memory than the same model in evaluation.
+# Many nodes need values from forward to compute their gradients, and autograd keeps these until backward. The **saved
+# tensors** are why a training step needs so much more memory than the same model in evaluation.
 #
 # You can watch the saving. `saved_tensors_hooks(pack, unpack)` is a context manager with a pair of hooks:
 #
@@ -468,9 +467,10 @@ show(
 )
 
 # %% [markdown]
-# `pack` is called three times: for both factors and for the result of relu. The sum saves nothing, as its gradient does
-# not depend on values. `unpack` is called only in backward, which goes through the operations in reverse order. That
-# the `with` block is closed by then does not matter: what your hook packed, your hook unpacks.
+# `pack` is called three times. The product saves both factors, since each is needed for the gradient of the other. `relu`
+# saves its result, which shows where its input was positive. The sum saves nothing, as its gradient does not depend on
+# values. `unpack` is called only in backward, which goes through the operations in reverse order. That the `with` block
+# is closed by then does not matter: what your hook packed, your hook unpacks.
 #
 # Four rules:
 #
@@ -754,7 +754,7 @@ def count_calls_by_type(model, x):
 # %% [markdown]
 # ## How much work is a model?
 #
-# Its weights say how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
+# The number of weights says how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
 # multiply-add: one weight times one input, added to a sum. A dot product of length n takes n MACs. Linear layers and
 # convolutions are nothing but dot products, so
 #

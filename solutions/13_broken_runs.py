@@ -218,9 +218,10 @@ show(
 # | `"dead"` | a ReLU outputs only zeros, whatever comes in |
 # | `"vanishing"` | gradients shrink from layer to layer, on their way back |
 #
-# The next cell makes a chart: it runs one pass with a forward hook on each layer (lesson 5), and shows its mode, what
-# it outputs, and how large the gradient of its own parameters is. The size of a tensor is its **RMS**, the root of the
-# mean of the squares: it does not depend on the number of entries. First the healthy net, before its first step:
+# The next cell makes a chart of one pass, with a forward hook on each layer (lesson 5). For each layer it shows the
+# mode, what comes out, and how large the gradient of the layer's own parameters is. The size of a tensor is its **RMS**,
+# the root of the mean of the squares: it does not depend on the number of entries. First the healthy net, before its
+# first step:
 
 
 # %%

@@ -162,7 +162,7 @@ show(
 
 # %% [markdown]
 # Training logs every batch. We log one number for each of ten batches, once as `o.mean()` and once as
-# `o.detach().mean()`.
+# `o.mean().detach()`: detached, but only at the end.
 #
 # **Predict.** How many saved tensors are alive after the tenth batch, in each case?
 
@@ -172,12 +172,12 @@ guess("11-ten-batches", mean=40, detached=0)
 # %%
 curves = {
     "o.mean()": watch(lambda o: o.mean(), batches=10),
-    "o.detach().mean()": watch(lambda o: o.detach().mean(), batches=10),
+    "o.mean().detach()": watch(lambda o: o.mean().detach(), batches=10),
 }
 for way, curve in curves.items():
     print(f"{way:18}", curve)
-compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.detach().mean()"][-1])
-assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.detach().mean()"] == [0] * 10
+compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.mean().detach()"][-1])
+assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.mean().detach()"] == [0] * 10
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
@@ -186,20 +186,20 @@ for index, count in enumerate(curves["o.mean()"]):
     left = 0.75 + 0.62 * index
     axes.bar(left, 1.5 * count / 40, bottom=0.65, width=0.3, color=BACKWARD)
     caption(axes, left, 0.65 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9)
-    caption(axes, left + 0.28, 0.76, str(curves["o.detach().mean()"][index]), align="center", colour=FORWARD, size=10)
+    caption(axes, left + 0.28, 0.76, str(curves["o.mean().detach()"][index]), align="center", colour=FORWARD, size=10)
     caption(axes, left, 0.45, str(index + 1), align="center", colour=QUIET, size=9)
 axes.plot([0.5, 6.75], [0.65, 0.65], color=QUIET, linewidth=0.8)
 caption(axes, 0.5, 0.2, "number of the batch", colour=QUIET, size=9)
 caption(axes, 6.95, 1.9, "bars: o.mean()", colour=BACKWARD, size=9.5)
-caption(axes, 6.95, 0.76, "o.detach().mean()", colour=FORWARD, size=8.5)
+caption(axes, 6.95, 0.76, "o.mean().detach()", colour=FORWARD, size=8.5)
 show(
     figure,
     "Bar chart over ten batches. With o.mean() in the log, 4 saved tensors are alive after the first batch, and 4 more "
-    "after each further batch, up to 40. Beside each bar stands the number for o.detach().mean(): always 0.",
+    "after each further batch, up to 40. Beside each bar stands the number for o.mean().detach(): always 0.",
 )
 
 # %% [markdown]
-# Then why does not every training script with `losses.append(loss)` run out of memory? Because `backward()` frees the
+# Then why do so many training scripts with `losses.append(loss)` run without trouble? Because `backward()` frees the
 # saved tensors as it goes (unless you pass `retain_graph=True`). Only the nodes of the graph remain, and they are small.
 # It hurts in an evaluation loop without `torch.no_grad()`: nothing calls `backward()` there.
 
@@ -221,9 +221,9 @@ assert len(saved.refs) == 0
 model.zero_grad()
 
 # %% [markdown]
-# So store a statistic as `output.detach().mean()`, a 0-dim tensor without a graph. `.item()` gives a Python number, which
-# keeps no graph either; but on a GPU it makes the program wait until that number has been computed. Collect 0-dim
-# tensors in the hook, and turn them into numbers later.
+# So store a statistic as `output.detach().mean()`, a 0-dim tensor without a graph, or detach last: what matters is what
+# you keep. `.item()` gives a Python number, which keeps no graph either; but on a GPU it makes the program wait until
+# that number has been computed. Collect 0-dim tensors in the hook, and turn them into numbers later.
 
 
 # %% exercise="11-mean-activation"

@@ -9,8 +9,8 @@
 #
 # As always: guess, run, read on.
 #
-# Two of the four exercises, `11-remove-all-hooks` and `11-clean-copy`, work with private tables of PyTorch. They are
-# optional, for those who want to go deeper; nothing later builds on them.
+# Two of the four exercises, `11-remove-all-hooks` and `11-clean-copy`, work with private parts of PyTorch. They are
+# optional: nothing later builds on them.
 
 # %%
 import copy
@@ -34,7 +34,7 @@ from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card,
 # long as the graph does, and the graph lives as long as anything refers to a tensor that was computed with it.
 #
 # We can count them. Inside `with torch.autograd.graph.saved_tensors_hooks(pack, unpack):`, PyTorch calls `pack` for
-# each tensor that the graph saves, and keeps what `pack` returns in its place (lesson 12 has more). Our `pack` returns a
+# each tensor that the graph saves, and keeps what `pack` returns instead (more in lesson 12). Our `pack` returns a
 # small object, and we hold only a weak reference to it, which tells us when the graph has let go.
 
 
@@ -127,8 +127,8 @@ assert list(alive.values()) == [4, 4, 4, 4, 0, 0]
 
 # %% [markdown]
 # Only the last two let the graph go. A stored tensor with a graph keeps **all** of that graph alive, back to the first
-# layer, however small the tensor is. `clone()` makes one more node of the graph. `cpu()` returns the same tensor if it
-# is on the CPU already; from a GPU it is one more node, too.
+# layer, however small the tensor is. `clone()` only adds one more node to the graph, and so does `cpu()` on a tensor
+# from a GPU; one that is on the CPU already comes back as it is.
 
 # %% tags=["figure"]
 counts = []
@@ -162,7 +162,7 @@ show(
 
 # %% [markdown]
 # Training logs every batch. We log one number for each of ten batches, once as `o.mean()` and once as
-# `o.detach().mean()`.
+# `o.mean().detach()`: detached, but only at the end.
 #
 # **Predict.** How many saved tensors are alive after the tenth batch, in each case?
 
@@ -172,12 +172,12 @@ guess("11-ten-batches", mean=40, detached=0)
 # %%
 curves = {
     "o.mean()": watch(lambda o: o.mean(), batches=10),
-    "o.detach().mean()": watch(lambda o: o.detach().mean(), batches=10),
+    "o.mean().detach()": watch(lambda o: o.mean().detach(), batches=10),
 }
 for way, curve in curves.items():
     print(f"{way:18}", curve)
-compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.detach().mean()"][-1])
-assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.detach().mean()"] == [0] * 10
+compare("11-ten-batches", mean=curves["o.mean()"][-1], detached=curves["o.mean().detach()"][-1])
+assert curves["o.mean()"] == list(range(4, 41, 4)) and curves["o.mean().detach()"] == [0] * 10
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
@@ -186,22 +186,22 @@ for index, count in enumerate(curves["o.mean()"]):
     left = 0.75 + 0.62 * index
     axes.bar(left, 1.5 * count / 40, bottom=0.65, width=0.3, color=BACKWARD)
     caption(axes, left, 0.65 + 1.5 * count / 40 + 0.13, str(count), align="center", size=9)
-    caption(axes, left + 0.28, 0.76, str(curves["o.detach().mean()"][index]), align="center", colour=FORWARD, size=10)
+    caption(axes, left + 0.28, 0.76, str(curves["o.mean().detach()"][index]), align="center", colour=FORWARD, size=10)
     caption(axes, left, 0.45, str(index + 1), align="center", colour=QUIET, size=9)
 axes.plot([0.5, 6.75], [0.65, 0.65], color=QUIET, linewidth=0.8)
 caption(axes, 0.5, 0.2, "number of the batch", colour=QUIET, size=9)
 caption(axes, 6.95, 1.9, "bars: o.mean()", colour=BACKWARD, size=9.5)
-caption(axes, 6.95, 0.76, "o.detach().mean()", colour=FORWARD, size=8.5)
+caption(axes, 6.95, 0.76, "o.mean().detach()", colour=FORWARD, size=8.5)
 show(
     figure,
     "Bar chart over ten batches. With o.mean() in the log, 4 saved tensors are alive after the first batch, and 4 more "
-    "after each further batch, up to 40. Beside each bar stands the number for o.detach().mean(): always 0.",
+    "after each further batch, up to 40. Beside each bar stands the number for o.mean().detach(): always 0.",
 )
 
 # %% [markdown]
-# Then why do training scripts with `losses.append(loss)` not all run out of memory? Because `backward()` frees the saved
-# tensors as it goes (unless you pass `retain_graph=True`). What remains are the nodes of the graph, which are small. It
-# hurts in an evaluation loop without `torch.no_grad()`: nothing calls `backward()` there.
+# Then why do so many training scripts with `losses.append(loss)` run without trouble? Because `backward()` frees the
+# saved tensors as it goes (unless you pass `retain_graph=True`). Only the nodes of the graph remain, and they are small.
+# It hurts in an evaluation loop without `torch.no_grad()`: nothing calls `backward()` there.
 
 # %%
 losses, saved = [], SavedTensors()
@@ -221,9 +221,9 @@ assert len(saved.refs) == 0
 model.zero_grad()
 
 # %% [markdown]
-# So store a statistic as `output.detach().mean()`, a 0-dim tensor without a graph. `.item()` gives a Python number, which
-# keeps no graph either; but on a GPU, `.item()` makes the program wait until the number has been computed. Collect 0-dim
-# tensors in the hook, and turn them into numbers later.
+# So store a statistic as `output.detach().mean()`, a 0-dim tensor without a graph, or detach last: what matters is what
+# you keep. `.item()` gives a Python number, which keeps no graph either; but on a GPU it makes the program wait until
+# that number has been computed. Collect 0-dim tensors in the hook, and turn them into numbers later.
 
 
 # %% exercise="11-mean-activation"
@@ -247,8 +247,8 @@ def mean_activation(model, name, x):
 # A tensor holds its hooks. A hook is a function, and a function holds the variables that it uses from outside.
 #
 # Two functions each make a tensor `y` and register a hook on it; then they return, and nothing else refers to `y`. The
-# hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, which
-# shows us whether it was freed.) Then Python's garbage collector runs.
+# hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, by
+# which we see whether it was freed.) Then Python's garbage collector runs.
 #
 # **Predict.** Is the `y` of the first function freed? And that of the second? Write `True` or `False`.
 
@@ -273,8 +273,8 @@ def hook_uses_its_tensor():
 
 argument, own = hook_uses_its_argument(), hook_uses_its_tensor()
 gc.collect()
-print("hook uses its argument: freed:", argument() is None)
-print("hook uses its tensor:   freed:", own() is None)
+print("the hook uses its argument; freed:", argument() is None)
+print("the hook uses its tensor; freed:  ", own() is None)
 compare("11-freed", first=argument() is None, second=own() is None)
 assert argument() is None and own() is not None
 
@@ -294,16 +294,15 @@ def removed_in_time():
 
 
 removed = removed_in_time()
-gc.collect()
+print("the hook was removed; freed:", removed() is None)
 assert removed() is None
-print("hook removed: freed", removed() is None)
 
 # %% [markdown]
 # ## Where old hooks come from
 #
 # A notebook cell reads `handle = layer.register_forward_hook(hook)`, and the hook doubles the output.
 #
-# **Predict.** You run the cell twice. Then you `del handle`. The output is now how many times as large as it would be
+# **Predict.** You run the cell twice. Then you `del handle`. How many times as large is the output now as it would be
 # without hooks?
 
 # %%
@@ -320,7 +319,6 @@ plain = layer(batch)
 handle = the_cell()
 handle = the_cell()  # the first handle is lost
 del handle  # and now the second, too
-gc.collect()
 factor = (layer(batch) / plain).mean().item()
 print(f"{factor:g} times as large")
 compare("11-lost-handles", factor=factor)
@@ -328,12 +326,12 @@ assert torch.equal(layer(batch), 4 * plain)
 
 # %% [markdown]
 # Four times. Registering never replaces a hook, it adds one, so both are on the layer. And losing a handle does not
-# remove the hook: you only lose the one public way to remove it. Three habits prevent this:
+# remove the hook: you have only lost the one public way to remove it. Three habits prevent this:
 #
 # 1. `with module.register_forward_hook(hook):` where the hook is needed in one place only.
 # 2. `try`, `finally` and a list of handles where there are many.
-# 3. In a notebook, keep the handle, and remove the old hook in the cell that registers the new one. Calling `remove()`
-#    twice does no harm.
+# 3. In a notebook, keep the handle, and let the cell remove the old hook before it registers the new one. Calling
+#    `remove()` twice does no harm.
 
 # %%
 layer, handle, calls = nn.Linear(4, 4), None, []
@@ -418,7 +416,7 @@ show(
 # `register_backward_hook` is deprecated (lesson 7). A module takes either hooks of this old kind, the *legacy hooks*, or
 # full backward hooks, never both.
 #
-# **Predict.** A legacy hook was registered, and its handle has removed it: all dicts are empty. You register a full
+# **Predict.** A layer had a legacy hook, and its handle has removed it: all four dicts are empty. You register a full
 # backward hook. Does that work? And on a deep copy of the layer? Write `"works"` or `"raises"`.
 
 # %%
@@ -457,9 +455,9 @@ assert old._is_full_backward_hook is True
 # ### The flag that a legacy hook leaves
 #
 # Both raise. What stays behind is in no dict: a **flag** that says which kind the module takes. `_is_full_backward_hook`
-# is `None` at first, `False` after a legacy hook, `True` after a full one. Nothing sets it back, neither
-# `handle.remove()` nor `clear()`, and a deep copy takes it along. If you empty the dicts of a module and want it to be
-# as good as new, set the flag to `None` as well.
+# is `None` at first, `False` after a legacy hook, `True` after a full one. Neither `handle.remove()` nor `clear()` sets
+# it back, and a deep copy takes it along. If you empty the dicts of a module and want it as good as new, set the flag
+# to `None` as well.
 #
 # ### What may not be removed
 #
@@ -486,8 +484,8 @@ print("without the pre-hook, the weight is stale:", torch.equal(pruned.weight, b
 assert torch.equal(pruned.weight, before)
 
 # %% [markdown]
-# *Go deeper: this exercise is optional, and works with the private dicts.* You will be glad of it when a notebook is full
-# of hooks that nobody can remove.
+# *Go deeper: this exercise is optional, and works with the private dicts.* You will be glad of it when your notebook is
+# full of hooks whose handles are lost.
 
 
 # %% exercise="11-remove-all-hooks"
@@ -558,9 +556,9 @@ print("log after handle.remove() and one more run of the copy:", log)
 assert log == ["output", "output"]  # the hook is still on the copy
 
 # %% [markdown]
-# - **Module hooks are copied.** But a function is not doubled: the copy calls *the same* function, and that writes into
-#   the log of the original.
-# - **A hook that is an object is doubled, with all that it holds.** The copy's recorder wrote into a list of its own,
+# - **Module hooks are copied.** But a function is not duplicated: the copy calls *the same* function, and that writes
+#   into the log of the original.
+# - **A hook that is an object is duplicated, with all that it holds.** The copy's recorder wrote into a list of its own,
 #   which nobody reads.
 # - **Hooks on parameters are dropped.** The weight of the copy has none.
 # - **The handles stay with the original.** After `handle.remove()`, the copy still has the hook.
@@ -581,7 +579,7 @@ arrow(axes, (1.95, 1.05), (3.35, 1.85), plain=True)
 arrow(axes, (1.95, 0.95), (3.2, 0.95), plain=True)
 for y in (2.95, 1.95, 0.95):
     arrow(axes, (4.98, y), (6.28, y), label="writes", plain=True)
-caption(axes, 0.35, 0.3, "After deepcopy: one function serves both models, and objects are doubled.")
+caption(axes, 0.35, 0.3, "After deepcopy: one function serves both models, and objects are duplicated.")
 show(
     figure,
     "After deepcopy, the original and the copy both have the same function as a hook, and it writes into one log. The "
@@ -631,7 +629,8 @@ assert "Only Tensors created explicitly by the user" in str(deep_copied)
 # %% [markdown]
 # The first and the third raise. Pickle stores a function by its name, and a lambda has none by which it could be found
 # again; `torch.save(model, path)` fails in the same way. A `state_dict` holds parameters and buffers, never a hook: one
-# more reason to save that. And a tensor with a graph behind it cannot be deep-copied, so store `output.detach()`.
+# more reason to save that instead. And a tensor with a graph behind it cannot be deep-copied, so store
+# `output.detach()`.
 #
 # *Go deeper: the next exercise is optional, and works with the private dicts again.*
 
@@ -653,7 +652,7 @@ def clean_copy(model):
 # %% [markdown]
 # ## Where does the NaN come from?
 #
-# The loss is NaN. Which layer did that? Here is a chain of five, and two good numbers for it, -1 and 2.
+# The loss is NaN. Which layer did that? Here is a chain of five, and two harmless numbers to send through it, -1 and 2.
 
 
 # %%
@@ -715,12 +714,11 @@ for index, (name, values) in enumerate(steps):
     caption(axes, x, 0.85, values, align="center", colour=BACKWARD if bad else FORWARD)
     if index:
         arrow(axes, (x - 0.99, 1.35), (x - 0.56, 1.35))
-caption(axes, 0.35, 0.3, "Log is to blame: finite values go in, and -inf comes out. Centre and Linear are victims.")
+caption(axes, 0.35, 0.3, "Blue: finite. Orange: not finite.")
 show(
     figure,
     "The values after each layer of the chain. Identity: -1 and 2. ReLU: 0 and 2. Log: minus infinity and 0.69. Centre: "
-    "nan and inf. Linear: nan. Log is to blame: finite values go in, and minus infinity comes out. Centre and Linear "
-    "are victims, since they got a value that was not finite.",
+    "nan and inf. Linear: nan. The values are orange from Log on, and Log itself is marked.",
 )
 assert [round(value, 2) for value in rows[2][2]] == [float("-inf"), 0.69]
 assert str(rows[3][2]) == "[nan, inf]" and str(rows[4][2]) == "[nan]"
@@ -731,8 +729,8 @@ assert str(rows[3][2]) == "[nan, inf]" and str(rows[4][2]) == "[nan]"
 #
 # So a hook has to compare what goes in with what comes out. Does a forward hook have both?
 #
-# **Predict.** A layer takes the logarithm in place, `x.log_()`. Its input holds 0 and 1. What are the numbers in `args[0]`
-# when a *forward hook* on it looks? Write `"the input"` or `"the output"`.
+# **Predict.** A layer takes the logarithm in place, `x.log_()`. Its input holds 0 and 1. When a *forward hook* on this
+# layer looks at `args[0]`, which numbers does it find there? Write `"the input"` or `"the output"`.
 
 # %%
 guess("11-in-place", args0="the output")
@@ -759,12 +757,12 @@ assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
 # %% [markdown]
 # The input has been overwritten by then. To the forward hook, this layer looks like a victim, although it is to blame.
-# Look at the input while it is still the input: in a **pre-hook**. You need not copy it; whether all of it is finite is
+# Look at the input while it is still the input: in a **pre-hook**. You need not copy it: whether all of it is finite is
 # a single `True` or `False`.
 #
 # For a NaN that arises in the *backward* pass there is `torch.autograd.detect_anomaly()`. Inside it, `backward` raises at
-# the first function that returns a NaN, and a warning shows the line of forward that belongs to it. It is slow: use it
-# to find the line, then take it out again.
+# the first function that returns a NaN, and a warning shows the line of forward code that it belongs to. It is slow:
+# use it to find the line, then take it out again.
 
 # %%
 zero = torch.zeros(1, requires_grad=True)
@@ -814,7 +812,7 @@ def first_nonfinite(model, x):
 # ## Compiled models
 #
 # `torch.compile` traces the model at its first call. Hooks that are on it by then become part of the compiled code.
-# (`backend="eager"` traces the model and needs no C++ compiler. Where even that does not run, the cell says so.)
+# (`backend="eager"` traces the model, but needs no C++ compiler. Where even that does not run, the cell says so.)
 #
 # **Predict.** We compile a model, call it once, and then register a hook. Does the hook fire in the next call? Write
 # `True` or `False`.
@@ -849,12 +847,12 @@ else:
 # It depends on the version. PyTorch 2.4 notices the new hook, compiles again, and the hook fires. PyTorch 2.13 **ignores
 # it without a word**: it no longer checks at each call whether the hooks of a module have changed. The remedy is the
 # same for both: register first and compile afterwards, or call `torch.compiler.reset()`, which throws away all compiled
-# code. And if you want to look inside a model, look at the one that is not compiled.
+# code. To look inside a model, it is easiest to use the one that is not compiled.
 #
 # ## Myths
 #
 # **"`.cpu()` frees it."** On a tensor that is on the CPU already, `.cpu()` returns that very tensor, with its graph.
-# From a GPU it makes a copy that is a part of the graph, so the graph stays on the GPU.
+# From a GPU it makes a copy that is part of the graph, so the graph stays on the GPU.
 
 # %%
 o = model(batch)
@@ -905,18 +903,18 @@ assert with_hook < 1e-3
 #
 # | what | hooks of modules | hooks on parameters |
 # |---|---|---|
-# | `copy.deepcopy(model)` | copied; functions are shared, objects are doubled | dropped |
+# | `copy.deepcopy(model)` | copied; functions are shared, objects duplicated | dropped |
 # | `model.state_dict()` | not in it | not in it |
 # | `pickle.dumps(model)`, `torch.save(model, path)` | pickled; a lambda raises an error | dropped |
 # | `torch.compile(model)` | those before the first call count; later ones may be ignored | |
-# | `handle.remove()` | gone; but a legacy hook leaves its flag, and full backward hooks are refused | gone |
+# | `handle.remove()` | gone; but after a legacy hook, full backward hooks are refused | gone |
 #
 # ## Where you meet this in the wild
 #
 # - **Out of memory after adding logging.** The losses or activations in a list were never detached. The sign: memory
 #   grows by the same amount with each batch.
-# - **Notebooks.** A cell with `register_forward_hook` that you ran five times logs five times, or doubles five times.
-#   Before you trust a number, restart the kernel and run all cells.
+# - **Notebooks.** After five runs of a cell with `register_forward_hook`, its hook logs five times, or doubles five
+#   times. Before you trust a number, restart the kernel and run all cells.
 # - **Averaged and target networks.** The training code deep-copies a model that has hooks on it, and from then on two
 #   models write into one log.
 #

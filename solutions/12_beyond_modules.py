@@ -96,7 +96,7 @@ assert fired == ["first", "net"]
 # is the last. `register_multi_grad_hook(tensors, fn)` does this for you. It calls `fn` once for each backward pass, when
 # all gradients have arrived, with a list of them in the order of `tensors`.
 #
-# **Predict.** The hook is on `a`, `b` and `c`, but the loss uses only `a` and `b`. How often is the hook called in the
+# **Predict.** The hook is on `a`, `b` and `c`, but the loss uses only `a` and `b`. How often is the hook called in this
 # pass? If it is called, what does it get for `c`: `None`, `"zeros"`, or `"nothing"` (the list has two entries)?
 
 # %%
@@ -128,9 +128,9 @@ assert len(calls) == 2
 # It is called once for each pass that reaches at least one of the tensors. A tensor that the pass does not reach has
 # `None` in the list.
 #
-# PyTorch knows before the pass starts which of the tensors it will reach, so it knows which gradient is the last to wait
-# for. (This goes for `backward()`. `torch.autograd.grad` raises when you ask it for the gradient of a leaf among the
-# tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, and gets this
+# PyTorch knows before the pass starts which of the tensors it will reach, so it knows how many gradients to wait for.
+# (This goes for `backward()`. `torch.autograd.grad` raises when you ask it for the gradient of a leaf among the
+# tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, and gets that one
 # tensor, not a list.
 
 # %%
@@ -190,8 +190,8 @@ assert [one.name() for one in (add, relu, power, multiply)] == [
 #
 # How do you visit *every* node? Keep a list of nodes to visit, take one out, and put its next nodes in. Watch out for two
 # things. Branches meet again, so keep a **set** of the nodes that you have visited, or you will visit some twice. And do
-# not write the walk as a function that calls itself: a graph can have ten thousand nodes in a row, and Python gives up
-# after about a thousand nested calls.
+# not write the walk as a function that calls itself: a graph can have thousands of nodes in a row, and Python does not
+# nest calls that deep.
 #
 # **Predict.** The walk starts at `y.grad_fn`. How many nodes does it visit, those of the leaves included?
 
@@ -282,7 +282,7 @@ show(
 # `x` for `w`, 13 times `w` for `x`.
 #
 # Both hooks may also change gradients. A pre-hook returns a new tuple of `grad_outputs`, a hook returns a new tuple of
-# `grad_inputs`, and `None` keeps the old one. As always, compute new tensors, and do not edit the ones you get.
+# `grad_inputs`, and `None` keeps the old ones. As always, compute new tensors, and do not edit those that you get.
 
 # %%
 w.grad = x.grad = None
@@ -323,7 +323,7 @@ print("calls:", calls)
 assert node_of_p.name().endswith("AccumulateGrad") and calls == ["through get_gradient_edge"]
 
 # %% [markdown]
-# The leaf does not own its node. When the last graph that uses the node goes, the node goes, too, and your hook with it.
+# The leaf does not own its node. When the last graph that uses the node goes, so does the node, and your hook with it.
 # The next graph makes a new node. Keep the node in a variable, and it stays. (For a leaf, a hook on the tensor or a
 # post-accumulate-grad hook is simpler: those belong to the tensor.)
 #
@@ -388,16 +388,15 @@ def grad_into_nodes(y, node_names):
 #
 # ## A break
 #
-# This is the end of the first sitting. You can reach several gradients at once, and every node of a graph. When you
+# This is the end of the first sitting. You can now reach several gradients at once, and every node of a graph. When you
 # come back, first run all cells above this one.
 #
 # ---
 #
 # ## What autograd keeps for backward
 #
-# A node needs values from forward. For `w`, the node of `w * x` multiplies the gradient that arrives by `x`, so it has to
-# keep `x`. It keeps `w`, too, for the gradient of `x`. `relu` keeps its result, which shows where the input was positive.
-# These **saved tensors** are why a training step needs so much more memory than the same model in evaluation.
+# Many nodes need values from forward to compute their gradients, and autograd keeps these until backward. The **saved
+# tensors** are why a training step needs so much more memory than the same model in evaluation.
 #
 # You can watch the saving. `saved_tensors_hooks(pack, unpack)` is a context manager with a pair of hooks:
 #
@@ -468,15 +467,16 @@ show(
 )
 
 # %% [markdown]
-# `pack` is called three times: for both factors and for the result of relu. The sum saves nothing, as its gradient does
-# not depend on values. `unpack` is called only in backward, and there in the reverse order of the operations. That the
-# `with` block is closed by then does not matter: what your hook packed, your hook unpacks.
+# `pack` is called three times. The product saves both factors, since each is needed for the gradient of the other. `relu`
+# saves its result, which shows where its input was positive. The sum saves nothing, as its gradient does not depend on
+# values. `unpack` is called only in backward, which goes through the operations in reverse order. That the `with` block
+# is closed by then does not matter: what your hook packed, your hook unpacks.
 #
 # Four rules:
 #
 # - `pack` sees every tensor that is saved inside the block, weights, masks and indices included, and the same tensor
 #   again when it is saved again: `x * x` saves `x` twice.
-# - Python numbers, like the 3 in `3 * x`, do not come to `pack`.
+# - Python numbers, like the 3 in `3 * x`, are not packed.
 # - When such blocks are nested, only the innermost pair is called.
 # - To keep a tensor as it is, return `tensor.detach()`, not `tensor`. `pack` can get the *output* of an operation, whose
 #   graph contains the node that saves it. Node and output would keep each other alive until backward; without a
@@ -526,7 +526,7 @@ if torch.__version__ >= (2, 13):
 # %% [markdown]
 # ### Overwritten between forward and backward
 #
-# `z = y * y` at `y = 1` has the gradient 2. After forward, somebody runs `y.fill_(7)` in place. Only then comes backward.
+# `z = y * y` at `y = 1` has the gradient 2. But between forward and backward, somebody runs `y.fill_(7)`, in place.
 #
 # **Predict.** What is the gradient without hooks? With a `pack` that returns `tensor.detach()`? And with one that returns
 # `tensor.detach().clone()`? Write a number, or `"raises"`, for each.
@@ -558,7 +558,8 @@ blocks = {
 }
 results = {name: overwritten(block) for name, block in blocks.items()}
 for name, result in results.items():
-    print(f"{name:17} {str(result).split(':')[0]}")
+    print(f"{name:17} {result if isinstance(result, float) else type(result).__name__}")
+print("\nRuntimeError:", str(results["no hooks"]).split(":")[0])
 compare(
     "12-overwritten",
     no_hooks=results["no hooks"],
@@ -570,18 +571,18 @@ assert (results["detach()"], results["detach().clone()"]) == (14, 2)
 
 # %% [markdown]
 # Without hooks, autograd checks each saved tensor in backward, and raises if an in-place operation has changed it. With
-# them, it checks no more. `tensor.detach()` shares its memory with the tensor, so the gradient is wrong, 7 + 7, without
-# a word. If such code may run between forward and backward, keep `tensor.detach().clone()`, which costs the memory of a
-# copy.
+# hooks, it no longer checks. `tensor.detach()` shares its memory with the tensor, so the gradient is wrong, 7 + 7,
+# without a word. If such code may run between forward and backward, keep `tensor.detach().clone()`, which costs the
+# memory of a copy.
 #
 # ### The size of a tensor
 #
-# To get the size of a tensor in bytes, multiply its number of elements by the bytes of one: 4 for float32, 8 for float64
-# and int64, 1 for bool.
+# To get the size of a tensor in bytes, multiply its number of elements by the bytes of one:
 
 # %%
 for tensor in (x, x.double(), x > 0):
-    print(tensor.dtype, tensor.numel() * tensor.element_size(), "bytes")
+    number, each = tensor.numel(), tensor.element_size()
+    print(f"{tensor.dtype}: {number} elements, {number} · {each} = {number * each} bytes")
 assert (x.element_size(), x.double().element_size(), (x > 0).element_size()) == (4, 8, 1)
 
 
@@ -607,7 +608,7 @@ def saved_bytes(fn):
 #
 # What `pack` returns is kept, and the tensor itself may go. So `pack` can put the tensor somewhere else, and `unpack` can
 # fetch it back. PyTorch has this built in as `save_on_cpu()`: saved tensors wait in CPU memory while forward goes on. It
-# is for models that do not fit into the memory of a GPU, and it costs the time for the way there and back.
+# is for models that do not fit into the memory of a GPU, and it costs the time of the journey there and back.
 
 # %%
 x = torch.ones(1000, requires_grad=True)
@@ -633,7 +634,7 @@ if torch.cuda.is_available():
 
 # %% [markdown]
 # The other way is to keep less: round the saved tensors to float16 in `pack`, and turn them back in `unpack`. That halves
-# their memory. What does it cost? To see that clearly, we round brutally: here `pack` returns ones, whatever it gets.
+# their memory. What does it cost? To see it clearly, we round brutally: here `pack` returns ones, whatever it gets.
 #
 # **Predict.** `y = w * w` at `w = 3`. What are `y` and `w.grad`?
 
@@ -653,13 +654,14 @@ assert y.item() == 9 and w.grad.item() == 2
 # Forward is exact: 3 · 3 is 9. The price is in the gradients. Backward computes `1 · w + 1 · w` with what it finds in
 # place of `w`, and that is 1. The gradient is 2 instead of 6, and no error says so. So be careful about what you change:
 #
-# - float16 has 11 binary digits: 1.0004 becomes 1. Its largest number is 65504; larger ones become infinity.
+# - float16 has few digits: 1.0004 becomes 1. Its largest number is 65504; larger ones become infinity.
 # - Indices and masks are saved, too. float16 has no odd numbers above 2048, so an index would point somewhere else, and
 #   a float cannot be an index at all. Round only tensors for which `tensor.is_floating_point()` is `True`, and leave all
 #   others as they are.
 # - A tensor has to come back with the dtype that it had. A float32 matrix cannot be multiplied by a float64 gradient.
 
 # %%
+print("the largest number of float16:", torch.finfo(torch.float16).max)
 for number in (1.0004, 2051, 70000.0):
     print(number, "->", torch.tensor(number).half().item())
 assert torch.tensor(1.0004).half().item() == 1 and torch.tensor(2051).half().item() == 2052
@@ -727,10 +729,10 @@ assert len(seen) == 3
 
 # %% [markdown]
 # Three: `first`, the layer in the plain list, and `net`. Two things are still missing: `second` was not *called*, and
-# `F.relu` is no module.
+# `F.relu` is not a module.
 #
-# A global hook sees everything that runs in the process: your other model, the library that you use, the next cell of
-# this notebook. Make sure that it is removed, with `with` or in `finally`.
+# A global hook sees every module that runs in the process: in your other model, in the library that you use, in the next
+# cell of this notebook. Make sure that it is removed, with `with` or in `finally`.
 
 
 # %% exercise="12-count-calls-by-type"
@@ -752,7 +754,7 @@ def count_calls_by_type(model, x):
 # %% [markdown]
 # ## How much work is a model?
 #
-# Weights say how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
+# The number of weights says how large a model is, not how much it has to compute. The usual unit of work is the **MAC**, the
 # multiply-add: one weight times one input, added to a sum. A dot product of length n takes n MACs. Linear layers and
 # convolutions are nothing but dot products, so
 #
@@ -768,7 +770,7 @@ def count_calls_by_type(model, x):
 # | `Conv2d(2, 6, 3, groups=2)`, same input | 54 | 1 · 3 · 3 = 9 |
 #
 # With groups, an output channel sees only its own group of the input channels. Padding, stride and dilation change how
-# many numbers there are in the output; the cost of each stays the same. Adding the bias is not counted.
+# many numbers there are in the output; the cost of each stays the same. Adding the bias does not count.
 #
 # PyTorch can count, too: `FlopCounterMode` watches every operation, not only modules. It counts FLOPs: the
 # multiplication and the addition of a MAC are two of them.
@@ -806,7 +808,7 @@ guess("12-resnet", work="layer3", weights="layer4")
 
 # %%
 model, h = resnet34().eval(), torch.zeros(1, 3, 224, 224)
-macs, weights = {}, {}
+macs, weights, maps = {}, {}, {}
 with torch.no_grad():
     for name, stage in model.named_children():
         h = h.flatten(1) if name == "fc" else h
@@ -815,8 +817,10 @@ with torch.no_grad():
         if counter.get_total_flops():
             macs[name] = counter.get_total_flops() // 2
             weights[name] = sum(parameter.numel() for parameter in stage.parameters())
+            maps[name] = " by ".join(str(size) for size in h.shape[2:]) or "none"
 for name in macs:
-    print(f"{name:7} {macs[name] / 1e6:7.1f} million MACs {weights[name] / 1e6:7.2f} million parameters")
+    work, size = f"{macs[name] / 1e6:7.1f} million MACs", f"{weights[name] / 1e6:6.2f} million parameters"
+    print(f"{name:7} {work} {size}   maps: {maps[name]}")
 compare("12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get))
 
 # %% tags=["figure"]
@@ -850,14 +854,16 @@ show(
 )
 
 # %% [markdown]
-# Together these are 3.66 billion MACs. Look at the shares:
+# Now as shares of the whole:
 
 # %%
 all_macs, all_weights = sum(macs.values()), sum(weights.values())
+print(f"{all_macs / 1e9:.2f} billion MACs, {all_weights / 1e6:.1f} million parameters")
 for name in macs:
     print(f"{name:7} {macs[name] / all_macs:6.1%} of the MACs {weights[name] / all_weights:6.1%} of the parameters")
 assert round(100 * weights["layer1"] / all_weights) == 1 and round(100 * macs["layer1"] / all_macs) == 19
 assert round(100 * weights["layer4"] / all_weights) == 60 and macs["layer4"] < macs["layer1"]
+assert maps["layer1"] == "56 by 56"
 
 # %% [markdown]
 # `layer1` has 1 % of the parameters and does 19 % of the work, because each of its weights is used at 56 · 56 places of
@@ -893,9 +899,9 @@ def count_macs(model, x):
 # **"Hooks see everything."** They see what passes the place where they sit. You have seen functions without a module,
 # and in lesson 5 a module whose weight is used without a call (`out_proj` of `nn.MultiheadAttention`). And there are
 # **fast paths**. In evaluation without grad, `nn.TransformerEncoderLayer` computes everything in one fused operation and
-# calls none of the modules inside it. On PyTorch 2.4, a hook on an inner module is silent then. On 2.13, the layer first
-# looks for hooks on its modules, and leaves the fast path if it finds one. It does not look for global hooks: these see
-# a single call, that of the layer itself.
+# calls none of the modules inside it. On PyTorch 2.4, a hook on an inner module stays silent then. On 2.13, the layer
+# first looks for hooks on its modules, and leaves the fast path if it finds one. It does not look for global hooks:
+# these see a single call, that of the layer itself.
 
 # %%
 encoder, query = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval(), torch.ones(1, 3, 4)
@@ -949,7 +955,7 @@ assert x.grad.item() == 2
 # | `register_module_forward_hook(fn)` | `module, args, output` | after the call of *any* module | new output |
 # | `optimizer.register_step_pre_hook(fn)` (appendix) | `optimizer, args, kwargs` | before `step()` | new `args, kwargs` |
 #
-# `FlopCounterMode()` and `get_gradient_edge(t)` are no hooks, but they belong here: the first counts work, the second
+# `FlopCounterMode()` and `get_gradient_edge(t)` are not hooks, but they belong here: the first counts work, the second
 # names the place of a gradient in the graph.
 #
 # ## Where you meet this in the wild
@@ -991,6 +997,8 @@ assert x.grad.item() == 2
 #
 # You started with a gradient that was `None`. Now you can follow a value all the way, forward and back, stop it anywhere,
 # look at it and change it, and prove in which order that happens.
+#
+# Next: lesson 13 puts all of it to work, on runs that do not learn as they should.
 
 # %% [markdown]
 # ## Appendix: at the border
@@ -999,8 +1007,8 @@ assert x.grad.item() == 2
 #
 # **`torch.func.grad` ignores hooks on parameters.** It computes gradients of a *function* of the parameters. The values
 # that it puts in place of the parameters are other tensors, without your hooks. Forward hooks on a module do fire,
-# because the module is called. Full backward hooks and pre-hooks make the call raise: they rest on a
-# `torch.autograd.Function` of the old style, which `torch.func` does not support.
+# because the module is called. Full backward hooks and pre-hooks make the call raise: they rest on an old kind of
+# `torch.autograd.Function`, which `torch.func` does not support.
 
 # %%
 layer = nn.Linear(2, 1)

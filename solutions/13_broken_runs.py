@@ -3,10 +3,10 @@
 #
 # **The question.** The loss does not fall, and nothing raises an error. Which layer is it, and why?
 #
-# **The goal.** You can find the layer where a broken run goes wrong, with the hooks of the lessons before, and say why.
+# **The goal.** You can find the layer where a broken run goes wrong, with the hooks of the earlier lessons, and say why.
 #
-# This is the last lesson, and the hardest. It needs no new tool. Six runs go wrong, each in a way that people really
-# ship, and a seventh waits at the end. For each you get a curve, a chart and a list of suspects. As always: guess
+# This is the last lesson, and the hardest. It needs no new tool. Six runs go wrong, each in a way that happens to real
+# people, and a seventh waits at the end. For each you get a curve, a chart and a list of suspects. As always: guess
 # first, run the cell, then read on.
 
 # %%
@@ -35,15 +35,18 @@ labels = (points.norm(dim=1) < 0.7).float().unsqueeze(1)
 loss_fn = nn.BCEWithLogitsLoss()
 
 
-def train(model, lr=0.2, steps=150, inputs=points):
-    """The loss at each step of SGD with momentum."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-    losses = []
+def train(model, lr=0.2, steps=100, inputs=points):
+    """The loss at each step of SGD with momentum. It is written out, since `torch.optim` takes a second to load."""
+    losses, speeds = [], {p: torch.zeros_like(p) for p in model.parameters()}
     for _ in range(steps):
         loss = loss_fn(model(inputs), labels)
-        optimizer.zero_grad()
+        model.zero_grad()
         loss.backward()
-        optimizer.step()
+        with torch.no_grad():
+            for p, speed in speeds.items():
+                if p.grad is not None:
+                    speed.mul_(0.9).add_(p.grad)
+                    p.sub_(speed, alpha=lr)
         losses.append(loss.item())
     return losses
 
@@ -180,7 +183,7 @@ def before_and_after(axes, before, after, left=5.45, bottom=0.55, width=2.4, hei
 
 
 figure, axes = card(8.2, 4.1)
-caption(axes, 0.4, 3.8, "The loss of six runs in 150 steps (orange), and of a healthy one (blue)", size=11)
+caption(axes, 0.4, 3.8, "The loss of six runs in 100 steps (orange), and of a healthy one (blue)", size=11)
 for index, (name, losses) in enumerate(runs.items()):
     left, bottom = 0.5 + 2.6 * (index % 3), 2.15 - 1.75 * (index // 3)
     frame(axes, left, bottom, 2.1, 1.2)
@@ -190,14 +193,14 @@ for index, (name, losses) in enumerate(runs.items()):
 caption(axes, 0.5, 0.17, "dashed: the blind loss", colour=QUIET, size=9)
 show(
     figure,
-    "Loss curves of six runs over 150 steps. The healthy run falls to almost 0. A swings wildly and then lies on the "
+    "Loss curves of six runs over 100 steps. The healthy run falls to almost 0. A swings wildly and then lies on the "
     "dashed line, the blind loss. B and E lie on it almost from the start. C and D fall slowly. F falls a little "
     "and ends at a NaN.",
 )
 
 # %% [markdown]
 # The curves say little: flat, flat, slow, slow, flat, gone. A loss is one number at the end of the net. The cause sits
-# somewhere inside it.
+# somewhere inside.
 #
 # ## Nine suspects
 #
@@ -215,10 +218,10 @@ show(
 # | `"dead"` | a ReLU outputs only zeros, whatever comes in |
 # | `"vanishing"` | gradients shrink from layer to layer, on their way back |
 #
-# And this is a chart: one pass, with a forward hook on each layer (lesson 5). For each it shows the mode,
-# what the layer outputs, and how large the gradient of its own parameters is. The size of a tensor is its **RMS**, the
-# root of the mean of the squares: it does not depend on the number of entries. First the healthy net, before its first
-# step:
+# The next cell makes a chart of one pass, with a forward hook on each layer (lesson 5). For each layer it shows the
+# mode, what comes out, and how large the gradient of the layer's own parameters is. The size of a tensor is its **RMS**,
+# the root of the mean of the squares: it does not depend on the number of entries. First the healthy net, before its
+# first step:
 
 
 # %%
@@ -299,10 +302,10 @@ compare("13-run-a", cause=causes["A"])
 assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
 # %% [markdown]
-# **Dead channels.** A channel of a layer is dead when it is 0 for every input. The hook on each ReLU tells where the
-# input is lost: the second one is dead as a whole. The step was too large: it threw the parameters to where no input
-# brings one of these channels above 0. And such a layer stays dead: its slope is 0 everywhere, so **no gradient comes
-# through** to the layers before it.
+# **Dead channels.** A channel of a layer is dead when it is 0 for every input. The hooks show where the input is lost:
+# all of the second ReLU is dead. The steps were too large: they threw the parameters to where no input brings one of
+# these channels above 0. And such a layer stays dead: its slope is 0 everywhere, so **no gradient comes through** to the
+# layers before it.
 #
 # **Predict.** Layer `4` comes after the dead ReLU, and a gradient does arrive at its output. What is the gradient of
 # its weight?
@@ -323,7 +326,7 @@ assert not net_a[4].weight.grad.any()
 # Also 0: the gradient of a weight is what arrives at the output times the *input*, and here the input is 0. All that
 # can still learn is `4.bias`. It has: the net gives the same answer for every point.
 #
-# The fix: a smaller step, from fresh weights.
+# The fix: smaller steps, from fresh weights.
 
 # %%
 fixed = train(small_net(), lr=0.2)
@@ -349,9 +352,9 @@ show(
 )
 
 # %% [markdown]
-# In the exercise the model may be any: convolutions with channels in dimension 1, ReLUs called twice, several batches.
-# It may also raise an exception. The cells above take their hooks off only when all goes well; your function does it in
-# `finally` (lesson 11). It may call functions of other cells of this notebook, also those of your other answers.
+# In the exercise, expect any model: convolutions with channels in dimension 1, ReLUs that are called twice, several
+# batches. It may also raise an exception. The cells above take their hooks off only when all goes well; your function
+# does it in `finally` (lesson 11). It may call functions from other cells of this notebook, your other answers included.
 
 
 # %% exercise="13-dead-channels"
@@ -399,7 +402,7 @@ guess("13-run-b", cause="vanishing")
 # %% [markdown]
 # Let us measure both directions: how large is what each `tanh` outputs, and how large is the gradient that arrives
 # there? A forward hook sees the output. A *tensor hook* that it registers on this output (lesson 2) sees the gradient.
-# And beside it the same net with other initial weights.
+# We do the same with a net that has other initial weights.
 
 
 # %%
@@ -444,7 +447,7 @@ assert small_rows[0][1] < 0.01 * small_rows[-1][1] and kept_rows[0][1] > 0.1 * k
 # %% [markdown]
 # The gradient **vanishes** on its way back: from the last `tanh` to the first it passes fourteen layers, each makes it
 # smaller by a similar factor, and fourteen such factors leave next to nothing. The first layers do not learn. The
-# picture needs a **logarithmic** axis: a factor at each layer is a straight line there.
+# picture needs a **logarithmic** axis: there, the same factor at each layer makes a straight line.
 #
 # The fix: initial weights that keep the size. (Or a residual connection around each layer, or a norm.)
 
@@ -477,7 +480,7 @@ show(
 )
 
 # %% [markdown]
-# The opposite has the same cause. A recurrent net calls **one** layer many times, and each call multiplies the
+# The opposite comes about in the same way. A recurrent net calls **one** layer many times, and each call multiplies the
 # gradient.
 #
 # **Predict.** The layer below multiplies by 1.3, and a loop calls it 30 times. The gradient at the output of the last
@@ -506,9 +509,9 @@ compare("13-thirty-calls", first=arrived[-1])
 assert arrived[0] == 1 and math.isclose(arrived[-1], 1.3**29, rel_tol=1e-4)
 
 # %% [markdown]
-# 1.3 to the power of 29, for 29 calls lie between: it **explodes**. With 0.7 it would vanish. One entry for each *call*
-# shows it; one for each *module* would hide it. What helps is to clip the gradients (lesson 4), or a layer with gates,
-# such as an LSTM.
+# 1.3 to the power of 29, since the gradient passes through 29 more calls: it **explodes**. With 0.7 it would vanish. One
+# entry for each *call* shows it; one for each *module* would hide it. What helps is to clip the gradients (lesson 4), or
+# a layer with gates, such as an LSTM.
 
 
 # %% exercise="13-signal-report"
@@ -565,9 +568,9 @@ chart(make["C"]())
 print("\nAll parameters require a gradient:", all(p.requires_grad for p in make["C"]().parameters()))
 
 # %% [markdown]
-# The first thing to ask of a slow run is: **do all parameters get a gradient?** The optimizer does not complain when
-# one does not: it leaves out every parameter whose `.grad` is `None`. Here, that is all of `features`. Why? There are
-# several causes, and they need different fixes:
+# The first thing to ask of a slow run is: **do all parameters get a gradient?** Optimizers do not complain when one gets
+# none: they leave out every parameter whose `.grad` is `None`, as `train` does. Here, that is all of `features`. Why?
+# There are several causes, and they need different fixes:
 #
 # | a parameter gets nothing, and … | cause | what you see |
 # |---|---|---|
@@ -600,8 +603,8 @@ compare("13-run-c", cause=causes["C"])
 # `features.3` is called, its output has a graph (or it would not take a hook), and no gradient arrives: the graph is
 # **cut** after it. There stands the line `h = h.detach()`, which was meant for a log.
 #
-# **Predict.** What else cuts? Below, `2 * w` is computed as usual, inside a `no_grad` block, and by way of a number,
-# with `.item()`. Which of the three results require a gradient? Answer with `True` or `False`.
+# **Predict.** Below, `2 * w` is computed as usual, inside a `no_grad` block, and by way of a Python number, with
+# `.item()`. Which of the three results require a gradient? Answer with `True` or `False`.
 
 # %%
 guess("13-what-cuts", usual=True, in_block=False, by_number=False)
@@ -617,14 +620,15 @@ compare("13-what-cuts", usual=attached["usual"], in_block=attached["in_block"], 
 assert list(attached.values()) == [True, False, False]
 
 # %% [markdown]
-# The fix: the log gets the copy that is cut off, the net goes on with `h` itself.
+# So a `no_grad` block and a Python number cut, too. The fix for run C: only the log gets the detached tensor, and the net
+# goes on with `h` itself.
 
 
 # %%
 class Mended(TwoParts):
     def forward(self, x):
         h = self.features(x)
-        self.log = [h.detach().mean()]  # only the log is cut off
+        self.log = [h.detach().mean()]
         return self.head(h)
 
 
@@ -638,7 +642,7 @@ loss_fn(net_c(points), labels).backward()
 size_of_grad = {name: None if p.grad is None else rms(p.grad) for name, p in net_c.named_parameters()}
 assert all((size is None) == name.startswith("features") for name, size in size_of_grad.items())
 figure, axes = card(8.2, 2.6)
-caption(axes, 0.4, 2.3, "Run C, after 150 steps: where the gradient arrives", size=11)
+caption(axes, 0.4, 2.3, "Run C, after 100 steps: where the gradient arrives", size=11)
 for x, label, name in ((0.95, "features", "features.2.weight"), (2.6, "detach", None), (4.15, "head", "head.weight")):
     below = "" if name is None else "no gradient" if size_of_grad[name] is None else f"RMS {size_of_grad[name]:.0e}"
     node(axes, x, 1.35, label, kind="loss" if name is None else "non-leaf", below=below, width=1.05)
@@ -714,9 +718,9 @@ chart(make["D"]())
 guess("13-run-d", cause="hook")
 
 # %% [markdown]
-# How do you find fault with a gradient that looks right? **Compare it with what it should be.** `copy.deepcopy` copies
-# the hooks of modules, and drops those of parameters (lesson 11). Here that helps: the next cell divides the gradients
-# of the model by those of its copy.
+# Without the healthy net beside it, you would not suspect this chart. So **compare the gradients with what they should
+# be.** `copy.deepcopy` copies the hooks of modules, and drops those of parameters (lesson 11). Here that helps: the next
+# cell divides the gradients of the model by those of its copy.
 
 
 # %%
@@ -734,9 +738,9 @@ compare("13-run-d", cause=causes["D"])
 assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
 
 # %% [markdown]
-# The parameters of the layers `0` and `2` get a hundredth of it. A **hook** scales their gradients: somebody registered
-# it in an earlier experiment, and nobody kept the handle (lesson 11). The fix here: build the model anew, without that
-# cell.
+# The parameters of layers `0` and `2` get a hundredth of their gradients. A **hook** scales them: somebody registered it
+# for an earlier experiment, and nobody kept the handle (lesson 11). The fix: build the model anew, without that hook.
+# Here the copy will do.
 
 # %%
 fixed = train(copy.deepcopy(net_d))
@@ -759,8 +763,8 @@ show(
 )
 
 # %% [markdown]
-# A copy keeps the hooks of *modules*. In the exercise you have to switch off hooks of all kinds, and put them back as
-# they were.
+# But a copy keeps the hooks of *modules*. In the exercise you have to switch off hooks of all kinds, and put them back
+# as they were.
 
 
 # %% exercise="13-changed-by-hooks"
@@ -827,7 +831,7 @@ assert fixed[-1] < 0.1 < runs["E"][-1]
 # %% [markdown]
 # All that changed is the **mode**.
 #
-# **Predict.** The mean of the BatchNorm's output was 10 in eval mode. What are the mean and the standard deviation
+# **Predict.** In eval mode, the mean of the BatchNorm's output was about 10. What are the mean and the standard deviation
 # in training mode?
 
 # %%
@@ -851,9 +855,9 @@ assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and see
 assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
 # %% [markdown]
-# In training mode it uses the mean and variance of the batch. In eval mode it uses its running ones, and these are
-# still 0 and 1, as at the start: it hands on almost exactly what it gets. Somebody called `model.eval()` for a
-# validation, and nobody called `model.train()` afterwards.
+# In training mode it uses the mean and variance of the batch. In eval mode it uses its running mean and variance, and
+# these are still 0 and 1, as at the start: it hands on almost exactly what it gets. Somebody called `model.eval()` for
+# a validation, and nobody called `model.train()` afterwards.
 #
 # A mode can also be wrong in a *part*: `model.train()` in the loop sets a frozen BatchNorm back to training, and a
 # Dropout that stays on makes a validation look bad. `module.training` tells the mode; **whether it matters, only the
@@ -938,7 +942,7 @@ def wrong_mode(model, x):
 # %% [markdown]
 # ## Run F
 #
-# Run F learns for some steps, and then its loss is NaN for ever. The suspect is plain: `"nan"`. The question is
+# Run F learns for some steps, and then its loss is NaN for good. The suspect is obvious: `"nan"`. The question is
 # **where** it starts.
 #
 # **Predict.** Two steps after the first NaN in the loss, how many of the six parameters have a NaN: `"none"`, `"one"`,
@@ -955,7 +959,7 @@ struck = [name for name, p in too_late.named_parameters() if p.isnan().any()]
 print("first bad step:", bad, "  parameters with a NaN:", struck)
 words = {0: "none", 1: "one", 6: "all"}
 compare("13-two-steps-later", parameters=words.get(len(struck), "some"))
-assert len(struck) == 6 and 20 <= bad < 150
+assert len(struck) == 6 and 20 <= bad < 100
 
 # %% [markdown]
 # The gradients have spread it, and it is too late to look. So stop **before the first bad step**, and look there. The
@@ -992,7 +996,7 @@ assert list(spoilt.values())[:2] == [0, 0] and all(0 < count < 20 for count in l
 # `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For a few points all six channels
 # of the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
 #
-# The fix: a denominator that stays away from 0. One may add a tiny number, 1e-6 say, or 1.
+# The fix: a denominator that stays away from 0. We could add a tiny number, say 1e-6, or 1.
 #
 # **Predict.** At a point where all six channels are 0, a gradient of 1 arrives at the first output of `Share`. How
 # large is the gradient of the first channel of its input, with a tiny number of 1e-6, and with 1?
@@ -1076,7 +1080,7 @@ caption(axes, 4.7, 0.35, "last", colour=QUIET, size=9, align="center")
 frame(axes, 5.45, 0.6, 2.4, 1.5)
 curve(axes, runs["G"], 5.45, 0.6, 2.4, 1.5, BACKWARD)
 caption(axes, 5.45, 2.25, "loss", colour=BACKWARD, size=9.5)
-caption(axes, 6.65, 0.4, "150 steps", colour=QUIET, size=9, align="center")
+caption(axes, 6.65, 0.4, "100 steps", colour=QUIET, size=9, align="center")
 show(
     figure,
     f"Left, on a logarithmic axis, {len(before_g)} tanh layers of run G. The RMS of the output lies between "
@@ -1104,19 +1108,19 @@ assert moved > 10
 assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 
 # %% [markdown]
-# The curve ends as flat as run B's, and the fault is the opposite. Backward runs from the last layer to the first,
-# and on this way the gradient **explodes**: a single step throws the first layers far away. The cause stands in the
-# folded cell: weights from `nn.init.normal_`, whose standard deviation is 1. That is harmless for 2 inputs and far too
-# much for 32. The outputs look fine, for a `tanh` never leaves the range from -1 to 1.
+# The curve ends as flat as run B's, and the fault is the opposite. Backward runs from the last layer to the first, and
+# on the way the gradient **explodes**: a single step throws the first layers far away. The cause is in the folded cell:
+# weights from `nn.init.normal_`, with a standard deviation of 1. That is harmless for 2 inputs and far too much for 32.
+# The outputs look fine, since a `tanh` never leaves the range from -1 to 1.
 #
 # ## A whole diagnosis
 #
 # *Go deeper: this exercise is the longest of the course, and nothing builds on it.* You do not know what is wrong, so
-# you need an **order of questions**. A good one asks first what would spoil the other answers. Nine suspects, three
-# steps:
+# you need an **order of questions**. A good one asks first about what would spoil the other answers. Nine suspects,
+# three steps:
 #
 # 1. **What could mislead you?** `"nan"`: then sizes mean nothing. `"hook"`: then gradients mean nothing. `"mode"`: then
-#    the net computes something else than you think. One pass with a forward hook on each leaf finds the first; for the
+#    the net computes something other than you think. One pass with a forward hook on each leaf finds the first; for the
 #    other two, compare with a new model without the hook, or in the other mode (runs D, E and F).
 # 2. **Who gets no gradient?** `"unused"`, `"frozen"`, `"cut"`. Read `.grad` after `backward()`, and see which leaves
 #    the hooks saw called (run C).
@@ -1257,7 +1261,7 @@ def diagnose(make, x, y, loss_fn, lr):
 #   its own faults.
 # - **Mend one thing, and run again.** A broken run may be broken twice.
 #
-# This was the last lesson. You know now what a value and a gradient go through on their way. Go and look.
+# This was the last lesson. You now know what values and gradients go through on their way. Go and look.
 
 # %%
 progress()

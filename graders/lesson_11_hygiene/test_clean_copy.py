@@ -99,6 +99,11 @@ class Uncopyable:
         "So strip the copy afterwards. You wrote the function for that in the last exercise.",
         "Strip the copy, not the original: the original keeps its hooks. Never run either of them.",
     ),
+    why=(
+        "`deepcopy` copies everything else as it should be, and clearing the hooks of the copy leaves the original "
+        "alone. You could also take the hooks off the original while it is copied, if you put them back into the same "
+        "dicts, in the same order, in `finally`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "values": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "tied": ALL, "hooks": ALL,

@@ -183,6 +183,11 @@ class Layers:
         "Several layers may be to blame. Keep the first entry only, in the order in which hooks fire. Remove all hooks "
         "in `finally`.",
     ),
+    why=(
+        "The pre-hook judges the inputs before a layer can overwrite them, and the first entry of the list is the "
+        "first call to blame. Ending the run with an exception of your own would do as well, if the name is kept "
+        "outside it: the model may catch that exception."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL, "mode": ALL,

@@ -132,6 +132,11 @@ NOT_FINITE = ([1.0, math.inf], [1.0, -math.inf], [math.inf, -math.inf], [1.0, ma
         "The handle is a context manager: `with module.register_forward_hook(hook):` removes the hook at the end of "
         "the block, even when the model raises.",
     ),
+    why=(
+        "Detached, the mean is one number that keeps nothing else alive; it is taken in the hook, before a later layer "
+        "can overwrite the output in place. Running the model under `torch.no_grad()` would do as well: then there is "
+        "no graph to keep."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,

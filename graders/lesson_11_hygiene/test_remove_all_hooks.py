@@ -74,6 +74,11 @@ from graders.lesson_11_hygiene.shared import (
         "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a new dict in their place: handles "
         "refer to the old one.",
     ),
+    why=(
+        "`clear()` empties the very dicts that old handles refer to, so those handles stay harmless and new hooks work "
+        "as usual. A new `OrderedDict` in place of each would do as well; a plain `{}` would not, since a handle "
+        "cannot refer to it weakly."
+    ),
     circumstances=Circumstances(
         covers={"mode": ALL, "frozen": ALL, "hooks": ALL, "call": ALL, "grad_mode": ALL},
         excludes={

@@ -143,6 +143,10 @@ class Shrinking(nn.Module):
         "The hook gets the module first; its class name is `type(module).__name__`.",
         "Global hooks outlive your function: remove yours in `finally`, or use the handle in a `with` statement.",
     ),
+    why=(
+        "A global hook needs no list of modules, so it also sees those in a plain Python list and those made inside "
+        "`forward`. A global forward pre-hook would do as well, and a `collections.Counter` saves the line with `get`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (1, 2, 3), "layout": ALL, "place": ALL, "grad": ALL, "mode": ALL, "frozen": ALL,

@@ -225,6 +225,11 @@ class Adapted(nn.Linear):
         "A module can be called several times with inputs of different sizes: add up in a forward hook, at every call. "
         "Remove the hooks in `finally`.",
     ),
+    why=(
+        "`module.weight[0]` holds the weights that one number of the output sees, in both kinds of layer and with "
+        "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
+        "the kernel for a convolution."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "place": ALL, "grad": ALL, "mode": ALL, "frozen": ALL,

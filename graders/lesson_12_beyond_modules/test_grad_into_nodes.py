@@ -189,6 +189,10 @@ FOUR = torch.arange(1.0, 9.0)
         "The gradient that *arrives* at a node goes to its pre-hook: `node.register_prehook(fn)`, where `fn` gets the "
         "tuple `grad_outputs`. Collect the handles, run backward, remove them.",
     ),
+    why=(
+        "What arrives at a node is complete, so its pre-hook gets the sum over all uses, as the tensor hooks left it. "
+        "`node.register_hook` would do as well: it gets the same `grad_outputs`, once the node has worked."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,

@@ -114,6 +114,11 @@ def joint_norms(passes: list[list[Tensor | None]], factor: float = 1.0) -> list[
         "A tensor that the pass did not reach has `None` in the list.",
         "Square all entries, add everything up, and take one root at the end. `.item()` makes a float of it.",
     ),
+    why=(
+        "The multi-grad hook knows when the last gradient of the pass has arrived, which a hook on a single tensor "
+        "does not. `math.hypot` of the norms of all gradients would do as well, or the norm of all of them joined into "
+        "one long vector."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ALL, "grad": ALL,

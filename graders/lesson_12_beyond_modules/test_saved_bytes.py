@@ -206,6 +206,10 @@ def bytes_of_a_pass() -> int:
         "gives it back. Then the gradients stay right.",
         "With `with`, the context is left also when `fn` raises. The bytes of a tensor are `numel() * element_size()`.",
     ),
+    why=(
+        "`pack` is called each time a tensor is saved, so adding up there counts views, and tensors saved twice, as it "
+        "should; what it keeps shares the memory and costs nothing. `tensor.nbytes` gives the same number of bytes."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "hooks": ALL, "call": ALL,

@@ -207,6 +207,11 @@ FAR = 2**15 + 1
         "change; give the others back as they are.",
         "The result of `fn()` is not touched: only what autograd saves goes through `pack`.",
     ),
+    why=(
+        "`half()` makes a copy, so a tensor that is overwritten later does no harm, and the dtype is kept beside it "
+        "for the way back. A small object of your own in place of the tuple would do as well, or a function that "
+        "`pack` returns and `unpack` calls."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "hooks": ALL, "call": ALL,

@@ -331,6 +331,11 @@ ASKED_AGAIN = ("tensor", "dropped", "keyword", "backward", "root", "planting")
         "A layer in training mode may change its buffers, and the second pass would begin with others (lesson 9). "
         "Clone them before, and `copy_` them back under `no_grad`.",
     ),
+    why=(
+        "A deep copy has no hooks on parameters, and those of its modules can be cleared without touching the model's. "
+        "Emptying the dicts of the model itself for one pass would do as well, if all entries go back into them, in "
+        "the same order, in `finally`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "grad": ALL, "mode": ALL, "frozen": ALL,

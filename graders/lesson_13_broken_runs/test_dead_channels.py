@@ -176,6 +176,10 @@ def answers(how: str) -> Callable[..., Any]:
         "the numbers in the hook itself, since the next layer may rewrite them in place (lesson 5), and remove all "
         "hooks in `finally` (lesson 11).",
     ),
+    why=(
+        "The hook looks at each output before a later layer can overwrite it, and keeps only one truth value for each "
+        "channel. A set of the channels that have been 0 so far, cut down at each call, would do as well."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (2, 3, 4), "layout": ALL, "place": ALL, "grad": ALL, "collection": ALL, "mode": ALL,

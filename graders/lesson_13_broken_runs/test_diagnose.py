@@ -217,6 +217,11 @@ class Caller:
         "(`11-remove-all-hooks` knows where they are), run the pass with the same random numbers, and compare the "
         "gradients.",
     ),
+    why=(
+        "What could spoil the other answers is asked first, and each experiment has a new model, so nothing has to be "
+        "put back. `torch.autograd.grad` for the parameters and all outputs at once would do as well, in place of "
+        "`retain_grad()` and `backward()`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "place": ("leaf", "parameter"), "grad": ALL,

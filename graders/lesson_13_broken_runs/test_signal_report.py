@@ -203,6 +203,11 @@ class Abandoned(nn.Module):
         "`finally` (lesson 4), or use `torch.autograd.grad(loss, parameters, allow_unused=True)`, which writes nothing "
         "(lesson 1). Remove the tensor hooks, too: a layer may return its own parameter (lesson 11).",
     ),
+    why=(
+        "A tensor hook on each output gets what arrives at that call, so a layer that is called twice has two lines. "
+        "`torch.autograd.grad` would do as well, with the edges that `get_gradient_edge` gives for the outputs; it "
+        "leaves every `.grad` alone."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": (1, 2, 3, 4), "layout": ALL, "grad": ALL, "mode": ALL, "frozen": ALL, "tied": ALL,

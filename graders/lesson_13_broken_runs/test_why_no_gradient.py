@@ -233,6 +233,11 @@ def cleared(layer: nn.Module) -> nn.Module:
         "A layer in training mode may change its buffers (lesson 9). Clone `model.buffers()` before, and `copy_` the "
         "values back under `no_grad`, also when something raises.",
     ),
+    why=(
+        "`torch.autograd.grad` with `allow_unused=True` gives `None` where no gradient comes, and touches no `.grad`; "
+        "the pre-hooks tell which modules were called. `backward()` and a tensor hook on each parameter would do as "
+        "well, if you put each `.grad` back."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "grad": ALL, "mode": ALL,

@@ -336,6 +336,11 @@ class Asking(nn.Module):
         "`torch.get_rng_state()`. Buffers: keep copies of all, and put them back with `copy_` before each call and in "
         "`finally` at the end.",
     ),
+    why=(
+        "Each module runs in both modes on the input, buffers and random numbers of its own call, so only the mode can "
+        "make a difference. Two deep copies of the model for each suspect, one in each mode and run with the same "
+        "seed, would do as well."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "rank": ALL, "layout": ALL, "place": ALL, "grad": ALL, "values": ALL,

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import torch
 
-from graders.authoring import exercise
-from graders.scenes.tensor_hooks import a_number, changes_gradient
+from graders.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import a_number
+from graders.scenes.tensor_hooks import changes_gradient
 
 
 @exercise(
@@ -26,7 +27,12 @@ from graders.scenes.tensor_hooks import a_number, changes_gradient
         "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
         "`grad.clone().mul_(s)` would do as well: what may not be written into is `grad` itself."
     ),
-    scene=changes_gradient(arguments=a_number, special=[(10.0,), (1.0,)], words={"changed": "scaled"}),
+    scene=changes_gradient(
+        arguments=a_number,
+        special=[(10.0,), (1.0,)],
+        only={"collection": ()},
+        words={"task": "the gradient is scaled", "passes": "every pass is scaled once"},
+    ),
 )
 class TestScaleGrad:
     """Write `scale_grad(t, s)`: from now on, in every backward pass, the gradient that arrives at `t` is multiplied by
@@ -47,10 +53,7 @@ class TestScaleGrad:
     def reference(t, s):
         return t.register_hook(lambda grad: grad * s)
 
-    free = {
-        # What is zero everywhere needs no graph.
-        "x.grad differentiated": lambda mine, wanted: mine is None and not wanted.tensor.any(),
-    }
+    free = {"x.grad differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def forgot_return(t, s):
@@ -58,6 +61,9 @@ class TestScaleGrad:
 
         def in_place_leak(t, s):
             return t.register_hook(lambda grad: grad.mul_(s))
+
+        def cut_off_graph(t, s):
+            return t.register_hook(lambda grad: grad.detach() * s)
 
         def changed_values(t, s):
             t.data = t.data * s
@@ -68,6 +74,11 @@ class TestScaleGrad:
             `register_hook` works on every tensor that requires grad, and its hook gets the gradient of this pass.
             """
             return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
+
+        def wrong_hook_kind__2(t, s):
+            if t.is_leaf:
+                return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
+            return t.register_hook(lambda grad: grad * s)
 
         def hooked_a_copy(t, s):
             return (t * 1).register_hook(lambda grad: grad * s)

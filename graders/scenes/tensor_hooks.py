@@ -1,4 +1,4 @@
-"""Scenes for functions that put a hook on one tensor: `function(t, *arguments) -> handle`."""
+"""Scenes for functions that change the gradient of one tensor by hooks."""
 
 from __future__ import annotations
 
@@ -6,148 +6,226 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import gradients, own_grads
-from graders.box.probing import removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.failures import KINDS, Failure
+from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
+from graders.scenes.around import AXES, Around, on_a_leaf, two_outputs
+from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
-from graders.wire.draws import Rng, beyond_float32
-
-
-def a_number(rng: Rng, case: Any) -> tuple[float]:
-    """One that float32 does not hold, so that a detour through float32 shows; never 1."""
-    return (beyond_float32(rng.number(case.number) * 9 / 7),)
-
-
-def two_bounds(rng: Rng, case: Any) -> tuple[float, float]:
-    """The lower and the upper one, on either side of many of the numbers that are drawn; one of them may be 0."""
-    about = {"zero": (0.0, 1.0), "negative": (-2.0, -0.5), "fraction": (-0.875, 0.5), "large": (-1.0, 1.75)}
-    lo, hi = (bound and beyond_float32(bound + rng.uniform(0, 0.25) * 9 / 7) for bound in about[case.number])
-    return lo, hi
+from graders.wire.draws import Rng
 
 
 @family(
     sections=(
-        "the gradient is {changed}",
-        "every pass is {changed} once",
+        "{task}",
+        "{passes}",
         "the gradient can be differentiated again",
-        "several tensors keep to their own",
+        "any tensor and several at a time",
         "nothing else changes",
-        "the handle removes its hook and no other",
+        "the handle removes the hook and no other",
     ),
-    axes={
-        "dtype": ("float32", "float64"),
-        "rank": (0, 1, 2, 3),
-        "values": ("round", "full"),
-        "place": ("leaf", "non-leaf", "parameter"),
-        "grad": ("empty", "filled"),
-        "number": ("zero", "negative", "fraction", "large"),
-        "hooks": ("none", "watching", "replacing"),
-        "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
-    },
-    impossible=(lambda place, grad: place == "non-leaf" and grad == "filled",),
+    axes=AXES,
 )
 def changes_gradient(
     call: Callable[..., Any],
     rng: Rng,
     case: Any,
     seen: Sections,
-    arguments: Callable[[Rng, Any], tuple[Any, ...]],
+    arguments: Arguments,
     special: Sequence[tuple[Any, ...]] = (),
+    shape: Callable[[Rng, Any], Sequence[int]] = lambda rng, case: rng.shape(case.rank),
+    failing: Callable[[Failure], tuple[Any, ...]] | None = None,
+    handles_in_a_list: bool = False,
 ) -> None:
-    """For a function that changes the gradient which arrives at `t`, before it goes on.
+    """For a function that changes the gradient which arrives at `t`, before it goes on, and returns a handle.
 
-    `arguments(rng, case)` draws what is given beside `t`; each of `special` is tried on a leaf of its own.
+    Each of `special` is tried on a leaf of its own; `failing` makes arguments of which one raises in a pass.
     """
     changed, passes, graph, several, same, handles = seen.values()
-    shape = rng.shape(case.rank)
-    x, other, up, *factors = (rng.tensor(*shape, dtype=case.dtype, values=case.values) for _ in range(5))
-    x, t, neighbour = _around(x, other, case)
-    things = {"t": t, "x": x, "other": other, "factors": factors}
-    before = Witness(**things)
-    args, others = arguments(rng, case), arguments(rng, case)
-    alone = torch.ones_like(x).requires_grad_()
+    around, calls = Around(rng, case, shape(rng, case)), list[str]()
+    x, t, (first, second) = around.x, around.t, around.factors
+    args, others = (arguments(rng, case, x, calls) for _ in range(2))
+    alone = nn.Parameter(torch.ones_like(x))
+    before = around.witness(*args)
     handle = call(t, *args)
     same["changed"] = before.changes()
-    kept = [call(alone, *others)]  # a handle may keep its hook alive
+    with torch.no_grad():
+        surroundings = Witness()
+        kept = [call(alone, *others)]  # a handle may keep its hook alive
+        same["changed under no_grad"] = surroundings.changes()
+    around.passes(changed, passes, graph, same)
+    passes["calls of the functions"] = calls[:50]
 
-    def loss(factor: Tensor) -> Tensor:
-        return ((t + neighbour) * factor).sum()
-
-    def note(name: str, loss: Callable[[], Tensor], where: dict[str, Any], way: str = "plain") -> None:
-        where[f"x.grad {name}"], same[f"the neighbour's gradient {name}"] = gradients(loss, [x, other], way)
-
-    note("of a pass", lambda: loss(factors[0]), changed, case.backward)
-    note("of another pass", lambda: loss(factors[1]), passes)
-    note("of a sum", lambda: (t + neighbour).sum(), passes)  # every entry of this gradient is the same memory
-    note("of two uses", lambda: (t * factors[0]).sum() + (t * factors[1]).sum(), passes)
-    (late,), _ = (torch.autograd.grad(loss(factor), [x], allow_unused=True) for factor in factors)
-    passes["x.grad of a pass, read after the next pass"] = late
-    for _ in range(2):  # the caller's own tensor, in two passes
-        with own_grads([x]):
-            torch.autograd.backward(t, up)
-            passes["x.grad of gradient="], same["gradient="] = snapshot(x.grad), snapshot(up)
-    graph["x.grad differentiated"] = _differentiated(lambda: loss(factors[0]), x, factors[0])
-    for factor in factors:
-        torch.autograd.backward(loss(factor))
-    passes["x.grad after two passes"] = snapshot(x.grad)
-
-    torch.autograd.backward((alone * factors[0]).sum(), inputs=[alone])
+    torch.autograd.backward((alone * first).sum(), inputs=[alone])
     several["the gradient of a second tensor"] = alone.grad
-    several["the gradient of one of two outputs"], several["the gradient of the other"] = _two_outputs(call, args, rng)
+    if case.place != "parameter":
+        of_two = two_outputs(lambda last: kept.append(call(last, *args)), rng)
+        several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
-        several[f"the gradient with {', '.join(map(str, which))}"] = _on_a_leaf(call, which)
+        several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
+    if failing:
+        same["errors"] = {kind: _failed(call, failing, kind) for kind in KINDS}
 
-    second = call(t, *others)
-    note("with two hooks", lambda: loss(factors[0]), several)
-    for name, one in (("the first handle", handle), ("the second handle", second)):
-        handles[f"{name} has remove()"] = removed(one)
-        note(f"after remove() of {name}", lambda: loss(factors[0]), handles)
+    again = call(t, *others)
+    around.note("with two hooks", lambda: (t * second).sum(), several, same)
+    remove, what = (_all_removed, "is a list of handles") if handles_in_a_list else (removed, "has remove()")
+    for name, one in (("the first", handle), ("the second", again)):
+        handles[f"what {name} call returned {what}"] = remove(one)
+        around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
+
+
+@family(
+    sections=(
+        "the values stay and the gradient is reversed",
+        "only what passes through y is reversed",
+        "every call and every pass reverses",
+        "the gradient can be differentiated again",
+        "other tensors have their usual gradient",
+        "x is left as it was",
+        "without gradients the values come back",
+    ),
+    axes=AXES | {"number": ("fraction", "large"), "collection": (), "hooks": ("none", "watching", "replacing")},
+)
+def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+    """For a function that returns the values of `x`, and changes the gradient on its way from there to `x`."""
+    changed, ways, passes, graph, others, same, without = seen.values()
+    around = Around(rng, case, rng.shape(case.rank))
+    x, t, (k, m) = around.x, around.t, around.factors
+    args, more = (arguments(rng, case, x, []) for _ in range(2))
+    before = around.witness()
+    y = call(t, *args)
+    same["changed"] = before.changes()
+    changed["y"], changed["y is x itself"] = snapshot(y), y is t
+    (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
+    kept = [call(t, *more), call(-t, *more)]
+    w = torch.ones_like(x).requires_grad_()
+    torch.autograd.backward((y * w).sum(), inputs=[w], retain_graph=True)
+    others["the gradient of a tensor that is multiplied by y"] = w.grad
+    both = (y * k).sum() + (t * m).sum()
+    for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
+        (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
+    ways["the gradient of one of two outputs"], others["the gradient of the other"] = two_outputs(
+        lambda last: call(last, *args), rng
+    )
+    around.passes(changed, passes, graph, others, lambda: call(t, *args))
     del kept
+    small = torch.tensor([1e-6, -3e-7], requires_grad=True)
+    changed["y of small values"] = snapshot(call(small, *args))
+
+    plain = x.detach().clone()
+    with torch.no_grad():
+        inside = around.witness()
+        y = _result(call, t, *args)
+        without["y under no_grad"], without["changed under no_grad"] = snapshot(y), inside.changes()
+        without["y under no_grad has a graph"] = y is not t and getattr(y, "grad_fn", None) is not None
+    y = _result(call, plain, *args)
+    without["y of a tensor that requires no grad"] = snapshot(y)
+    without["it requires grad"] = getattr(y, "requires_grad", None)
 
 
-def _around(x: Tensor, other: Tensor, case: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """A leaf `x`; `t`, which is `x` or looks at it; a neighbour that backward reaches after `t`; the caller's hooks."""
-    neighbour = -other.requires_grad_()
-    x = prepared(x, layout="contiguous", place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
-    t = x.view_as(x) if case.place == "non-leaf" else x
-    callers = CallersHooks(case.hooks)
-    (callers.on_parameter if t is x else callers.on_tensor)(t, "t")
-    return x, t, neighbour
+@family(
+    sections=(
+        "the log holds both gradients",
+        "the clipped gradient goes on",
+        "the gradient that goes on keeps its graph",
+        "the dict is new and empty",
+        "the entries are copies without a graph",
+        "any tensor is clipped before the hooks that came later",
+        "each call has a log of its own",
+        "nothing else changes",
+    ),
+    axes=AXES | {"collection": ()},
+)
+def logs_gradients(
+    call: Callable[..., Any],
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    arguments: Arguments,
+    special: Sequence[tuple[Any, ...]] = (),
+) -> None:
+    """For a function that changes a gradient, and returns a dict which holds it before and after."""
+    logged, changed, graph, empty, copies, tensors, several, same = seen.values()
+    around = Around(rng, case, rng.shape(case.rank))
+    t, (first, second) = around.t, around.factors
+    args, others = (arguments(rng, case, t, []) for _ in range(2))
+    alone, before = nn.Parameter(torch.ones_like(t)), around.witness()
+    log = call(t, *args)
+    empty["the dict at first"], same["changed"] = _copied(log), before.changes()
+    with torch.no_grad():
+        surroundings = Witness()
+        its_log = call(alone, *others)
+        empty["the dict of a second tensor, at first"] = _copied(its_log)
+        same["changed under no_grad"] = surroundings.changes()
+    went_on: list[Tensor] = []
+    register: Any = t.register_hook
+    watching = register(went_on.append)
+
+    then: list[tuple[str, dict[str, Any], Any]] = []
+
+    def after(name: str) -> None:
+        logged[f"the dict {name}"] = _copied(log)
+        held = {"the gradient that went on": went_on[-1], "`gradient=`": around.up, "`.grad`": around.x.grad}
+        copies[f"shared memory {name}"] = _shared(log, held)
+        if isinstance(log, dict):
+            then.append((name, {**log}, _copied(log)))
+
+    around.passes(changed, changed, graph, same, after=after)
+    watching.remove()
+    copies["shared with later passes"] = [
+        f'"{key}" {name} was written into by a later pass'
+        for name, entries, copy in then
+        for key, entry in entries.items()
+        if isinstance(entry, Tensor) and not torch.equal(entry, copy[key])
+    ]
+    copies["the entries of create_graph=True"] = then[-1][1] if then else log
+    tensors["the gradient of one of two outputs"], same["the gradient of the other"] = two_outputs(
+        lambda last: call(last, *args), rng
+    )
+    for which in special:
+        tensors[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
+    torch.autograd.backward((alone * first).sum(), inputs=[alone])
+    several["the dict of a second tensor"], several["its gradient"] = _copied(its_log), alone.grad
+    inner = call(t, *others)
+    empty["the dict of a second call for the same tensor, at first"] = _copied(inner)
+    around.note("of two calls", lambda: (t * second).sum(), several, same)
+    several["the dict of the second call"], several["the dict of the first"] = _copied(inner), _copied(log)
+    same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
 
-def _differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
-    """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
-    k.requires_grad_()
-    (found,) = torch.autograd.grad(loss(), x, create_graph=True, allow_unused=True)
-    has_graph = found is not None and found.requires_grad
-    again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if has_graph else None
-    k.requires_grad_(False)
-    return again
+def _result(call: Callable[..., Any], *args: Any) -> Any:
+    """What a call returns, or what it raises: all that showed before it is shown, too."""
+    try:
+        return call(*args)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"[:200]
 
 
-def _two_outputs(call: Callable[..., Any], args: tuple[Any, ...], rng: Rng) -> tuple[Tensor, Tensor]:
-    """The gradients beneath two outputs of one operation, of which the last has the hook and is used twice."""
-    up = rng.tensor(2, 3)
-    pair = torch.zeros_like(up).requires_grad_()
-    other, last = (pair * 1).unbind()
-    handle = call(last, *args)
-    (both,) = torch.autograd.grad([last, last, other], [pair], [up[0], up[0], up[1]])
-    del handle
-    return both[1], both[0]
+def _failed(call: Callable[..., Any], failing: Callable[[Failure], tuple[Any, ...]], kind: str) -> list[Any]:
+    """What became of an exception in a pass that reaches a leaf, and the leaf's gradient after a good pass."""
+    t, failure = torch.ones(2, requires_grad=True), Failure(kind)
+    call(t, *failing(failure))
+    became = failure.during(lambda: torch.autograd.backward(3 * t.sum()))
+    torch.autograd.backward(3 * t.sum())
+    return [became, t.grad]
 
 
-def _on_a_leaf(call: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
-    """The gradient of a leaf in a pass with the hook, and in one more after `remove()`."""
-    t = torch.ones(5, requires_grad=True)
-    arriving = torch.tensor([3.0, 0.75, -0.75, 1e4, -1e4])
-    handle = call(t, *args)
-    torch.autograd.backward((arriving * t).sum())
-    first = snapshot(t.grad)
-    has_remove = removed(handle)
-    torch.autograd.backward((arriving * t).sum())
-    return [first, has_remove, snapshot(t.grad)]
+def _all_removed(handles: Any) -> bool:
+    """Call `remove()` of every handle in a list; False when it is no list of handles."""
+    return isinstance(handles, list) and all_removed(handles)
+
+
+def _copied(log: Any) -> Any:
+    """Copies of what a dict holds now; any other value as it is."""
+    return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else log
+
+
+def _shared(log: Any, others: dict[str, Tensor | None]) -> list[str]:
+    """In sentences, which entries of a log look at the memory of another tensor, or of each other."""
+    entries = log if isinstance(log, dict) else {}
+    others = others | {f'the entry "{key}"': entry for key, entry in list(entries.items())[1:]}
+    pairs = [(key, name, t) for key in entries for name, t in others.items() if key not in name]
+    return [f'"{key}" shares its memory with {name}' for key, name, t in pairs if shares_storage(entries[key], t)]

@@ -1,0 +1,144 @@
+"""A tensor as a caller may have it, what lies around it, and passes of many kinds that reach it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.passes import gradients, own_grads
+from graders.box.probing import removed, snapshot
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.scene import Value
+from graders.wire.draws import Rng
+
+AXES: dict[str, tuple[Value, ...]] = {
+    "dtype": ("float32", "float64"),
+    "rank": (0, 1, 2, 3),
+    "values": ("round", "full"),
+    "place": ("leaf", "non-leaf", "parameter"),
+    "grad": ("empty", "filled"),
+    "number": ("zero", "negative", "fraction", "large"),
+    "collection": ("one", "many", "repeated"),
+    "hooks": ("none", "watching", "replacing"),
+    "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
+}
+
+
+class Around:
+    """A leaf `x`; `t`, which is `x` or looks at it; a neighbour that backward reaches after `t`; the caller's hooks."""
+
+    def __init__(self, rng: Rng, case: Any, shape: Sequence[int]) -> None:
+        """All of it drawn."""
+        like = {"dtype": case.dtype, "values": case.values}
+        x, self.other, self.up, *self.factors = (rng.tensor(*shape, **like) for _ in range(5))
+        side = rng.choice((1, -1))
+        for factor in self.factors:  # one entry of each lies far from 0, on one side and on the other
+            factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
+        self.neighbour = -self.other.requires_grad_()
+        self.x = prepared(x, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
+        self.t = self.x.view_as(self.x) if case.place == "non-leaf" else self.x
+        self.way, callers = case.backward, CallersHooks(case.hooks)
+        (callers.on_parameter if self.t is self.x else callers.on_tensor)(self.t, "t")
+
+    def witness(self, *args: Any) -> Witness:
+        """Of all that the caller has; a list among the arguments is one of them."""
+        lists = dict.fromkeys(["the list"], next((arg for arg in args if isinstance(arg, list)), None))
+        return Witness(t=self.t, x=self.x, other=self.other, factors=self.factors, **lists)
+
+    def note(
+        self, name: str, loss: Callable[[], Tensor], where: dict[str, Any], same: dict[str, Any], way: str = "plain"
+    ) -> None:
+        """What a pass brings to `x`, and to the neighbour."""
+        where[f"x.grad {name}"], same[f"the neighbour's gradient {name}"] = gradients(loss, [self.x, self.other], way)
+
+    def passes(
+        self,
+        changed: dict[str, Any],
+        passes: dict[str, Any],
+        graph: dict[str, Any],
+        same: dict[str, Any],
+        through: Callable[[], Tensor] | None = None,
+        after: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        """What shows in passes of many kinds through what `through()` makes of `t`; `after` each, its name is told."""
+        first, second = self.factors
+        through = through or (lambda: self.t)
+
+        def loss(factor: Tensor) -> Tensor:
+            return ((through() + self.neighbour) * factor).sum()
+
+        def two_uses() -> Tensor:
+            t = through()
+            return (t * first).sum() + (t * second).sum()
+
+        kinds: list[tuple[str, Callable[[], Tensor], dict[str, Any], str]] = [
+            ("of a pass", lambda: loss(first), changed, self.way),
+            ("of another pass", lambda: loss(second), passes, "plain"),
+            # Every entry of this gradient is the same memory.
+            ("of a sum", lambda: (through() + self.neighbour).sum(), passes, "plain"),
+            ("of two uses", two_uses, passes, "plain"),
+            ("of zeros", lambda: (through() * 0.0).sum(), passes, "plain"),
+        ]
+        for name, one, where, way in kinds:
+            self.note(name, one, where, same, way)
+            after(name)
+        (late,), _ = (torch.autograd.grad(loss(factor), [self.x], allow_unused=True) for factor in self.factors)
+        passes["x.grad of a pass, read after the next pass"] = late
+        for _ in range(2):  # the caller's own tensor, in two passes
+            with own_grads([self.x]):
+                torch.autograd.backward(through(), self.up)
+                passes["x.grad of gradient="], same["gradient="] = snapshot(self.x.grad), snapshot(self.up)
+        after("of gradient=")
+        graph["x.grad differentiated"] = differentiated(lambda: loss(first), self.x, first)
+        after("of create_graph=True")
+        for factor in self.factors:
+            torch.autograd.backward(loss(factor))
+        passes["x.grad after two passes"] = snapshot(self.x.grad)
+
+
+def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
+    """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
+    k.requires_grad_()
+    (found,) = torch.autograd.grad(loss(), x, create_graph=True, allow_unused=True)
+    has_graph = found is not None and found.requires_grad
+    again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if has_graph else None
+    k.requires_grad_(False)
+    return again
+
+
+def two_outputs(call: Callable[[Tensor], Any], rng: Rng) -> tuple[Tensor, Tensor]:
+    """The gradients beneath two outputs of one operation, of which the last is given away and is used twice.
+
+    What `call` returns is used in its place, if it is a tensor; else nobody keeps it. The caller hooks it afterwards.
+    """
+    up = rng.tensor(2, 3, 2)
+    pair = torch.zeros_like(up).requires_grad_()
+    other, last = (pair * 1).unbind()
+    given = call(last)
+    register: Any = last.register_hook
+    register(lambda grad: 3 * grad + 1)  # this commutes with no other change of a gradient
+    last = given if isinstance(given, Tensor) else last
+    del given
+    (both,) = torch.autograd.grad([last, last, other], [pair], [up[0], up[0], up[1]])
+    return both[1], both[0]
+
+
+def on_a_leaf(call: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
+    """The gradient of a leaf after a pass with the hook, and after another one without it, and the leaf's values.
+
+    They change between the call and the passes, as those of a parameter do.
+    """
+    t, arriving = nn.Parameter(torch.ones(5)), torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4])
+    handle = call(t, *copy.deepcopy(args))
+    t.data.mul_(2)
+    torch.autograd.backward((arriving * t).sum())
+    first = snapshot(t.grad)
+    has_remove = removed(handle)
+    torch.autograd.backward((arriving * t).sum())
+    return [first, has_remove, snapshot(t.grad), snapshot(t)]

@@ -24,7 +24,7 @@ class Stop:
 
 STOPS = {
     "00": Stop(10, "What is a hook? · how to see what happens inside a model"),
-    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · why do gradients add up?"),
+    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · what is `zero_grad()` for?"),
     "02": Stop(120, "How to print or log gradients during `backward()` · the gradient of an intermediate tensor"),
     "03": Stop(150, "How to scale, clip, reverse or block a gradient · how to freeze some rows of a weight"),
     "04": Stop(120, "How to take the optimizer step inside `backward()` and save memory · gradients on the CPU"),

@@ -109,7 +109,7 @@ assert arrived[0].shape == kept[0].shape
 
 # %% [markdown]
 # What does a channel contribute? Think of one of its numbers as growing from 0 to what it is. The score grows with it,
-# at the speed that the gradient gives, so the number adds about *number × gradient*. (About, because on the way the
+# at the speed that the gradient gives, so the number adds about *number · gradient*. (About, because on the way the
 # speed may change.) Added up channel by channel:
 
 # %%

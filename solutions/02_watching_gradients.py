@@ -19,9 +19,8 @@ from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption,
 # %% [markdown]
 # ## A function that is called when the gradient arrives
 #
-# `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` with the gradient of `t` during `backward()`. If `fn`
-# returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the gradient. That is lesson
-# 3.)
+# `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` in each backward pass, with the gradient of `t`. If `fn`
+# returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the gradient: lesson 3.)
 #
 # Here is the graph of lesson 1 again, with other numbers: `a = w + x = 6`, `b = w + 1 = 5`, `y = a * b`. We put a hook
 # on `b`, and then one on `a`. Each prints what it receives.

@@ -102,7 +102,7 @@ show(
 # %%
 arrived = []
 kept[0].register_hook(arrived.append)
-scores[0, 2].backward(retain_graph=True)  # 2: the triangle; the graph is kept for another run of this cell
+scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; the graph stays, so you can run this again
 
 print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape

@@ -59,7 +59,8 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
         stop = STOPS[number]
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {duration(stop.minutes)} | {stop.answers} |")
+        time = duration(stop.minutes).replace(" ", "\u00a0")  # a narrow column breaks no line in it
+        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
     whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
     paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
     return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])

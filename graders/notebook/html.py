@@ -16,7 +16,7 @@ from graders.core.status_styles import StatusStyle
 INFO = StatusStyle("i", "", (50, 100, 190), "blue")
 """How hints, answers and progress style: neither right nor wrong."""
 
-_CELL = "text-align:left;vertical-align:top;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
+_CELL = "text-align:left;vertical-align:baseline;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
 """On a phone a value breaks where it has to: nothing is cut off, and nobody has to scroll a table."""
 _NAME_LIMIT = 24
 """Characters of a row's name that stay in one line beside long values; a longer one breaks, as on a phone it has to."""

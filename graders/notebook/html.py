@@ -18,8 +18,6 @@ INFO = StatusStyle("i", "", (50, 100, 190), "blue")
 
 _CELL = "text-align:left;vertical-align:baseline;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
 """On a phone a value breaks where it has to: nothing is cut off, and nobody has to scroll a table."""
-_NAME_LIMIT = 24
-"""Characters of a row's name that stay in one line beside long values; a longer one breaks, as on a phone it has to."""
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
 _GREY = "rgba(127,127,127,.4)"
 
@@ -113,8 +111,8 @@ def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
     body = ""
     for (name, *cells), marked in rows:
         tint = "rgba(200,48,44,.18);font-weight:bold" if marked else "transparent"
-        whole = "nowrap" if len(name) <= _NAME_LIMIT else "pre-wrap"
-        named = f"{_CELL};white-space:{whole};font-weight:inherit"
+        # Long values do not squeeze a name, up to an eighth of the window: a phone has no room for more.
+        named = f"{_CELL};min-width:min({len(name) + 2}ch,12vw);font-weight:inherit"
         body += f"<tr style='background:{tint}'><th scope='row' style='{named}'>{escape(name)}</th>"
         body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(text)}</td>" for text in cells) + "</tr>"
     return (

@@ -4,7 +4,7 @@
 # **The question.** What happens inside a model while it runs?
 #
 # A **hook** is a function of yours that PyTorch calls at a certain moment, for example when a layer has computed its
-# output. Here are three of them, on a small model that looks at a drawing and says whether it shows a circle, a square
+# output. Here are three, on a small model that looks at a drawing and says whether it shows a circle, a square
 # or a triangle. Run one cell after the other, with Shift+Enter.
 
 # %%
@@ -108,9 +108,9 @@ print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape
 
 # %% [markdown]
-# What does a channel contribute? Think of one of its numbers as growing from 0 to what it is. The score grows with it,
-# at the speed that the gradient gives, so the number adds about *number · gradient*. (About, because on the way the
-# speed may change.) Added up channel by channel:
+# What does a channel contribute? Let one of its numbers grow from 0 to what it is. The score grows with it at the speed
+# of the gradient, so the number adds *number · gradient* (an estimate: the speed may change on the way). Added up
+# channel by channel:
 
 # %%
 estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
@@ -216,8 +216,8 @@ show(
 #
 # ## Your turn
 #
-# Write your function in place of `raise NotImplementedError`, and run its cell. Then run the check below, which tries
-# the function on models that you have not seen. Stuck? `hint("00-layer-output")`, in a new cell, gives you a hint.
+# Write your function in place of `raise NotImplementedError` and run its cell, then the check, which tries the function
+# on models that you have not seen. Stuck? `hint("00-layer-output")`, in a new cell, gives you a hint.
 
 
 # %% exercise="00-layer-output"

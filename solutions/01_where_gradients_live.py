@@ -114,7 +114,7 @@ assert found == [None, None] and "not a leaf" in str(caught[0].message)
 #
 # ## `retain_grad()`: please keep this one
 #
-# After `h.retain_grad()`, a non-leaf `h` has its `.grad` filled as a leaf has.
+# After `h.retain_grad()`, `backward()` fills the `.grad` of a non-leaf `h`, too.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -179,7 +179,7 @@ except RuntimeError as error:
 # The loss is `h * h`. We call `retain_grad()` in three ways: on `h` *before* `backward()`; on `h` *after* it; and
 # before it, but on *a copy*, `h * 1`.
 #
-# **Predict.** Which of the three bring a gradient? Write one of `"before"`, `"after"`, `"a copy"`, or a list of them.
+# **Predict.** Which of the three finds a gradient? Write `"before"`, `"after"` or `"a copy"`, or a list of several.
 
 # %%
 guess("01-which-retains", which="before")

@@ -4,8 +4,8 @@
 # **The question.** What happens inside a model while it runs?
 #
 # A **hook** is a function of yours that PyTorch calls at a certain moment, for example when a layer has computed its
-# output. Here are three, on a small model that looks at a drawing and says whether it shows a circle, a square or a
-# triangle. Run the cells one after the other, with Shift and Enter.
+# output. Here are three, on a small model that looks at a drawing and says whether it shows a circle, a square
+# or a triangle. Run one cell after the other, with Shift+Enter.
 
 # %%
 import torch
@@ -55,8 +55,8 @@ show(
 # %% [markdown]
 # ## Hook 1: the output of a layer
 #
-# What does the first layer make of this drawing? A **forward hook** shows it. PyTorch calls it with the layer, what went
-# in, and what came out.
+# What does the first layer make of this drawing? A **forward hook** can show us. PyTorch calls it with three things:
+# the layer, what went in, and what came out.
 
 # %%
 layer = model.features[0]  # a convolution, batch norm and ReLU
@@ -69,7 +69,7 @@ print(kept[0].shape)
 assert kept[0].shape == (1, 16, 64, 64)
 
 # %% [markdown]
-# Three lines, and nothing in the model was rewritten. When the `with` block ends, the hook is gone. The output has 16
+# Three lines, and the model itself is as it was. When the `with` block ends, the hook is gone. The output has 16
 # channels, and each of them is a picture. Here is the part around the triangle: the larger the number, the brighter the
 # pixel.
 
@@ -95,21 +95,22 @@ show(
 #
 # ## Hook 2: a gradient
 #
-# Which channels made the model say *triangle*? The gradient of the triangle's score tells how much each of these numbers
-# matters. `backward()` computes it on its way to the weights and throws it away. A **tensor hook** is called with it, and
-# can keep it.
+# Which channels made the model say *triangle*? The gradient of the triangle's score says, for each number in these
+# pictures, how fast the score grows with it. `backward()` computes this on its way to the weights, and throws it away.
+# A **tensor hook** is called with the gradient, and can keep it.
 
 # %%
 arrived = []
 kept[0].register_hook(arrived.append)
-scores[0, 2].backward(retain_graph=True)  # 2: the triangle; the graph is kept for another run of this cell
+scores[0, 2].backward(retain_graph=True)  # 2 is the triangle; the graph stays, so you can run this again
 
 print(arrived[0].shape)
 assert arrived[0].shape == kept[0].shape
 
 # %% [markdown]
-# A number times its gradient is an estimate of what that number adds to the score. Here they are, added up channel by
-# channel:
+# What does a channel contribute? Let one of its numbers grow from 0 to what it is. The score grows with it at the speed
+# of the gradient, so the number adds *number · gradient* (an estimate: the speed may change on the way). Added up
+# channel by channel:
 
 # %%
 estimate = (kept[0] * arrived[0]).sum((0, 2, 3))
@@ -149,26 +150,29 @@ show(
 # %% [markdown]
 # ## Hook 3: a change
 #
-# Does the answer depend on channel 3? Switch it off and look. **What a forward hook returns takes the place of the
-# output.** (The first hook returned `None`, as `append` does, and that changes nothing.)
+# Does the answer depend on channel 3? Switch it off and see. **What a forward hook returns takes the place of the
+# output.** (Our first hook returned `None`, as `append` does. That changes nothing.)
 #
-# **Predict.** What does the model say without channel 3: `"circle"`, `"square"`, or still `"triangle"`? Put your guess in
-# place of the `...` and run the cell. Nobody marks it.
+# **Predict.** What does the model say without channel 3: `"circle"`, `"square"`, or still `"triangle"`? Put your guess
+# in place of the `...` and run the cell. Nobody marks it.
 
 # %%
 guess("00-channel-off", answer="square")
 
+
 # %%
-channel = 3
+def without(channel):
+    """A forward hook that sets one channel to zero."""
+
+    def switch_off(module, args, output):
+        output = output.clone()
+        output[:, channel] = 0
+        return output
+
+    return switch_off
 
 
-def switch_off(module, args, output):
-    output = output.clone()
-    output[:, channel] = 0
-    return output
-
-
-with layer.register_forward_hook(switch_off):
+with layer.register_forward_hook(without(3)):
     changed = model(image).softmax(1)[0]
 print(CLASSES[changed.argmax()])
 compare("00-channel-off", answer=CLASSES[changed.argmax()])
@@ -182,9 +186,9 @@ show(
 )
 
 # %% [markdown]
-# The same drawing and the same weights, but one channel of 16 is off, and the model sees a square.
+# The same drawing, the same weights; one channel of 16 is off, and the model sees a square.
 #
-# **Predict.** Now each channel is switched off in turn. For how many of the 16 does the answer change?
+# **Predict.** Now switch off each channel in turn. For how many of the 16 does the answer change?
 
 # %%
 guess("00-each-channel-off", channels=1)
@@ -192,7 +196,7 @@ guess("00-each-channel-off", channels=1)
 # %%
 triangle = {}
 for channel in range(16):
-    with layer.register_forward_hook(switch_off):  # it reads `channel`
+    with layer.register_forward_hook(without(channel)):
         triangle[channel] = model(image).softmax(1)[0, 2].item()
 flipped = [channel for channel, share in triangle.items() if share < 0.5]
 print("the answer changes without channel", *flipped)
@@ -207,13 +211,13 @@ show(
 )
 
 # %% [markdown]
-# Only for channel 3. Channel 9 came second in the estimate, and yet the model does not need it. A gradient is about small
-# changes, and switching off is a big one: try it before you believe an estimate.
+# Only for channel 3. Channel 9 came second in the estimate, and yet the model can do without it. A gradient speaks of
+# small changes, and switching off is a big one: before you believe an estimate, try it.
 #
 # ## Your turn
 #
-# Write the function in place of `raise NotImplementedError`, and run the check below it, which tries it on models that
-# you have not seen. `hint("00-layer-output")` in a cell of your own gives you a hint.
+# Write your function in place of `raise NotImplementedError` and run its cell, then the check, which tries the function
+# on models that you have not seen. Stuck? `hint("00-layer-output")`, in a new cell, gives you a hint.
 
 
 # %% exercise="00-layer-output"
@@ -229,7 +233,7 @@ def layer_output(model, layer, x):
 # %% [markdown]
 # ## The map of the course
 #
-# You have seen what hooks are for: to look at the values in a model, to look at its gradients, and to change what flows.
+# This is what hooks are for: to see the values in a model, to see its gradients, and to change what flows through it.
 # Take the lessons in order, or only those that answer your question.
 #
 # {{map}}

@@ -1,16 +1,17 @@
 # %% [markdown]
 # # Lesson 1. Where gradients live: leaf, non-leaf, `retain_grad`
 #
-# **The question.** You call `backward()`, and the layers before the tensor `h` learn something. So the gradient must
-# have passed through `h`. Yet `h.grad` is `None`. Why?
+# **The question.** You call `backward()`, and a gradient passes through every tensor between the loss and the weights.
+# Where can you find it afterwards?
 #
-# **The goal.** You can say which tensors keep their gradient, make any other tensor keep it, and explain what `.grad`
-# holds after more than one pass.
+# **The goal.** You can say what `.grad` of any tensor holds, after one pass and after several, and you can get the
+# gradient of every step of a computation.
 #
-# How to work: where the text says **Predict**, a cell with `guess(...)` follows. Put your answer in place of each `...`:
-# a number, `None`, `True` or `False`, or words in quotes. Run the cell, then the next one, which shows your guess beside
-# what PyTorch says. Nobody marks a guess, and a wrong one is the best thing that can happen here; if you leave the `...`,
-# nothing is compared. The exercises come with a check, `check("...")`, that tries your function on new inputs each time.
+# How to work: where the text says **Predict**, a cell with `guess(...)` follows. Put your answer in place of each
+# `...`: a number, `None`, `True` or `False`, or words in quotes. Run the cell, then the next one, which shows your
+# guess beside what PyTorch says. Nobody marks a guess, and a wrong one is the best thing that can happen here. If you
+# leave the `...`, nothing is compared. Each exercise has a check, `check("...")`, which tries your function on new
+# inputs every time.
 
 # %%
 import warnings
@@ -23,7 +24,7 @@ from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 # %% [markdown]
 # ## A graph of four tensors
 #
-# We need a computation that is small enough to do by hand:
+# Here is a computation that is small enough to do by hand:
 #
 # - `w` and `x` are ours: we make them and ask for gradients with `requires_grad=True`.
 # - `a = w + x` and `b = w + 1` are results.
@@ -64,17 +65,17 @@ show(
 )
 
 # %% [markdown]
-# A tensor that was made by you, not by an operation on tensors that require grad, is a **leaf**. The weights of a
-# model are leaves. A result of such an operation is a **non-leaf**. Every tensor knows which it is:
+# A tensor that you made yourself is a **leaf**. The weights of a model are leaves. The result of an operation on
+# tensors that require grad is a **non-leaf**. Every tensor knows which it is:
 
 # %%
-print("leaves:    ", w.is_leaf, x.is_leaf)
-print("non-leaves:", not a.is_leaf, not b.is_leaf, not y.is_leaf)
+print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
+print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 
 # %% [markdown]
-# **Predict.** What are the gradients of `y` with respect to `w` and `x`? Since `y = a * b`, nudging `a` by a little
-# changes `y` by `b` times as much. Start with `a` and `b`, by hand, and go back to `w` and `x` from there.
+# **Predict.** What are the gradients of `y` with respect to `w` and `x`? Do it by hand: start with `a` and `b`, and go
+# back to `w` and `x` from there. Since `y = a * b`, nudging `a` a little changes `y` by `b` times as much.
 
 # %%
 guess("01-two-leaves", w=5, x=2)
@@ -87,10 +88,10 @@ compare("01-two-leaves", w=w.grad, x=x.grad)
 assert w.grad.item() == 5 and x.grad.item() == 2
 
 # %% [markdown]
-# `x` reaches `y` on one path, through `a`, and gets `b = 2`. `w` reaches `y` on two paths: through `a` it gets `b = 2`,
-# through `b` it gets `a = 3`. Gradients of several paths add up: 5.
+# `x` reaches `y` by one path, through `a`, and gets `b = 2`. `w` reaches `y` by two paths: through `a` it gets `b = 2`,
+# through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
 #
-# Now `a` and `b`. PyTorch must have computed their gradients, otherwise it could not have known 5.
+# Now `a` and `b`. PyTorch must have computed their gradients, or it could not have arrived at 5.
 #
 # **Predict.** What does `a.grad` show, a number or `None`?
 
@@ -109,12 +110,11 @@ assert found == [None, None] and "not a leaf" in str(caught[0].message)
 # %% [markdown]
 # `None`, and a warning. The gradient of `a` existed for a moment: it was computed and used to reach `w` and `x`. But it
 # was never stored in `a.grad`, and its memory was freed. **PyTorch stores the gradients of leaves only.** An optimizer
-# needs just those, and to store all the others would cost as much memory as the activations themselves (the results
-# inside the model).
+# needs just those, and storing the others would cost as much memory as the activations (the results inside the model).
 #
 # ## `retain_grad()`: please keep this one
 #
-# Call `retain_grad()` on a non-leaf tensor **before** `backward()`, and its `.grad` is filled like that of a leaf.
+# After `h.retain_grad()`, `backward()` fills the `.grad` of a non-leaf `h`, too.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -146,9 +146,9 @@ show(
 )
 
 # %% [markdown]
-# Four details, each with the line that shows it:
+# Four details, which the next cell shows:
 #
-# 1. You can see whether a tensor retains: `retains_grad`.
+# 1. `retains_grad` tells whether a tensor was asked to keep its gradient.
 # 2. Asking twice is the same as asking once.
 # 3. On a leaf, `retain_grad()` does nothing. A leaf keeps its gradient anyway, and `retains_grad` stays `False`.
 # 4. On a tensor that does not require grad, it raises.
@@ -174,71 +174,56 @@ except RuntimeError as error:
     assert "can't retain_grad on Tensor that has requires_grad=False" in str(error)
 
 # %% [markdown]
-# ### Too late, and on the wrong tensor
+# ### When, and on which tensor?
 #
-# There are two popular ways to get `None` in spite of `retain_grad()`. The next cell asks for the gradient of `h` in
-# three ways: *in time*, before `backward()`; *too late*, after it; and *on a copy*, `h * 1`.
+# The loss is `h * h`. We call `retain_grad()` in three ways: on `h` *before* `backward()`; on `h` *after* it; and
+# before it, but on *a copy*, `h * 1`.
 #
-# **Predict.** Which of the three prints a gradient?
+# **Predict.** Which of the three finds a gradient? Write `"before"`, `"after"` or `"a copy"`, or a list of several.
 
 # %%
-guess("01-which-retains", which="in time")  # "in time", "too late" or "on a copy"
-
+guess("01-which-retains", which="before")
 
 # %%
-def run(retain):
-    x = torch.tensor([2.0], requires_grad=True)
-    h = 3 * x
-    watched = retain(h) if retain else h
-    (h * h).backward()
-    return h, watched
+found = {}
 
-
-def in_time(h):
-    h.retain_grad()
-    return h
-
-
-def on_a_copy(h):
-    copy = h * 1
-    copy.retain_grad()
-    return copy
-
-
-shown = {}
-h, watched = run(in_time)
-shown["in time"] = watched.grad
-
-h, _ = run(None)
+h = 3 * torch.tensor([2.0], requires_grad=True)
 h.retain_grad()
-shown["too late"] = h.grad
+(h * h).backward()
+found["before"] = h.grad
 
-h, watched = run(on_a_copy)
-shown["on a copy"] = watched.grad
+h = 3 * torch.tensor([2.0], requires_grad=True)
+(h * h).backward()
+h.retain_grad()
+found["after"] = h.grad
 
-for way, gradient in shown.items():
-    print(f"{way + ':':10}", gradient)
-compare("01-which-retains", which=[way for way, gradient in shown.items() if gradient is not None])
-assert shown["in time"].item() == 12 and shown["too late"] is shown["on a copy"] is None
+h = 3 * torch.tensor([2.0], requires_grad=True)
+copy = h * 1
+copy.retain_grad()
+(h * h).backward()
+found["a copy"] = copy.grad
+
+for way, gradient in found.items():
+    print(f"{way + ':':8}", gradient)
+compare("01-which-retains", which=[way for way, gradient in found.items() if gradient is not None])
+assert found["before"].item() == 12 and found["after"] is found["a copy"] is None
 
 # %% [markdown]
-# Too late: the gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
+# After: that is too late. The gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
 #
-# On a copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient
-# ever comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
-#
-# Time for your first exercise.
+# A copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient ever
+# comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
 
 # %% [markdown]
 # ## Three rules
 #
-# Above each exercise stands its *contract*: what your function does. Three rules hold in all:
+# Above each exercise stands its *contract*, which says what your function does. Three rules hold in all of them:
 #
 # {{rules}}
 #
-# The exact words are on [one page](rules.md), which `rules()` shows, too. You need not read it now.
+# The exact wording is on [one page](rules.md), which `rules()` shows, too. You need not read it now.
 #
-# Read the contract, replace the last line of the cell below it, run the cell, then the check.
+# Read the contract, replace the last line of the cell below it, and run that cell, then the check.
 
 
 # %% exercise="01-branch-grads"
@@ -255,10 +240,11 @@ def branch_grads(w, x):
 
 
 # %% [markdown]
-# ## `.grad` adds up
+# ## A second pass
 #
-# **Predict.** We run backward twice through the same graph. `a` has retained its gradient, and one pass gives 2. What
-# is `a.grad` after the second pass?
+# We run backward twice through the same graph. `a` retains its gradient, and the first pass brings 2.
+#
+# **Predict.** What is `a.grad` after the second pass?
 
 # %%
 guess("01-two-passes", a=4)
@@ -270,10 +256,10 @@ a, b = w + x, w + 1
 a.retain_grad()
 y = a * b
 y.backward(retain_graph=True)
-print("after one pass:  ", a.grad.item(), w.grad.item())
+print("after one pass:   a.grad", a.grad.item(), "  w.grad", w.grad.item())
 assert (a.grad.item(), w.grad.item()) == (2, 5)
 y.backward()
-print("after two passes:", a.grad.item(), w.grad.item())
+print("after two passes: a.grad", a.grad.item(), "  w.grad", w.grad.item())
 compare("01-two-passes", a=a.grad)
 assert (a.grad.item(), w.grad.item()) == (4, 10)
 
@@ -282,10 +268,10 @@ assert (a.grad.item(), w.grad.item()) == (4, 10)
 # In training this is useful: several small batches can add up to one large one. It is also why every training loop
 # calls `optimizer.zero_grad()`.
 #
-# (`retain_graph=True` is something else, in spite of its name: it has nothing to do with `.grad`. A graph saves the
-# values that backward needs, here `a` and `b`. By default `backward()` frees them, and a second pass through this graph
-# raises. With `retain_graph=True` they stay. A graph that saves nothing, such as that of `(x + 1).sum()`, can be used
-# again in any case.)
+# (`retain_graph=True` sounds like `retain_grad()`, but has nothing to do with `.grad`. A graph saves the values that
+# backward needs, here `a` and `b`. By default `backward()` frees them, and a second pass through this graph raises.
+# With `retain_graph=True` they stay. A graph that saves nothing, such as that of `(x + 1).sum()`, can be used again
+# anyway.)
 
 # %%
 y = w * x
@@ -298,10 +284,11 @@ except RuntimeError as error:
 
 y = (x + 1).sum()
 y.backward()
-y.backward()  # nothing was saved, so nothing is missing
+y.backward()
+print("(x + 1).sum(): nothing was saved, so nothing is missing")
 
 # %% [markdown]
-# If you want the gradient of one pass alone, you have three choices:
+# For the gradient of one pass alone, you have three choices:
 #
 # - set `t.grad = None` before the pass,
 # - use `torch.autograd.grad(loss, t)`, which returns the gradient and touches no `.grad`,
@@ -315,8 +302,8 @@ print("autograd.grad:", gradient.item(), "  p.grad is still:", p.grad.item())
 assert gradient.item() == 6 and p.grad.item() == 9
 
 # %% [markdown]
-# One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you put `p.grad` itself
-# into a list, the entry changes with it.
+# One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you keep `p.grad`
+# itself, what you kept changes with it.
 
 # %%
 p = torch.tensor([3.0], requires_grad=True)
@@ -344,9 +331,9 @@ def per_pass_grads(p, losses):
 # ## Every step of a chain
 #
 # Deep networks are chains: the output of one function is the input of the next. To see where a gradient fades or
-# explodes, look at it after every step. Here are five steps, each multiplying by 0.5.
+# explodes, look at it after every step. Here are five steps, each multiplying by 0.5. The results are `h1` to `h5`.
 #
-# **Predict.** The gradient at `h5`, what the last step puts out, is 1. What is it at `h1`, what the first puts out?
+# **Predict.** The gradient at `h5` is 1. What is it at `h1`?
 
 # %%
 guess("01-five-steps", h1=1 / 16)
@@ -379,13 +366,13 @@ show(
 )
 
 # %% [markdown]
-# This is a vanishing gradient in its smallest form. Each step passes on half, and of the 1 at `h5` 3 percent reach `x`.
+# This is a vanishing gradient in miniature. Each step passes on half, and of the 1 at `h5` only 3 percent reaches `x`.
 #
-# Mind steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps of the
-# chain are one tensor object, and one object has one `.grad`.
+# Beware of steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps
+# of the chain are one tensor object, and one object has one `.grad`.
 #
-# **Predict.** `first = 2 * x` and `second = first.mul_(5)`. The gradient at the last step is 1, so the gradient at the
-# step before is 5. What is in `first.grad`? And when `first` is copied before it is overwritten?
+# **Predict.** `first = 2 * x` and `second = first.mul_(5)`. The gradient is 1 at the second step, and so 5 at the
+# first. What is in `first.grad`? And what, if we overwrite a copy, `second = first.clone().mul_(5)`?
 
 # %%
 guess("01-in-place", overwritten=1, copied=5)
@@ -411,7 +398,7 @@ compare("01-in-place", overwritten=overwritten, copied=first.grad)
 assert (first.grad.item(), second.grad.item()) == (5, 1)
 
 # %% [markdown]
-# A retained gradient belongs to the latest value of its tensor: here that after `mul_(5)`, and the 5 is nowhere. A
+# A retained gradient belongs to the latest value of its tensor, here the one after `mul_(5)`. The 5 is nowhere. A
 # `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
 
@@ -432,9 +419,9 @@ def chain_grads(fns, x):
 # %% [markdown]
 # ## What keeps a gradient alive
 #
-# A retained gradient is a tensor of the same size as the tensor it belongs to. It lives as long as something refers to
-# it, and `h.grad` is such a reference. Keep `h` in a list, and you keep its gradient, its values, and the graph behind
-# it. A weak reference shows the moment at which a gradient is gone.
+# A retained gradient is as large as the tensor it belongs to. It lives as long as something refers to it, and `h.grad`
+# is such a reference. Keep `h` in a list, and you keep its gradient, its values, and the graph behind it. A weak
+# reference, which keeps nothing alive, tells us when a gradient is gone.
 
 # %%
 import weakref
@@ -470,8 +457,8 @@ show(
 # %% [markdown]
 # ## Myths
 #
-# **"`backward()` fills `.grad` of a non-leaf and empties it again."** It never stores anything there, unless you ask
-# before.
+# **"`backward()` fills `.grad` of a non-leaf and empties it again."** It never stores anything there, unless you asked
+# for it beforehand.
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)
@@ -482,8 +469,8 @@ print("retains:", h.retains_grad, "  h.grad:", h.grad)
 assert h.retains_grad and h.grad is None
 
 # %% [markdown]
-# **"Only hooks can save the gradient of a non-leaf."** `retain_grad` and `torch.autograd.grad` can, too. Each costs one
-# tensor, exactly as a hook does that stores what it sees.
+# **"Only hooks can save the gradient of a non-leaf."** `retain_grad` and `torch.autograd.grad` can, too. Either costs
+# one tensor, just like a hook that stores what it sees.
 
 # %%
 x = torch.tensor([2.0], requires_grad=True)
@@ -500,7 +487,7 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 #
 # | call | when | what it does |
 # |---|---|---|
-# | `t.is_leaf` | any time | `True` for tensors that no operation with gradients made |
+# | `t.is_leaf` | any time | `False` for the result of an operation on tensors that require grad, else `True` |
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
@@ -509,9 +496,9 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 # ## Where you meet this in the wild
 #
 # - **Vanishing gradients.** Retain the output of every block, run one backward pass, and plot the norms, as above.
-# - **Generative adversarial networks.** The image that a generator made is a non-leaf. Its gradient shows what the
+# - **Generative adversarial networks.** An image that the generator made is a non-leaf. Its gradient shows what the
 #   discriminator would like to see changed.
-# - **Style transfer.** There the image itself is the leaf: it is what the optimizer changes.
+# - **Style transfer.** Here the image itself is the leaf: the optimizer changes the image.
 #
 # Next: lesson 2, where you watch a gradient at the moment it arrives.
 

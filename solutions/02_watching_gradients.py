@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Lesson 2. Watching gradients: `Tensor.register_hook`
 #
-# **The question.** How do I see the gradient of something in the middle of my model, now, without changing the
-# training?
+# **The question.** How do I see the gradient of something in the middle of my model, while it trains, without changing
+# the training?
 #
-# **The goal.** You can register, read and remove a hook on any tensor, you know when it is called and how often, and
+# **The goal.** You can put a hook on any tensor and take it off again, you know when it is called and how often, and
 # you keep copies that nothing overwrites.
 #
 # As before: predict, run, read on.
@@ -19,17 +19,16 @@ from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption,
 # %% [markdown]
 # ## A function that is called when the gradient arrives
 #
-# `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` whenever a gradient for `t` has been computed. `grad`
-# is that gradient. If `fn` returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the
-# gradient. That is lesson 3.)
+# `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` in each backward pass, with the gradient of `t`. If `fn`
+# returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the gradient: lesson 3.)
 #
-# Here is the graph of lesson 1 again: `a = w + x`, `b = w + 1`, `y = a * b`, with `a = 3` and `b = 2`. We put a hook on
-# `b` and then one on `a`. Each prints what it receives.
+# Here is the graph of lesson 1 again, with other numbers: `a = w + x = 6`, `b = w + 1 = 5`, `y = a * b`. We put a hook
+# on `b`, and then one on `a`. Each prints what it receives.
 #
 # **Predict.** Which number does each hook print?
 
 # %%
-guess("02-two-hooks", a=2, b=3)
+guess("02-two-hooks", a=5, b=6)
 
 # %%
 received = {}
@@ -45,7 +44,7 @@ def on_a(grad):
     print("a receives", grad.item())
 
 
-w = torch.tensor([1.0], requires_grad=True)
+w = torch.tensor([4.0], requires_grad=True)
 x = torch.tensor([2.0], requires_grad=True)
 a = w + x
 b = w + 1
@@ -55,22 +54,22 @@ a.register_hook(on_a)
 print("Both hooks are registered. Now backward:")
 y.backward()
 compare("02-two-hooks", a=received["a"], b=received["b"])
-assert list(received.items()) == [("b", 3.0), ("a", 2.0)]
+assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [("b", 6.0), ("a", 5.0)]
 
 # %% [markdown]
-# **A hook runs when the gradient arrives, not when it is registered.** During `backward()` each hook ran once. No
-# `retain_grad()` was needed, and neither tensor keeps anything.
+# **A hook runs when the gradient arrives, not when it is registered.** No `retain_grad()` was needed, and neither
+# tensor keeps anything.
 #
 # `b` came first. Is that because its hook was registered first?
 #
-# **Predict.** The same graph, but now the hook on `a` is registered before the one on `b`. In which order do they run?
+# **Predict.** In the same graph, the hook on `a` is now registered before the one on `b`. In which order do they run?
 # Write `["a", "b"]` or `["b", "a"]`.
 
 # %%
 guess("02-swapped", order=["b", "a"])
 
 # %%
-w = torch.tensor([1.0], requires_grad=True)
+w = torch.tensor([4.0], requires_grad=True)
 x = torch.tensor([2.0], requires_grad=True)
 a = w + x
 b = w + 1
@@ -79,13 +78,14 @@ order = []
 a.register_hook(lambda grad: order.append("a"))
 b.register_hook(lambda grad: order.append("b"))
 y.backward()
-print("order:", order)
+print("order:", *order)
 compare("02-swapped", order=order)
 assert order == ["b", "a"]
 
 # %% [markdown]
 # `b` again. For hooks on *different* tensors it does not matter which you register first: PyTorch works through the
-# graph from its end. Neither `a` nor `b` needs the other, and today's PyTorch starts with the one computed last.
+# graph from its end. Neither `a` nor `b` needs the other, and today's PyTorch starts with the one that was computed
+# last.
 
 # %% tags=["figure"]
 figure = timeline(
@@ -94,11 +94,11 @@ figure = timeline(
         ("w + 1 makes b", "forward"),
         ("a * b makes y", "forward"),
         ("y.backward() starts with 1", "backward"),
-        ("gradient of b complete: hook on b", "backward"),
-        ("gradient of a complete: hook on a", "backward"),
+        ("a gradient arrives at b: hook on b", "backward"),
+        ("a gradient arrives at a: hook on a", "backward"),
         ("w.grad and x.grad are written", "backward"),
     ],
-    title="A hook is called when the gradient of its tensor is complete",
+    title="Hooks on tensors run during backward()",
 )
 show(
     figure,
@@ -109,11 +109,9 @@ show(
 # %% [markdown]
 # ## One tensor, several uses
 #
-# A tensor may be used several times. Take the loss `3 * y + y * y` with `y = 2`: it uses `y` once in `3 * y`, and twice
-# in `y * y`.
+# The loss `3 * y + y * y` uses `y` three times: once in `3 * y`, and twice in `y * y`. Let `y` be 2, with a hook on it.
 #
-# **Predict.** A hook sits on `y`. Which numbers does it receive in one `backward()`? Write a list, with one number for
-# each call.
+# **Predict.** Which numbers does the hook receive in one `backward()`? Write a list, with one number for each call.
 
 # %%
 guess("02-three-uses", calls=[7])
@@ -147,16 +145,15 @@ show(
 )
 
 # %% [markdown]
-# One call, with 7. The gradients of all uses, 3 and 2 and 2, are added first. Then the hook is called with the sum. The
-# same holds for a weight that two layers share.
+# One call, with 7. **A hook is called when the gradient of its tensor is complete**: those of all uses, 3 and 2 and 2,
+# are added first. The same holds for a weight that two layers share.
 #
 # ## The second pass
 #
-# `.grad` of a leaf adds up over passes. What does a hook on this leaf receive in the second pass, and what does `.grad`
-# hold while the hook runs?
+# `.grad` of a leaf adds up over passes. Now the leaf `x` has a hook. The first pass brings 7 to `x`; the loss of the
+# second is `10 * x`.
 #
-# **Predict.** The first pass brings 7 to `x`. The second loss is `10 * x`. What does the hook receive in the second
-# pass, and what is in `x.grad` at that moment?
+# **Predict.** What does the hook receive in the second pass, and what is in `x.grad` at that moment?
 
 # %%
 guess("02-second-pass", received=10, x_grad=7)
@@ -175,16 +172,15 @@ assert log == [(7.0, None), (10.0, 7.0)]
 assert x.grad.item() == 17
 
 # %% [markdown]
-# The hook receives 10: the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
+# The hook receives 10, the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
 # hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
-
-# %% [markdown]
-# ## When is a hook called?
+#
+# ## Called, or not?
 #
 # Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
 # `backward()`, and once with `torch.autograd.grad`, which fills no `.grad`.
 #
-# **Predict.** How often is each of the two hooks called?
+# **Predict.** How many times is each of the two hooks called?
 
 # %%
 guess("02-two-ways-back", y=2, copy=0)
@@ -200,7 +196,7 @@ copy.register_hook(lambda grad: calls.append(("copy", grad.item())))
 loss = (2 * y).sum()
 loss.backward(retain_graph=True)
 torch.autograd.grad(loss, x)
-print(calls)
+print(*calls)
 names = [name for name, _ in calls]
 compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
 assert calls == [("y", 2.0), ("y", 2.0)]
@@ -209,11 +205,10 @@ assert calls == [("y", 2.0), ("y", 2.0)]
 # Twice `y`, and never the copy:
 #
 # - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
-# - **Not on the path, not called.** The loss does not use the copy, so no gradient comes there. `t * 1` and
+# - **Not on the path, not called.** The loss does not use the copy, so no gradient gets there. `t * 1` and
 #   `t.view(...)` are tensors of their own.
 #
-# There is one odd case, in which a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises
-# leave it out.
+# In one odd case a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises leave it out.
 #
 # A tensor that does not require grad cannot have a hook at all:
 
@@ -227,14 +222,14 @@ except RuntimeError as error:
 # %% [markdown]
 # ## Handles
 #
-# `register_hook` returns a handle. There are three things to know about it.
+# `register_hook` returns a handle. Three things to know about it:
 #
 # 1. `handle.remove()` removes the hook. Calling it twice does no harm.
 # 2. The handle is a context manager: `with t.register_hook(fn):` removes the hook at the end of the block, even when
 #    an exception ends it.
 # 3. Losing the handle does **not** remove the hook. The tensor keeps it.
 #
-# The next cell tries all three. For the first two it runs a pass with the hook in place and one after it.
+# The next cell tries all three. For the first two it runs one pass with the hook and one after it.
 
 # %%
 import gc
@@ -247,30 +242,33 @@ handle = t.register_hook(lambda grad: calls.append("first"))
 handle.remove()
 handle.remove()
 (2 * t).backward()
-print("removed:        ", calls)
+print("removed:        ", *calls)
 assert calls == ["first"]
 
-with t.register_hook(lambda grad: calls.append("with")):
+try:
+    with t.register_hook(lambda grad: calls.append("with")):
+        (2 * t).backward()
+        raise KeyError
+except KeyError:
     (2 * t).backward()
-(2 * t).backward()
-print("after the block:", calls)
+print("after the block:", *calls)
 assert calls == ["first", "with"]
 
 t.register_hook(lambda grad: calls.append("lost"))
 gc.collect()
 (2 * t).backward()
-print("handle lost:    ", calls)
+print("handle lost:    ", *calls)
 assert calls == ["first", "with", "lost"]
 
 # %% [markdown]
-# The third point explains a common surprise in notebooks: run a cell with `register_hook` three times, and three hooks
-# are called from then on. Keep the handle, and remove the old hook first.
+# The third point explains a common surprise in notebooks: run a cell with `register_hook` three times, and from then on
+# three hooks are called. Keep the handle, and remove the old hook first.
 #
 # ## Keep copies
 #
-# If you store what the hook receives, store a copy. The gradient may share its memory with others, and whoever comes
-# later can overwrite it. Below, two hooks store the gradient, one of them as a copy. Then a third hook has bad manners
-# and works in place (lesson 3 shows what else that breaks).
+# If you store what a hook receives, store a copy. The gradient may share its memory with others, and whoever comes
+# later can overwrite it. Below, two hooks store the gradient, one of them as a copy. Then comes a third hook, which has
+# bad manners.
 
 # %%
 x = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -300,7 +298,7 @@ seen = []
 x.register_hook(lambda grad: seen.append((grad.requires_grad, grad.detach().clone().requires_grad)))
 torch.autograd.grad(x**3, x)
 torch.autograd.grad(x**3, x, create_graph=True)
-print("(received requires grad, copy requires grad):", seen)
+print("(received requires grad, copy requires grad):", *seen)
 assert seen == [(False, False), (True, False)]
 
 
@@ -381,10 +379,10 @@ show(
 )
 
 # %% [markdown]
-# No line of the training loop knows about the hook. That is what hooks are for.
+# No line inside the training loop knows about the hook. That is what hooks are for.
 #
-# In larger models a full gradient is too much to store. Store a statistic, for example the norm, the largest entry, or
-# the share of zeros. A number costs next to nothing, and keeps no tensor alive.
+# In larger models full gradients are too much to store. Store a statistic, such as the norm, the largest entry, or the
+# share of zeros. A number costs next to nothing, and keeps no tensor alive.
 
 # %%
 p = torch.tensor([3.0, -4.0, 0.0, 0.0], requires_grad=True)
@@ -417,8 +415,9 @@ def norm_log(p, losses):
 #     for name, t in tensors.items():
 #         t.register_hook(lambda grad: called.append(name))
 #
-# **Predict.** The names are `"first"`, `"second"` and `"third"`, and the loss is the sum of the three tensors. What is
-# the list `called` after one pass?
+# The names are `"first"`, `"second"` and `"third"`, and the loss is the sum of the three tensors.
+#
+# **Predict.** What is in the list `called` after one pass?
 
 # %%
 guess("02-in-a-loop", called=["third", "third", "third"])
@@ -429,13 +428,13 @@ called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad: called.append(name))
 sum(tensors.values()).backward()
-print(called)
+print(*called)
 compare("02-in-a-loop", called=called)
 assert called == ["third", "third", "third"]
 
 # %% [markdown]
-# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`. A default argument,
-# `name=name`, is evaluated when the lambda is made, so each keeps its own:
+# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`. The default of an
+# argument, `name=name`, is evaluated when the lambda is made, so each keeps its own:
 
 # %%
 tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
@@ -443,7 +442,7 @@ called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad, name=name: called.append(name))
 sum(tensors.values()).backward()
-print(sorted(called))
+print(*sorted(called))
 assert sorted(called) == ["first", "second", "third"]
 
 
@@ -470,10 +469,12 @@ def grads_by_name(tensors, loss):
 # ## When a tensor is overwritten
 #
 # An in-place operation such as `t.mul_(10)` gives the same Python object a new value and a new place in the graph. What
-# happens to hooks that were registered before?
+# becomes of hooks that were registered before?
 #
-# **Predict.** In this order: `t = 3 * x`, a hook on `t`, `t.mul_(10)`, another hook on `t`, and the loss `7 * t`. What
-# does each hook receive, the one from before `mul_` and the one from after it? (`t` also retains its gradient.)
+# We take, in this order: `t = 3 * x`, a hook on `t`, `t.mul_(10)`, another hook on `t`, and the loss `7 * t`. (`t` also
+# retains its gradient.)
+#
+# **Predict.** What does each hook receive, the one from before `mul_` and the one from after it?
 
 # %%
 guess("02-overwritten", before=70, after=7)
@@ -487,7 +488,7 @@ t.retain_grad()
 t.mul_(10)
 t.register_hook(lambda grad: received.append(("after", grad.item())))
 (7 * t).sum().backward()
-print(received)
+print(*received)
 print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
 compare("02-overwritten", before=dict(received)["before"], after=dict(received)["after"])
 assert received == [("after", 7.0), ("before", 70.0)]
@@ -510,9 +511,9 @@ show(
 )
 
 # %% [markdown]
-# The hook that was registered first stays with the **old value**: it sees the derivative with respect to what `t` was
-# before the multiplication, 70. The later hook belongs to the **new value** and sees 7. `retain_grad` goes the other
-# way: it follows the tensor to its new value.
+# The first hook stays with the **old value**: it sees 70, the derivative with respect to what `t` was before the
+# multiplication. The second belongs to the **new value** and sees 7. `retain_grad` is different: it follows the tensor
+# to its new value.
 
 
 # %% exercise="02-old-and-new-grad"
@@ -532,9 +533,9 @@ def old_and_new_grad(x, k, loss_fn):
 # %% [markdown]
 # ## What a hook survives
 #
-# A weight is a leaf, and a hook on a leaf sits on the tensor object. Five things are often done to a layer: other
-# numbers through `.data`, `load_state_dict`, `double()`, a new `Parameter` in place of the old one, and
-# `load_state_dict(..., assign=True)`. Each is done to a fresh layer with a hook on its weight.
+# A weight is a leaf, and a hook on a leaf sits on the tensor object. Here are five things that people do to a layer:
+# give its weight other numbers through `.data`, call `load_state_dict`, call `double()`, put a new `Parameter` in place
+# of the weight, and call `load_state_dict(..., assign=True)`. We do each to a fresh layer with a hook on its weight.
 #
 # **Predict.** After which of them is the hook still called? Write `True` or `False` for each. (`load_state_dict` copies
 # numbers into the tensors that are there; with `assign=True` it puts the tensors that you give it in their place.)
@@ -579,8 +580,8 @@ assert (data, load, double, new, assign) == (True, True, True, False, False)
 #
 # ## Myths
 #
-# **"Tensor hooks fire only in `backward()`."** `torch.autograd.grad` calls them as well, and it returns what the hooks
-# made of the gradient.
+# **"Tensor hooks fire only in `backward()`."** `torch.autograd.grad` calls them as well, and returns what they made of
+# the gradient.
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
@@ -602,8 +603,8 @@ print("received, and x.grad at that moment:", state[0])
 assert state == [(4.0, None)]
 
 # %% [markdown]
-# **"Hooks replace `retain_grad` for free."** A hook that stores the gradient costs the same tensor that `retain_grad`
-# would have kept. Only a hook that prints or keeps a number saves this memory.
+# **"Hooks replace `retain_grad` for free."** A hook that stores the gradient costs as much as `retain_grad`: one
+# tensor. Only a hook that keeps a number saves this memory.
 
 # %%
 x = torch.ones(1000, requires_grad=True)
@@ -630,8 +631,8 @@ assert sizes == [4000, 4000]
 #
 # - **Experiment trackers.** Weights & Biases' `watch` registers a hook on each parameter and logs histograms of what
 #   arrives.
-# - **The first NaN.** A hook on each parameter or activation that checks `grad.isfinite().all()` tells where the first
-#   bad gradient appears in the backward pass.
+# - **The first NaN.** A hook on each activation that checks `grad.isfinite().all()` tells where in the backward pass the
+#   first bad gradient appears.
 # - **Clipping.** Norms of each pass, logged by a hook, show how often clipping would act.
 #
 # Next: lesson 3, where the hook returns something.

@@ -1,11 +1,10 @@
 # %% [markdown]
 # # Lesson 3. Changing gradients safely
 #
-# **The question.** You want to scale, clamp or block the gradient of one tensor. How do you do it without breaking the
-# gradient of another?
+# **The question.** You want to scale, clamp or block the gradient of one tensor, and of no other. How?
 #
-# **The goal.** You can replace a gradient with a hook and say which tensors see the new one. You know why a hook never
-# writes into its argument, in which order several hooks run, and how to use hooks inside the `forward` of a model.
+# **The goal.** You can replace a gradient with a hook, and say which tensors see the new one. You know in which order
+# several hooks run, and how to use hooks inside the `forward` of a model.
 
 # %%
 import warnings
@@ -22,8 +21,19 @@ from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node
 # In lesson 2 the hooks only watched: they returned `None`, and the gradient went on as it was. A hook may also return a
 # tensor. Then this tensor takes the place of the gradient, and backward goes on with it.
 #
-# Take `x = 2`, `w = 3`, `y = 3 * x = 6` and `z = y * w = 18`. Without a hook `x.grad` is 9 and `w.grad` is 6. Now we
-# put a hook on `y` that multiplies by 100.
+# Here is a small graph, `y = 3 * x` and `z = y * w`, first without a hook:
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+w = torch.tensor([3.0], requires_grad=True)
+y = 3 * x
+z = y * w
+z.backward()
+print("y:", y.item(), "  x.grad:", x.grad.item(), "  w.grad:", w.grad.item())
+assert (y.item(), x.grad.item(), w.grad.item()) == (6, 9, 6)
+
+# %% [markdown]
+# The same graph again, now with a hook on `y` that multiplies by 100.
 #
 # **Predict.** What are `x.grad` and `w.grad`?
 
@@ -37,9 +47,7 @@ y = 3 * x
 z = y * w
 y.register_hook(lambda grad: grad * 100)
 z.backward()
-print("x.grad:", x.grad.item())
-print("w.grad:", w.grad.item())
-print("y itself:", y.item())
+print("y:", y.item(), "  x.grad:", x.grad.item(), "  w.grad:", w.grad.item())
 compare("03-times-100", x_grad=x.grad, w_grad=w.grad)
 assert (x.grad.item(), w.grad.item(), y.item(), z.item()) == (900, 6, 6, 18)
 
@@ -61,12 +69,12 @@ show(
 
 # %% [markdown]
 # The gradient 3 arrives at `y`, the hook turns it into 300, and `x` gets 3 · 300 = 900. `w` gets its gradient straight
-# from `z`, not through `y`: it stays 6. The value of `y` stays 6 as well.
+# from `z`, not through `y`: it stays 6. So does the value of `y`.
 #
 # **A new gradient counts for the tensors that the hooked tensor was computed from, and for no others.** If the hooked
-# tensor is a leaf, it ends up in its own `.grad`.
+# tensor is a leaf, the new gradient ends up in its own `.grad`.
 #
-# Here are four hooks on `y = 3 * x` with the loss `(5 * y).sum()`. Without a hook, `x.grad` is `[15, 15]`.
+# Here are four hooks on `y = 3 * x`, with the loss `(5 * y).sum()`:
 
 
 # %%
@@ -93,7 +101,7 @@ assert x_grad(lambda grad: grad * 2) == [30, 30] and x_grad(torch.zeros_like) ==
 # The last one is the most common mistake with hooks. `grad = grad * 2` gives the name `grad` to a new tensor, and the
 # function ends without `return`. PyTorch sees `None` and keeps the old gradient. There is no warning.
 #
-# What may a hook return? `None`, or a tensor with the shape and the dtype of the gradient. Everything else raises:
+# A hook may return `None`, or a tensor with the shape and the dtype of the gradient. Anything else raises:
 
 
 # %%
@@ -116,12 +124,12 @@ assert other_dtype == "hook 'bad' has changed the type of value (was torch.Float
 assert no_tensor == "expected Variable, but hook returned 'float'"
 
 # %% [markdown]
-# (`Variable` is an old name of `Tensor`.)
+# (`Variable` is an old name for `Tensor`.)
 #
-# One more case is rare: a hook may be called with `None` in place of a tensor. `unbind`, `chunk` and `split` make
-# several tensors in one operation. If the loss uses only one of them, backward still reaches this operation, and a hook
-# on an unused one is called with `None`. (An operation written as a `torch.autograd.Function` can do that, too.) A hook
-# that cannot handle it stops the pass.
+# In a rare case, a hook is called with `None` in place of a tensor. `unbind`, `chunk` and `split` make several tensors
+# in one operation. If the loss uses only one of them, backward still reaches this operation, and a hook on an unused
+# one is called with `None`. (An operation written as a `torch.autograd.Function` can do that, too.) A hook that cannot
+# handle it stops the pass.
 
 # %%
 x = torch.ones(2, 3, requires_grad=True)
@@ -144,16 +152,17 @@ assert "NoneType" in failed
 
 # %% [markdown]
 # So a hook that has to work on any tensor begins with a guard: `if grad is None: return None`. In the exercises you do
-# not need it (rule 8).
+# not need it.
 #
-# ## Why not in place?
+# ## In place?
 #
-# Apart from that case a hook receives a tensor. Why not simply change it in place, with `grad.mul_(3)`? It is short,
-# and there is no `return` to forget.
+# Usually a hook receives a tensor. It could change this tensor in place, with `grad.mul_(3)`. That is short, and there
+# is no `return` to forget.
 #
-# The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks both gradients are `[2, 5]`.
+# The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks, both `w` and `x` get the gradient `[2, 5]`. Now a
+# hook on `w` runs `grad.mul_(3)`.
 #
-# **Predict.** A hook on `w` runs `grad.mul_(3)`. What are `w.grad` and `x.grad`? Write lists such as `[2, 5]`.
+# **Predict.** What are `w.grad` and `x.grad`? Write lists such as `[2, 5]`.
 
 # %%
 guess("03-in-place-hook", w_grad=[6, 15], x_grad=[6, 15])
@@ -169,11 +178,14 @@ def both_grads(hook):
     return w.grad.tolist(), x.grad.tolist()
 
 
+none = both_grads(lambda grad: None)
 in_place = both_grads(lambda grad: grad.mul_(3))
 returned = both_grads(lambda grad: grad * 3)
-print("grad.mul_(3):  w.grad", in_place[0], "  x.grad", in_place[1])
-print("grad * 3:      w.grad", returned[0], "  x.grad", returned[1])
+print("returns None:      w.grad", none[0], "  x.grad", none[1])
+print("grad.mul_(3):      w.grad", in_place[0], "  x.grad", in_place[1])
+print("returns grad * 3:  w.grad", returned[0], "  x.grad", returned[1])
 compare("03-in-place-hook", w_grad=in_place[0], x_grad=in_place[1])
+assert none == ([2, 5], [2, 5])
 assert in_place == ([6, 15], [6, 15])
 assert returned == ([6, 15], [2, 5])
 
@@ -206,12 +218,12 @@ show(
 
 # %% [markdown]
 # In a sum, both operands have the same gradient. PyTorch does not copy it: both get **the same tensor**. A hook on `w`
-# that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you: the numbers are
+# that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you; the numbers are
 # simply wrong.
 #
 # The same thing happens in a residual connection, `f + x` with `f = 5 * x`. The hook on `f` doubles the gradient of
-# this branch, so `x.grad` should become 2 · 5 + 1 = 11. In place, the skip connection is doubled as well, and the
-# result is 2 · 5 + 2 = 12:
+# this branch, so `x.grad` should become 2 · 5 + 1 = 11. In place, it doubles that of the skip connection, too, which
+# makes 2 · 5 + 2 = 12:
 
 
 # %%
@@ -236,8 +248,8 @@ assert residual(lambda grad: grad.mul_(2)) == [12, 12]
 # 2. A gradient that you pass to `backward(gradient=...)` yourself is handed to the hook as it is. In place, the hook
 #    changes your tensor.
 # 3. Sometimes nothing goes wrong. If `w` is used twice, as in `(w + x) * (w + 1)`, two gradients are added for `w`. The
-#    sum is a new tensor that belongs to `w` alone. So a hook that writes in place can work in one model and corrupt the
-#    next one.
+#    sum is a new tensor that belongs to `w` alone. So a hook that writes in place can work in one model and corrupt
+#    another.
 
 # %%
 w = torch.ones(2, requires_grad=True)
@@ -267,8 +279,8 @@ assert (w.grad.item(), x.grad.item()) == (15, 2)
 # The rule is short: **compute a new tensor and return it.** No method whose name ends in an underscore, no `grad *= 3`,
 # no `grad[0] = 0`. If you need to write, write into a copy: `grad = grad.clone()`.
 #
-# In a pass with `create_graph=True`, gradients have a graph of their own, so that they can be differentiated again
-# (rule 5). A hook that computes the new gradient under `torch.no_grad()`, or detaches it, cuts this graph.
+# In a pass with `create_graph=True`, gradients have a graph of their own, so that they can be differentiated again. A
+# hook that computes the new gradient under `torch.no_grad()`, or detaches it, cuts this graph. The checks try that.
 
 
 # %% exercise="03-scale-grad"
@@ -282,10 +294,10 @@ def scale_grad(t, s):
 # %% [markdown]
 # ## Clamping over several passes
 #
-# To clamp is to cut off what lies outside of a range. We run three passes that bring 0.8 each, and clamp to [-1, 1] in
-# two ways: with a hook on `p`, `grad.clamp(-1, 1)`; and without a hook, with `p.grad.clamp_(-1, 1)` after each pass.
+# To clamp is to cut off what lies outside a range. We run three passes that bring 0.8 each, and clamp to [-1, 1] in
+# two ways: with a hook on `p`, `grad.clamp(-1, 1)`; and without a hook, by `p.grad.clamp_(-1, 1)` after each pass.
 #
-# **Predict.** What is `p.grad` after the third pass, in each of the two?
+# **Predict.** What is `p.grad` after the third pass, either way?
 
 # %%
 guess("03-clamp-three-passes", by_hook=2.4, after_each=1)
@@ -328,9 +340,9 @@ show(
 )
 
 # %% [markdown]
-# The hook works on the gradient of the current pass, before it is added to `.grad`. 0.8 is inside the limits, so it has
-# nothing to do, and the total is 2.4. **Clamping each pass is not the same as clamping the sum.** If you add up
-# gradients over several small batches, decide which of the two you mean.
+# The hook works on the gradient of the current pass, before it is added to `.grad`. As 0.8 is within the limits, the
+# hook has nothing to do, and the total is 2.4. **Clamping each pass is not the same as clamping the sum.** If you add
+# up gradients over several small batches, decide which of the two you mean.
 
 
 # %% exercise="03-clamp-grad"
@@ -344,11 +356,11 @@ def clamp_grad(t, lo, hi):
 # %% [markdown]
 # ### Two places to clamp
 #
-# Two layers of one number each: `h = first * x` and `out = second * h`. The loss is steep: `100 * out`. With `x = 3`,
-# `first = 1` and `second = 2`, the gradient of `first` is 600 and that of `second` is 300.
+# Take two layers of one number each, `h = first * x` and `out = second * h`, and a steep loss, `100 * out`. With
+# `x = 3`, `first = 1` and `second = 2`, the gradient of `first` is 600 and that of `second` is 300.
 #
-# **Predict.** What is `first.grad` when `second.grad` is clamped to [-1, 1] after backward? And what is it when nothing
-# is clamped afterwards, but a hook on `h` clamps to [-1, 1]?
+# **Predict.** What is `first.grad` when `second.grad` is clamped to [-1, 1] after backward? And what is it when,
+# instead, a hook on `h` clamps to [-1, 1]?
 
 # %%
 guess("03-two-places", after_backward=600, hook_on_h=3)
@@ -379,7 +391,7 @@ compare("03-two-places", after_backward=after_backward, hook_on_h=first_grad)
 assert (first_grad.item(), second_grad.item()) == (3, 300)
 
 # %% [markdown]
-# When you clamp a `.grad`, backward is over, and the layers before have already received their large gradients: still
+# When you clamp a `.grad`, backward is over, and the earlier layers have already received their large gradients: still
 # 600. Clamping `.grad` protects this one parameter and no other.
 #
 # The hook on the activation `h` sits on the way back. It lets at most 1 through, so the first layer gets 3. The second
@@ -387,7 +399,7 @@ assert (first_grad.item(), second_grad.item()) == (3, 300)
 #
 # ## Blocking a part: frozen rows
 #
-# Sometimes a few rows of a parameter should not learn, such as the rows of known words in an embedding. The switch
+# Sometimes a few rows of a parameter should not learn, such as those of known words in an embedding. The switch
 # `requires_grad` does not help. It belongs to a whole tensor:
 
 # %%
@@ -399,8 +411,8 @@ except RuntimeError as error:
     assert "you can only change requires_grad flags of leaf variables" in str(error)
 
 # %% [markdown]
-# `embedding.weight[0]` is a new tensor, the result of an operation. A hook on it would be of no use either, because the
-# loss does not use this tensor:
+# `embedding.weight[0]` is a new tensor, the result of an operation. A hook on it is of no use either, because the loss
+# does not use this tensor:
 
 # %%
 fired = []
@@ -410,9 +422,9 @@ print("calls of the hook:", len(fired))
 assert fired == []
 
 # %% [markdown]
-# A hook on the whole parameter can set the gradient of some rows to zero. Below, the hook multiplies rows 0 and 1 of
-# four by zero, and an optimizer takes one step: plain SGD; SGD with weight decay; and SGD with momentum, which has
-# already taken a step before the hook came.
+# A hook on the whole parameter can set the gradient of some rows to zero. Below, it does so for rows 0 and 1 of four,
+# and an optimizer takes one step: plain SGD; SGD with weight decay; and SGD with momentum, which took one step before
+# the hook came.
 #
 # **Predict.** Which rows move in this step? Write lists of row numbers, such as `[0, 3]`, in ascending order.
 
@@ -451,8 +463,8 @@ assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
 # still carries the gradients of earlier steps. To keep rows fixed under such an optimizer, you also have to put the old
 # values back after each step.
 #
-# Note the shape of the mask, `(4, 1)`: one number for each row, and it applies to all columns. A mask with a single
-# dimension is matched with the last one, the columns:
+# Note the shape of the mask, `(4, 1)`: one number for each row, for all its columns. A mask with a single dimension is
+# matched with the last one, the columns:
 
 # %%
 grad = torch.ones(2, 2)
@@ -489,10 +501,12 @@ def freeze_rows(p, rows):
 # ## Several hooks on one tensor
 #
 # Hooks on one tensor form a chain. They run in the order in which they were registered, and each receives what the one
-# before returned.
+# before it returned.
 #
-# **Predict.** With `y = 3 * x` and the loss `(5 * y).sum()`, a gradient of 5 arrives at `y`. Of two hooks on `y`, one
-# adds 1 and one multiplies by 2. What is `x.grad` when "plus 1" is registered first, and when "times 2" is?
+# With `y = 3 * x` and the loss `(5 * y).sum()`, a gradient of 5 arrives at `y`. Of two hooks on `y`, one adds 1 and the
+# other multiplies by 2.
+#
+# **Predict.** What is `x.grad` when "plus 1" is registered first, and when "times 2" is?
 
 # %%
 guess("03-two-hooks-in-a-row", plus_1_first=36, times_2_first=33)
@@ -546,12 +560,12 @@ show(
 # %% [markdown]
 # Three consequences:
 #
-# - A hook that returns `None` is transparent: the next one receives what came before.
+# - A hook that returns `None` is transparent: the next one receives what this one received.
 # - The same function can be registered twice, and then it runs twice.
 # - A hook that logs sees the gradient at its own place in the chain. `.grad` is written at the end, after all hooks.
 #
-# There is no `prepend` (module hooks have one, lesson 8): `register_hook` of a tensor takes the function and nothing
-# else. To run first, register first.
+# There is no `prepend` (hooks on modules have one, lesson 8): `register_hook` of a tensor takes the function and
+# nothing else. To run first, register first.
 
 # %%
 print("None, then times 2:   ", chain(lambda grad: None, times_2))
@@ -603,12 +617,13 @@ def register_composed(t, fs):
 # %% [markdown]
 # ## One branch only
 #
-# Often a tensor is used in more than one place, and only one of these uses should be changed. A hook on `x` cannot tell
-# them apart, because it receives the sum over all uses. The solution is to **give this use a tensor of its own**:
-# `y = x * 1` has the values of `x`, backward passes through it to `x`, and it can have a hook of its own.
+# Often a tensor is used in more than one place, and the gradient of one use should be changed. A hook on `x` cannot
+# tell the uses apart, because it receives the sum of them all. The solution is to **give this use a tensor of its
+# own**: `y = x * 1` has the values of `x`, backward passes through it to `x`, and it can have a hook.
 #
-# **Predict.** The loss is `10 * y + 2 * x`, and a hook sets the gradient to zero. What is `x.grad` when this hook is on
-# `y`, and when it is on `x`?
+# The loss is `10 * y + 2 * x`, and a hook sets the gradient to zero.
+#
+# **Predict.** What is `x.grad` when this hook is on `y`, and when it is on `x`?
 
 # %%
 guess("03-one-branch", hook_on_y=2, hook_on_x=0)
@@ -647,8 +662,8 @@ show(
 )
 
 # %% [markdown]
-# The hook on `x` blocks both uses, the hook on `y` only one. Nobody has to remove the hook on `y`: it belongs to `y`
-# and goes when `y` and its graph go (unless the hook itself refers to `y`: lesson 11). A weak reference shows it:
+# The hook on `x` blocks both uses, the hook on `y` only one. Nobody has to remove the hook on `y`: it goes when `y` and
+# its graph go (unless the hook itself refers to `y`: lesson 11). A weak reference shows it:
 
 # %%
 import weakref
@@ -671,9 +686,8 @@ assert watcher() is None
 # %% [markdown]
 # ### The guard
 #
-# A function that makes a tensor and hooks it will one day be called without gradients: in evaluation under
-# `torch.no_grad()`, or with inputs and parameters that do not require grad. Then `x * 1` does not require grad either,
-# and you cannot register a hook on it:
+# A function that makes a tensor and hooks it will one day be called without gradients: under `torch.no_grad()`, or with
+# inputs and parameters that do not require grad. Then `x * 1` does not require grad either, and cannot have a hook:
 
 
 # %%
@@ -703,8 +717,8 @@ with torch.no_grad():
 # %% [markdown]
 # Without the guard, such code trains well and crashes in the first evaluation.
 #
-# A *view* such as `x.view_as(x)` or `x[:]`, which shows the memory of `x`, is a special case: made under
-# `torch.no_grad()`, it requires grad if `x` does. So the guard lets a hook through. No harm is done: the view has no
+# A *view*, such as `x.view_as(x)` or `x[:]`, shows the memory of `x`. It is a special case: made under
+# `torch.no_grad()`, it requires grad if `x` does, so the guard lets a hook through. No harm is done: the view has no
 # graph, nothing goes back from it to `x`, and the hook is never called.
 
 # %%
@@ -731,15 +745,14 @@ def reverse_gradient(x, lam):
 # %% [markdown]
 # ## Hooks in the `forward` of a model
 #
-# A model has two kinds of tensors that you may want to hook, and they live for different times.
+# A model has two kinds of tensors that you may want to hook.
 #
 # - A **parameter** lives as long as the model. Hook it once, in `__init__`.
 # - An **activation** is a new tensor in every forward pass, and a hook on the old one does nothing for the new one.
 #   Hook it in `forward`, with the guard.
 #
 # What if you mix them up? The model below registers a hook on its weight in `forward`, and this hook halves the
-# gradient. We run three passes. Before each one, `weight.grad` is set to `None`. Without a hook each pass would bring
-# 1.
+# gradient. We run three passes. Without a hook each would bring 1. Before each, `weight.grad` is set to `None`.
 #
 # **Predict.** What is `weight.grad` after each of the three passes? Write a list.
 
@@ -770,7 +783,7 @@ assert found == [0.5, 0.25, 0.125]
 
 # %% [markdown]
 # The hooks pile up: one in the first pass, two in the second, three in the third, and each of them halves. Here is a
-# model that hooks each tensor in its place, with a log of what happens.
+# model that hooks each tensor where it should, with a log of what happens.
 
 # %%
 log = []
@@ -840,7 +853,7 @@ show(
 # A hook from `__init__` has one weak point: it sits on one parameter object, and whatever puts a new object in its
 # place loses the hook. Common ways are `copy.deepcopy(model)`, `torch.save(model, ...)` followed by `torch.load`,
 # `load_state_dict(..., assign=True)`, `to_empty` for a model that was built on the `meta` device, and a
-# reparametrization such as `weight_norm`. Afterwards, register the hook again. The hook on `h` is not lost, because
+# reparametrization such as `weight_norm`. Afterwards, register the hook again. The hook on `h` is never lost, because
 # `forward` registers it in each pass.
 
 # %%
@@ -875,8 +888,8 @@ for way, new in models.items():
     assert [line.split(",")[0] for line in log] == ["hook of h", "hook of the weight"][: 1 + (new is model)]
 
 # %% [markdown]
-# For the last exercise you need one more thing. Layers such as `nn.Linear` expect one row for each sample.
-# `h.flatten(1)` turns an activation of shape `[B, C, H, W]` into `[B, C * H * W]`, for any batch size.
+# One more thing, for the last exercise. Layers such as `nn.Linear` expect one row for each sample. `h.flatten(1)` turns
+# an activation of shape `[B, C, H, W]` into `[B, C * H * W]`, for any batch size.
 
 
 # %% exercise="03-guarded-net"
@@ -906,9 +919,9 @@ class GuardedNet(nn.Module):
 # %% [markdown]
 # ## Myths
 #
-# **"You must call `clone()` in a hook, or the graph breaks."** `grad * 3` is a new tensor already, so
-# `grad.clone() * 3` copies once for nothing. And no graph is being recorded that could break: in an ordinary
-# `backward()`, hooks run with grad mode off. You need `clone()` where you write into the copy, or store it.
+# **"You must call `clone()` in a hook, or the graph breaks."** `grad * 3` is a new tensor already, so the copy in
+# `grad.clone() * 3` is for nothing. Nor is there a graph that could break: in an ordinary `backward()`, hooks run with
+# grad mode off. You need `clone()` where you write into the copy, or store it.
 
 # %%
 modes = []
@@ -928,7 +941,7 @@ assert modes == [False]
 
 # %% [markdown]
 # **"PyTorch notices when a hook works in place, and raises."** Only for an expanded gradient of more than one entry,
-# such as that of `.sum()`. Otherwise it is silent, and the result may be wrong. Here `x.grad` should be 3.
+# such as that of `.sum()`. Otherwise PyTorch is silent, and the result may be wrong. Here `x.grad` should be 3.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -1002,8 +1015,7 @@ assert batch.view(-1).shape == (16,) and fc(batch.flatten(1)).shape == (2, 2)
 #   gradient teaches the features to make that impossible.
 # - **Frozen rows.** Special tokens are added to a vocabulary, and only their embedding rows are trained.
 # - **Loss scaling.** Training in half precision multiplies the loss by a large number, so that small gradients survive.
-#   Every gradient that your hook sees is multiplied by this number, so the limits of a clamp have to be multiplied,
-#   too.
+#   Every gradient that your hook sees is multiplied by this number, and the limits of a clamp have to be, too.
 #
 # Next: lesson 4, where a hook runs after the gradient was added to `.grad`.
 

@@ -5,7 +5,7 @@
 # moment, and then free it?
 #
 # **The goal.** You can tell the gradient of *this pass* from the *total* in `.grad`, and you can take a step, move
-# gradients away, or clip them, while `backward()` is still running.
+# gradients elsewhere, or clip them, while `backward()` is still running.
 
 # %%
 import warnings
@@ -25,16 +25,16 @@ from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, sh
 #    replace it.
 # 2. It is **accumulated**: PyTorch adds it to `p.grad`, or stores it there if `p.grad` is `None`.
 #
-# A tensor hook cannot see the result of step 2, because it runs before. There is another kind of hook for the moment
-# after:
+# A tensor hook cannot see the result of step 2, because it runs before. For the moment after, there is another kind of
+# hook:
 #
 #     handle = p.register_post_accumulate_grad_hook(fn)
 #
-# From now on PyTorch calls `fn(p)` whenever it has written `p.grad` in a backward pass. Note the argument: it is the
-# **tensor itself**, not a gradient. What you want is in `p.grad`.
+# From then on PyTorch calls `fn(p)` whenever a backward pass has written `p.grad`. Note the argument: it is the
+# **tensor itself**, not a gradient. The gradient is in `p.grad`.
 #
 # **Predict.** In the first of two backward passes the gradient is 2 for each element, in the second it is 3. What does
-# the hook find in `p.grad` each time? (One number is enough if all elements are equal.)
+# the hook find in `p.grad` each time? (One number is enough, as all elements are equal.)
 
 # %%
 guess("04-two-passes", first=2, second=5)
@@ -54,7 +54,7 @@ assert [(same, grad.tolist()) for same, grad in found] == [(True, [2.0, 2.0]), (
 # %% [markdown]
 # 2, and then 5: the total, not the gradient of this pass. And the argument `q` is `p`, the same object.
 #
-# Now `p` has one hook of each kind, and we register the one that comes later first. `p.grad` holds 10 from earlier. The
+# Now `p` has one hook of each kind, and the one for later is registered first. `p.grad` holds 10 from earlier. The
 # gradient of this pass is 3, and the tensor hook doubles it.
 #
 # **Predict.** What is in `p.grad` when the tensor hook runs, and when the post-accumulate-grad hook runs?
@@ -104,8 +104,8 @@ show(
 )
 
 # %% [markdown]
-# So there are two numbers to tell apart, *this pass* and the *total*, and each kind of hook receives one of them. What
-# a tensor hook returns is what gets added.
+# So there are two numbers to tell apart, *this pass* and the *total*, and each kind of hook gets one of them. What a
+# tensor hook returns is what is added.
 #
 # ### Where it runs, and what it returns
 #
@@ -124,7 +124,7 @@ for tensor, message in (
         assert message in str(error)
 
 # %% [markdown]
-# **Once for each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs
+# **Once in each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs
 # once, when all its gradients have been added up.
 #
 # **Not under `torch.autograd.grad`.** That function writes no `.grad`, so there is no moment after.
@@ -144,11 +144,13 @@ assert totals == [5.0]
 # %% [markdown]
 # **It returns `None`.** A tensor hook changes the gradient by returning a new one. This kind of hook has `p` and
 # `p.grad` at hand and changes them directly. So there is nothing to return, and any return value but `None` raises, be
-# it a tensor, a number or a list (only `p` itself is let through). Mind the lambda: it returns the value of its
+# it a tensor, a number or a list (only `p` itself is let through). Beware of lambdas: a lambda returns the value of its
 # expression.
 #
-# **Predict.** `p.grad.clamp_(-1, 1)` clamps `p.grad` in place, and returns it. So the hook
-# `lambda q: q.grad.clamp_(-1, 1)` raises. The gradient is 9. What is in `p.grad` afterwards: `9`, `1` or `None`?
+# `p.grad.clamp_(-1, 1)` clamps `p.grad` in place, and returns it. So the hook `lambda q: q.grad.clamp_(-1, 1)` raises.
+# The gradient is 9.
+#
+# **Predict.** What is in `p.grad` afterwards: `9`, `1` or `None`?
 
 # %%
 guess("04-clamping-lambda", p_grad=1)
@@ -178,7 +180,7 @@ with p.register_post_accumulate_grad_hook(lambda q: q):
 print("p itself is let through")
 
 # %% [markdown]
-# 1: the hook has done its work by the time its return value is looked at. The remedy is a function with `def` and
+# 1: by the time its return value is looked at, the hook has done its work. The remedy is a function with `def` and
 # without `return`.
 #
 # The handle is like any other: `handle.remove()`, or `with p.register_post_accumulate_grad_hook(fn):`.
@@ -206,8 +208,8 @@ def pass_and_total_norms(p):
 # `p` at once, and free the gradient before those of the earlier layers are computed.
 #
 # Let us measure. The model has six layers, and each weight has 64 · 64 numbers of 4 bytes: 16 KiB. The hook
-# `look` notes how many KiB of gradients exist. The hook `free` drops the gradient of its parameter. (We take no steps
-# here; they make no difference to the memory.)
+# `look` notes how many KiB of gradients exist. The hook `free` drops the gradient of its parameter. (We take no steps;
+# they would not change the memory.)
 #
 # **Predict.** How many KiB of gradients exist at most, without `free` and with it?
 
@@ -273,12 +275,12 @@ show(
 )
 
 # %% [markdown]
-# 96 against 16. When each gradient is freed at once, what counts is the largest one, not the sum of all.
+# 96 against 16. When each gradient is freed at once, what counts is the largest one, not the sum.
 #
 # Now a real step, for a single weight. The loss is `w * w`, so the gradient is `2 * w`. A hook subtracts 0.25 times the
-# gradient from `w`, and frees it.
+# gradient from `w`, and frees the gradient. Before the pass, `w` is 2.
 #
-# **Predict.** `w` is 2. What are `w` and `w.grad` after `backward()`?
+# **Predict.** What are `w` and `w.grad` after `backward()`?
 
 # %%
 guess("04-one-step", w=1, w_grad=None)
@@ -304,11 +306,11 @@ assert w.item() == 1.0 and w.grad is None
 # The weight moved *during* `backward()`.
 #
 # **Why is it safe?** The backward pass needs the old value of `w`: the gradient of `w * w` is `2 * w`. But the gradient
-# of `w` is complete only when every operation that used `w` has had its turn. After that, this pass does not need the
-# old value any more.
+# of `w` is complete only when every operation that used `w` has had its turn. After that, this pass no longer needs the
+# old value.
 #
-# **What do we give up?** Every backward pass is a step now. Several small batches can no longer add up to one large
-# one. And a second pass through the same graph fails, because the graph needs the old weight:
+# **What do we give up?** Every backward pass is a step now, so several small batches cannot add up to one large one.
+# And a second pass through the same graph fails, because the graph needs the old weight:
 
 # %%
 try:
@@ -318,9 +320,9 @@ except RuntimeError as error:
     assert "has been modified by an inplace operation" in str(error)
 
 # %% [markdown]
-# **Why `torch.no_grad()`?** In an ordinary `backward()` hooks run with grad mode off, but under
+# **Why `torch.no_grad()`?** In an ordinary `backward()`, hooks run with grad mode off, but under
 # `backward(create_graph=True)` it is on. Then a leaf that requires grad cannot be changed in place. With `no_grad` the
-# hook works in both cases.
+# hook works in both.
 
 # %%
 modes = []
@@ -341,8 +343,8 @@ except RuntimeError as error:
     assert "a leaf Variable that requires grad is being used in an in-place operation" in str(error)
 
 # %% [markdown]
-# In the exercise, every parameter of a model gets such a hook. One function can serve them all: it works on the
-# parameter that it receives.
+# In the exercise, every parameter of a model gets such a hook. One function can serve them all, since it receives its
+# parameter.
 
 
 # %% exercise="04-sgd-in-backward"
@@ -367,8 +369,8 @@ def sgd_in_backward(model, lr):
 # Sometimes gradients have to add up over many passes, and there is no room for them beside the model, say on a GPU.
 # Then a hook can move each one to the CPU as soon as it is complete, and add it to a sum there.
 #
-# A dict may hold the sums, with the parameter as the key. A tensor as a key is found by identity: the same object, not
-# the same numbers.
+# A dict may hold the sums, with the parameter as the key. A dict finds a tensor by identity: the same object, not the
+# same numbers.
 
 # %%
 p = nn.Parameter(torch.ones(2))
@@ -377,10 +379,10 @@ print("p:", p in sums, "  a copy of p:", p.clone() in sums)
 assert p in sums and p.clone() not in sums
 
 # %% [markdown]
-# Two things can go wrong. Here is the first.
+# Two things can go wrong. Here is the first. We run three passes, each with the gradient 1. The hook adds `p.grad` to a
+# sum of its own, and does *not* free it.
 #
-# **Predict.** Three passes, each with the gradient 1. The hook adds `p.grad` to a sum of its own, and does *not* free
-# it. What is this sum in the end?
+# **Predict.** What is this sum in the end?
 
 # %%
 guess("04-own-sum", total=6)
@@ -406,8 +408,9 @@ assert own_sum.item() == 6.0
 # 6, not 3. The hook found 1, then 2, then 3 in `.grad`, and 1 + 2 + 3 = 6. If the hook adds up, `.grad` must not add up
 # as well: set it to `None`.
 #
-# **Predict.** Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again. What is
-# left in `float32`, and what in `float64`?
+# Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again.
+#
+# **Predict.** What is left in `float32`, and what in `float64`?
 
 # %%
 guess("04-what-is-left", float32=0, float64=1)
@@ -424,8 +427,8 @@ compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
 
 # %% [markdown]
-# `float32` has 24 binary digits, so beside 2 to the power of 25 the 1 is rounded away. Sums over many passes are
-# therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add: afterwards it is
+# `float32` has 24 binary digits, so next to 2 to the power of 25 the 1 is rounded away. Sums over many passes are
+# therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add; afterwards it is
 # too late.
 
 
@@ -449,8 +452,8 @@ def offload_grads(params):
 # %% [markdown]
 # ## Who is last?
 #
-# Some uses need more than one gradient. `torch.nn.utils.clip_grad_norm_(params, c)` computes the **joint norm**, over
-# the gradients of all parameters together. If it is greater than `c`, it multiplies every gradient by the same factor,
+# Some uses need more than one gradient. `torch.nn.utils.clip_grad_norm_(params, c)` computes the **joint norm** of the
+# gradients of all parameters together. If this is greater than `c`, every gradient is multiplied by the same factor,
 # `c / norm`. The direction of the whole gradient stays.
 
 # %%
@@ -462,10 +465,10 @@ print(f"joint norm {norm.item():.2f}, clipped to {p.grad.item():.2f} and {q.grad
 assert abs(norm.item() - 5) < 1e-4 and abs(p.grad.item() - 0.6) < 1e-4 and abs(q.grad.item() - 0.8) < 1e-4
 
 # %% [markdown]
-# A hook on one parameter is too early for this, unless its parameter is the last one to arrive. Which one is that?
+# A hook on one parameter is too early for this, unless its gradient is the last one to arrive. Which one is that?
 #
-# Take three parameters, defined in the order `u`, `v`, `w`. The loss multiplies them one after the other: first in the
-# order `u`, `v`, `w`, and then, in a second pass, in the order `v`, `u`, `w`.
+# Take three parameters, defined in the order `u`, `v`, `w`. The forward computation multiplies by one after the other:
+# in the first pass in the order `u`, `v`, `w`, in the second in the order `v`, `u`, `w`.
 #
 # **Predict.** In which order do their gradients become complete? Write three letters for each pass, such as
 # `["u", "w", "v"]`.
@@ -490,15 +493,15 @@ def backward_through(order):
 
 
 first_pass, second_pass = backward_through("uvw"), backward_through("vuw")
-print("forward u, v, w; arrivals:", first_pass)
-print("forward v, u, w; arrivals:", second_pass)
+print("forward u v w; arrivals:", *first_pass)
+print("forward v u w; arrivals:", *second_pass)
 compare("04-arrivals", first_pass=first_pass, second_pass=second_pass)
 assert first_pass == ["w", "v", "u"] and second_pass == ["w", "u", "v"]
 
 # %% [markdown]
-# In reverse: what the forward computation used last arrives first. The order in your list, and the order in which
-# modules are defined, do not matter. So do not rely on one parameter to be the last. **Let the hooks count**: when as
-# many have arrived as there are parameters, every `.grad` is written.
+# In reverse: what the forward computation used last arrives first. The order in which parameters are listed or defined
+# does not matter. So do not rely on one of them being the last. **Let the hooks count**: when as many gradients have
+# arrived as there are parameters, every `.grad` is written.
 
 # %% tags=["figure"]
 figure = timeline(
@@ -521,13 +524,13 @@ show(
 )
 
 # %% [markdown]
-# Do not forget to set the count back: otherwise only the first pass is right.
+# Do not forget to set the count back, or only the first pass is right.
 #
-# There is a second way for a count to be wrong. An exception can stop a backward pass in the middle, for example one
-# from another hook. Then the arrivals of this pass are still in the count when the next pass begins.
+# A count can also go wrong in another way. An exception, say from another hook, can stop a backward pass in the middle.
+# Then the arrivals of this pass are still in the count when the next pass begins.
 #
 # Let us try it. The forward computation uses `u`, `v`, `w`, and a hook on `v` stops the first pass after the arrival of
-# `w`. Then all gradients are set to `None`, and a second pass runs through to its end.
+# `w`. Then all gradients are set to `None`, and a second pass runs to its end.
 #
 # **Predict.** Which gradients are written when the count says 3? Write the letters in alphabetical order, such as
 # `["u", "v"]`.
@@ -563,16 +566,16 @@ with weights["v"].register_hook(stop):
 for weight in weights.values():
     weight.grad = None
 backward_through("uvw")
-print("written when the count says 3:", written[0])
+print("written when the count says 3:", *written[0])
 compare("04-stopped-pass", written=written[0])
 assert written == [["v", "w"]]
 
 # %% [markdown]
-# Too early: `u` is missing. Remember *which* parameters have arrived, not only how many. In one pass each parameter
-# arrives once. So when one arrives for the second time, a new pass has begun, and what is left of the old one must go.
+# Too early: `u` is missing. Remember *which* parameters have had their gradient, not only how many. In one pass each
+# has it once. So when one comes for the second time, a new pass has begun, and what is left of the old one must go.
 #
-# Where do you keep the arrivals? The hook has to remember them from call to call. A list or a set outside of it will
-# do, or an object with a `__call__` method.
+# The hook has to remember this from call to call. A list or a set outside it will do, or an object with a `__call__`
+# method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"
@@ -599,8 +602,8 @@ def clip_global_norm_in_backward(params, c):
 # ## Myths
 #
 # **"A hook can clip by global norm."** A hook that looks only at its own tensor cannot know the others. When each
-# gradient is clipped to the norm `c` by itself, the joint norm can still be larger than `c`. It takes hooks that know
-# of each other, as in the exercise.
+# gradient is clipped to the norm `c` by itself, the joint norm can still be larger than `c`. It takes hooks that share
+# what they know, as in the exercise.
 
 # %%
 p = nn.Parameter(torch.zeros(1))
@@ -616,8 +619,8 @@ assert p.grad.item() == q.grad.item() == 1.0 and joint > 1.2
 # The direction is lost as well: 3 to 4 has become 1 to 1.
 #
 # **"Clamping in a hook is the same as `clip_grad_value_`."** For one pass it is. Over several passes, here with the
-# gradients 2, 2 and -0.5, a tensor hook clamps each pass, a post-accumulate-grad hook clamps the running total after
-# each pass, and `clip_grad_value_` at the end clamps the total once. Three different results:
+# gradients 2, 2 and -0.5, it is not: a tensor hook clamps each pass, a post-accumulate-grad hook clamps the running
+# total after each pass, and `clip_grad_value_` at the end clamps the total once.
 
 
 # %%
@@ -664,8 +667,8 @@ assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 # - **Fine-tuning large models.** LOMO updates each weight during backward, and so never holds all gradients at once.
 #   torchtune does the same with other optimizers: one small optimizer for each parameter, and a post-accumulate-grad
 #   hook that calls its `step()`.
-# - **The price.** A step during backward comes before the joint norm is known. LOMO therefore runs backward twice when
-#   it has to clip by norm: once for the norm, once for the steps.
+# - **Its price.** A step during backward comes before the joint norm is known. So when LOMO has to clip by norm, it runs
+#   backward twice: once for the norm, once for the steps.
 # - **Sharded training (FSDP).** As soon as the gradients of a block of layers are complete, they are combined over all
 #   workers, and each worker keeps only its own share.
 #

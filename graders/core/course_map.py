@@ -24,7 +24,7 @@ class Stop:
 
 STOPS = {
     "00": Stop(10, "What is a hook? · how to see what happens inside a model"),
-    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · why do gradients add up?"),
+    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · what is `zero_grad()` for?"),
     "02": Stop(120, "How to print or log gradients during `backward()` · the gradient of an intermediate tensor"),
     "03": Stop(150, "How to scale, clip, reverse or block a gradient · how to freeze some rows of a weight"),
     "04": Stop(120, "How to take the optimizer step inside `backward()` and save memory · gradients on the CPU"),
@@ -59,7 +59,8 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
         stop = STOPS[number]
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {duration(stop.minutes)} | {stop.answers} |")
+        time = duration(stop.minutes).replace(" ", "\u00a0")  # a narrow column breaks no line in it
+        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
     whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
     paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
     return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])

@@ -39,7 +39,7 @@ RULES = (
     Rule(
         3,
         "Hooks of others stay; yours go.",
-        "A hook is a function that PyTorch calls at a certain moment (lesson 2). Hooks that were there before "
+        "A hook is a function that PyTorch calls at a certain moment (lesson 0). Hooks that were there before "
         "are there afterwards, the same ones in the same order. They may watch or replace values, and may sit "
         'on any tensor, parameter or part of a model. "As it left the module" means the value that the next '
         "part of the model gets. When your function has returned, or raised, none of your own hooks is left. "
@@ -98,7 +98,7 @@ BRIEF = (
     Rule(
         2,
         "Take your own hooks off, and leave those of others on.",
-        "Hooks come in lesson 2; some contracts ask for one that stays.",
+        "Some contracts ask for a hook that stays.",
     ),
     Rule(
         3,

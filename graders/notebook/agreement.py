@@ -20,6 +20,9 @@ ZERO = 1e-7
 LIMIT = 160
 """Characters of a value that is shown."""
 
+_QUOTED = re.compile(r"'(?!(?:None|True|False|nan|inf)')([^\W\d][\w.]*(?: [\w.]+)*)'")
+"""A text in a list or dict that nobody takes for anything else without its quotes: words."""
+
 _SAYINGS = {"none": None, "true": True, "yes": True, "false": False, "no": False}
 _RAISES = {"raises", "itraises", "raise", "raised", "error", "anerror", "exception", "anexception"}
 
@@ -160,6 +163,13 @@ def _shown(value: Any) -> str:
         return f"raises {_class(plain).__name__}"
     if isinstance(plain, type):
         return plain.__name__
-    if isinstance(plain, list) and all(isinstance(entry, str) for entry in plain):
-        return ", ".join(plain) if plain else "[]"
-    return show(plain if not isinstance(plain, list) else value)
+    if isinstance(plain, list) and plain and all(map(_is_plain_text, plain)):
+        return ", ".join(plain)
+    text = show(plain if not isinstance(plain, list) else value)
+    words = _QUOTED.sub(r"\1", text)
+    return text if set(words) & set("'\"") else words
+
+
+def _is_plain_text(entry: Any) -> bool:
+    """Whether one sees where a text ends when it stands in a list without quotes."""
+    return isinstance(entry, str) and entry.strip() == entry != "" and "," not in entry

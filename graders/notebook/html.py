@@ -16,7 +16,7 @@ from graders.core.status_styles import StatusStyle
 INFO = StatusStyle("i", "", (50, 100, 190), "blue")
 """How hints, answers and progress style: neither right nor wrong."""
 
-_CELL = "text-align:left;vertical-align:top;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
+_CELL = "text-align:left;vertical-align:baseline;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
 """On a phone a value breaks where it has to: nothing is cut off, and nobody has to scroll a table."""
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
 _GREY = "rgba(127,127,127,.4)"
@@ -111,7 +111,9 @@ def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
     body = ""
     for (name, *cells), marked in rows:
         tint = "rgba(200,48,44,.18);font-weight:bold" if marked else "transparent"
-        body += f"<tr style='background:{tint}'><th scope='row' style='{_CELL};font-weight:inherit'>{escape(name)}</th>"
+        # Long values do not squeeze a name, up to an eighth of the window: a phone has no room for more.
+        named = f"{_CELL};min-width:min({len(name) + 2}ch,12vw);font-weight:inherit"
+        body += f"<tr style='background:{tint}'><th scope='row' style='{named}'>{escape(name)}</th>"
         body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(text)}</td>" for text in cells) + "</tr>"
     return (
         "<table style='margin:.3em 0 0;border-collapse:collapse;width:auto;font-size:1em'>"

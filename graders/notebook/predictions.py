@@ -65,8 +65,7 @@ def compare(key: str, /, **values: Any) -> None:
     with record.editing() as notes:
         guessed = any(row.right is not None for row in rows)
         first = notes.predict(key, right) if guessed else right
-    strange = [name for name in made if name not in values]
-    render.show(panel(rows, _unasked(strange, list(values)), counted=first == right))
+    render.show(panel(rows, _other_names(list(made), list(values)), counted=first == right))
     if notes.trouble:
         render.show(render.note(notes.trouble))
 
@@ -87,10 +86,12 @@ def _row(name: str, made: Mapping[str, Any], value: Any) -> Row:
     return Row(name, shown(made[name]), shown(value), right, note)
 
 
-def _unasked(strange: Sequence[str], names: Sequence[str]) -> list[str]:
-    """What is said of names that are not asked for."""
-    return [f"`{name}` is not asked for here; the names are {', '.join(f'`{name}`' for name in names)}."
-            for name in strange]  # fmt: skip
+def _other_names(guessed: Sequence[str], compared: Sequence[str]) -> list[str]:
+    """What is said where a guess has a name with which nothing is compared."""
+    if set(guessed) <= set(compared):
+        return []
+    yours, theirs = (", ".join(f"`{name}`" for name in names) or "nothing" for names in (guessed, compared))
+    return [f"You guessed {yours}; `compare` has {theirs}. Give both the same names."]
 
 
 def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = True) -> Panel:
@@ -98,7 +99,7 @@ def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = Tru
     guessed = [row.right for row in rows if row.right is not None]
     look, rest = html.INFO, ""
     if not guessed:
-        title = "No guess here yet"
+        title = "Your guess has other names"
     elif all(guessed) and len(guessed) == len(rows):
         look, title = STATUS_STYLES[Status.PASSED], "As you predicted"
     elif any(guessed):

@@ -15,7 +15,8 @@ def test_every_lesson_is_on_it_once_with_its_time_and_what_it_answers() -> None:
     assert list(STOPS) == [lesson[:2] for lesson in course.lessons()]
     for lesson, row in zip(course.lessons(), ROWS, strict=True):
         stop = STOPS[lesson[:2]]
-        assert row == f"| [{course.title(lesson)}]({lesson}.ipynb) | {duration(stop.minutes)} | {stop.answers} |"
+        time = duration(stop.minutes).replace(" ", "\u00a0")
+        assert row == f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |"
         assert stop.answers
         assert "|" not in stop.answers
 

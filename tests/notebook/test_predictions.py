@@ -98,11 +98,30 @@ def test_a_value_without_a_guess_is_shown_and_the_prediction_is_not_counted_as_r
     assert kept() == {KEY: False}
 
 
-def test_a_name_that_is_not_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    guess(KEY, wx=5)
+@pytest.mark.parametrize(
+    ("guessed", "line"),
+    [
+        ({"wx": 5}, "You guessed `wx`; `compare` has `w`, `x`. Give both the same names."),
+        ({"a": 5, "b": 2}, "You guessed `a`, `b`; `compare` has `w`, `x`. Give both the same names."),
+    ],
+)
+def test_where_guess_and_compare_have_other_names_both_are_told(
+    guessed: dict[str, int], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guess(KEY, **guessed)
     compare(KEY, w=FIVE, x=TWO)
-    assert "`wx` is not asked for here; the names are `w`, `x`." in said(capsys)
+    assert said(capsys)[1:] == ["i Your guess has other names", "    w: 5", "    x: 2", line]
     assert not Path(record.NAME).exists()
+    compare(KEY)
+    assert said(capsys)[-1] == line.replace("`w`, `x`", "nothing")
+
+
+def test_one_name_of_two_is_told_and_the_other_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    guess(KEY, w=5, v=2)
+    compare(KEY, w=FIVE, x=TWO)
+    lines = said(capsys)
+    assert lines[1] == "i 1 of 2 as you predicted"
+    assert "You guessed `w`, `v`; `compare` has `w`, `x`. Give both the same names." in lines
 
 
 def test_a_key_with_a_typing_error_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from graders.core.difference import Difference, Kind, Timelines
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.status_styles import STATUS_STYLES, StatusStyle
 from graders.notebook import render
-from graders.notebook.html import INFO, code
+from graders.notebook.html import INFO, code, table
 from graders.notebook.record import Record
 from graders.notebook.render import Panel
 from graders.notebook.standing import standing
@@ -203,6 +203,11 @@ def test_a_wrong_number_stands_beside_the_expected_one() -> None:
     assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["grads[&#x27;a&#x27;], entry [0][2]"]
     assert re.findall(r"<td style='[^']*monospace[^']*'>([^<]*)<", html) == ["3", "1"]
     assert "2 of 4 entries differ" in html
+
+
+def test_a_name_has_room_however_long_the_values_are() -> None:
+    rows = table(("yours",), [(("order", "a, " * 99), False), (("x" * 25, "1"), False)])
+    assert re.findall(r"<th scope='row' style='[^']*;min-width:([^;]*);", rows) == ["min(7ch,12vw)", "min(27ch,12vw)"]
 
 
 def test_timelines_stand_side_by_side_and_the_first_difference_is_marked_in_words() -> None:

@@ -77,8 +77,7 @@ def activation_stats(layers, step, batches):
 import torch
 
 def activation_stats(layers, step, batches):
-    batches, names = list(batches), {layer: name for name, layer in layers.items()}
-    n = len(batches)
+    n, names = len(batches), {layer: name for name, layer in layers.items()}
     out = {k: {"mean": torch.zeros(n), "std": torch.zeros(n), "hist": torch.zeros(n, 40)} for k in layers}
     def note(layer, _, y):
         with torch.no_grad():
@@ -260,3 +259,26 @@ def activation_stats(layers, step, batches):
 GIVENS = [
     "Write `activation_stats(layers, step, batches)`.",
 ]
+
+SURVIVORS = {
+    "zero_grad() first": "`step` empties `.grad` itself",
+    "`.grad` put back as a copy": "`step` empties `.grad` itself",
+    "eval() and back at the root": "it gets layers and no model",
+    ".view(-1)": "the outputs lie in memory as new tensors do",
+    "at least one dimension": "the outputs have one dimension or more",
+    "no empty collection": "there is a batch and a layer",
+    ".float() of the results": "any dtype of numbers will do",
+    "prepend=True": "the hooks of the caller only watch",
+    "a list for a tuple": "what `map` is made into is thrown away",
+    "almost: counts": "no value lies on an edge but 0, and below 0 there is no bin",
+    "not for all: for name, layer in _part(layers.items(), step=-1)": "hooks are registered in any order",
+    "not for all: for name in _part(layers, step=-1)": "hooks are registered in any order",
+    "not for all: handles = [": "hooks are registered in any order",
+    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the order of removal is free",
+    "not for all: rows = {": "the order of the keys is free",
+    "not for all: kept = {": "the order of the keys is free",
+    "not for all: out = {": "the order of the keys is free",
+    "not for all: n, names = ": "names are looked up",
+    "not for all: for name, outputs in _part(kept.items(), step=-1)": "the order of the keys is free",
+    "not for all: return {name: {": "the order of the keys is free",
+}

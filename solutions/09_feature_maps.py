@@ -3,8 +3,8 @@
 #
 # **The question.** A ResNet looks at a photo. What do its layers see, early, in the middle, and late?
 #
-# **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, and
-# sum up a whole data set in a few numbers for each channel.
+# **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, sum up
+# a whole data set in a few numbers for each channel, and watch every layer of a network while it learns.
 #
 # As always: guess first, run the cell, then read on.
 
@@ -57,8 +57,9 @@ else:
     weights = "ImageNet weights"
 
 model = model.to(device)
-print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f} million weights")
-assert not model.training and round(sum(p.numel() for p in model.parameters()) / 1e6, 1) == 21.8
+million = sum(p.numel() for p in model.parameters()) / 1e6
+print(f"{million:.1f} million weights of 4 bytes: {4 * million:.0f} MB")
+assert not model.training and (round(million, 1), round(4 * million)) == (21.8, 87)
 
 # %% [markdown]
 # Everything that follows works with either set of weights.
@@ -296,10 +297,10 @@ assert flat.isnan().all()
 
 # %% [markdown]
 # NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. `imshow`
-# leaves its place blank.
+# leaves such a map blank.
 #
-# Second, all maps go onto one **sheet**, side by side and row by row. `unflatten` makes rows and columns of the
-# channels, and `permute` puts the rows of pixels beside the rows of maps.
+# Second, all maps go onto one **sheet**, row by row. `unflatten` arranges the channels in rows and columns, `permute` puts
+# the height next to the rows and the width next to the columns, and `flatten` joins each of the two pairs.
 
 
 # %%
@@ -334,8 +335,8 @@ show(
 )
 
 # %% [markdown]
-# Your first feature maps, in three lines: capture, stretch, draw. What `stretch` and `sheet` leave out (flat maps, gaps,
-# a row that is not full) is the matter of two optional exercises at the end of the lesson.
+# These are your first feature maps: captured, stretched, drawn. What `stretch` and `sheet` leave out, such as flat maps and
+# gaps, comes at the end of the lesson, in exercises that are optional.
 #
 # ## A figure with a title for every map
 #
@@ -364,8 +365,8 @@ assert Figure().subplots(1, 1, squeeze=False).shape == (1, 1)
 # **Empty places.** 20 maps on a grid 8 wide leave 4 axes without an image. They still show a frame and ticks, unless you
 # call `axis("off")` on each of them, too.
 #
-# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that is called in a
-# loop and draws fills the memory:
+# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that draws and is
+# called in a loop fills the memory:
 
 # %%
 with warnings.catch_warnings(record=True) as caught:
@@ -447,6 +448,7 @@ def show_a_few():
     )
 
 
+assert model.conv1.kernel_size == (7, 7)
 if weights == "ImageNet weights":
     show_layer(0, "at the beginning", "The person can be recognised in many of them, in others only edges or areas.")
     show_layer(15, "in the middle", "They are coarser, and hardly a detail of the photo can be recognised.")
@@ -596,8 +598,8 @@ for k in range(8):
 assert [strongest(activations["features.5"][k]) for k in range(8) if labels[k] == CLASSES.index("triangle")] == [40] * 3
 
 # %% [markdown]
-# Channel 40 is the strongest on all three triangles. Here are the six strongest channels for one drawing of each class. Below each map stands the class
-# to which the classifier's weights connect this channel most strongly.
+# Channel 40 is the strongest on all three triangles. Here are the six strongest channels for one drawing of each class.
+# Below each map stands the class to which the classifier's weights connect this channel most strongly.
 
 # %% tags=["figure"]
 last, votes = activations["features.5"], net.fc.weight.detach().cpu().argmax(0)
@@ -647,9 +649,9 @@ show(
 #
 # ## A whole data set in three numbers for each channel
 #
-# One drawing is an anecdote. To judge a channel, we want its mean, its variance, and its share of zeros over *all*
-# drawings. The activations for 300 drawings fit into memory. Those of a million photos do not: then a hook adds to a few sums at
-# each batch, and keeps nothing else.
+# One drawing says little about a channel. To judge it, we want its mean, its variance, and its share of zeros over *all*
+# drawings. The activations for 300 drawings fit into memory. Those of a million photos do not: then a hook adds to a few
+# sums at each batch, and keeps nothing else.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.65)
@@ -828,7 +830,7 @@ def activation_stats(layers, step, batches):
 
 # %% [markdown]
 # Let us put it to use. A small net of four blocks, without BatchNorm, starts to learn the three shapes, and your function
-# watches. It does so twice, from the same weights: once with a learning rate of 0.02, and once with 0.2.
+# watches. There are two runs from the same weights, one with a learning rate of 0.02 and one with 0.2.
 #
 # **Predict.** In which run are more outputs of the last block close to 0 after 60 steps, `0.02` or `0.2`?
 
@@ -883,6 +885,7 @@ else:
     compare("09-learning-rate", more_zeros=max(near_0, key=near_0.get))
     assert near_0[0.02] < 0.65 and near_0[0.2] > 0.95
     first, last = ([found["mean"][k] for found in runs[0.2][0].values()] for k in (0, -1))
+    assert all(found["hist"][-1, 0] > 0.9 * found["hist"][-1].sum() for found in [*runs[0.2][0].values()][1:])
     assert last[0] > 2 * first[0] and max(last[1:]) < 0.1 * min(first[1:])
     assert sum(runs[0.02][1][-5:]) / 5 < 0.5 and sum(runs[0.2][1][-5:]) / 5 > 1.05
 
@@ -928,14 +931,14 @@ if runs:
     )
 
 # %% [markdown]
-# With 0.2 the later blocks flare up twice, then almost all of their outputs are 0, while block 0 has grown to more than
-# twice its size. The loss alone says only that nothing is learned: it ends at what guessing among three classes costs. The
-# picture says where it began, and when. Lesson 13 is about such runs.
+# With 0.2 the later blocks flare up twice and go out: more than nine in ten of their outputs are close to 0. The mean of
+# block 0 has more than doubled instead. The loss alone says only that nothing is learned, for it ends at what guessing
+# among three classes costs. The picture says in which blocks, and from which step on. Lesson 13 is about such runs.
 #
 # ## Go deeper: three functions without a hook
 #
-# What follows needs no hook, and nothing later depends on it. It is about functions that do what `stretch`, `sheet` and
-# `strongest` do, for all maps that may come.
+# These three exercises are optional: nothing later depends on them. They are about what `stretch`, `sheet` and `strongest`
+# leave out.
 #
 # ### Every map from 0 to 1
 #
@@ -1036,8 +1039,8 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
 # %% [markdown]
 # ### The strongest, in order
 #
-# `strongest` finds one channel. To look at several, one wants the first few, in order: `topk` returns the largest values
-# of a tensor, and where they stand.
+# `strongest` finds one channel, and often you want the first few. `topk` returns the largest values of a tensor, and where
+# they stand.
 
 
 # %% exercise="09-top-channels"
@@ -1142,11 +1145,14 @@ assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 # | `figure.subplots(r, c, squeeze=False)` | always a two-dimensional array of axes |
 # | `matplotlib.figure.Figure()` | a figure that pyplot does not keep |
 # | `output.double()` before adding up | sums and squares that keep their digits |
+# | `values.histc(40, 0, 4)` | how many values lie in each of 40 equal bins from 0 to 4; others are not counted |
 #
 # ## Where you meet this in the wild
 #
 # - **Dead-channel audits.** After training, the share of zeros of each channel over the data shows which channels never
 #   respond. They can be removed, and they may point to a learning rate that was too high.
+# - **Training monitors.** fastai's `ActivationStats` records mean, standard deviation and histogram of each layer at every
+#   step of a training, and draws pictures such as the one above.
 # - **Quantisation calibration.** To run a network in 8-bit integers, one has to know the range of each layer's output.
 #   Hooks collect minima, maxima or histograms over a few hundred images, batch by batch, as `channel_stats` does.
 # - **BatchNorm.** Its running mean and variance are relatives of these numbers: moving averages over the batches seen

@@ -87,7 +87,7 @@ def instead(part: str, of: Callable[[Tensor], Tensor], within: float = 1e-4) -> 
 )  # fmt: skip
 class TestActivationStats:
     """Write `activation_stats(layers, step, batches)`. Call `step(batch)` once for each batch, in order: it trains a
-    model and runs each module of the dict `layers` once. Return, under each key of `layers`, the statistics of that
+    model and runs each module of the dict `layers` once. Return, under each key, `"mean"`, `"std"` and `"hist"` of that
     module's outputs, a row for each step.
 
     **Example.** For `relu = nn.ReLU()` and `batches = [tensor([-2., 1.25]), tensor([5., 5.])]`,

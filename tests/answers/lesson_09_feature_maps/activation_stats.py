@@ -98,7 +98,7 @@ def activation_stats(layers, step, batches):
 WRONG = [
     Wrong(
         "every hook writes under the last name",
-        violates="under each key of `layers`, the statistics of that module's outputs",
+        violates='under each key, `"mean"`, `"std"` and `"hist"` of that module\'s outputs',
         check="test_each_step_has_a_row_for_each_layer",
         mistake="late-binding",
         source="""

@@ -893,7 +893,7 @@ else:
 if runs:
     figure, axes = card(8.2, 4.2)
     caption(
-        axes, 0.15, 4.17, "Outputs of four blocks over 60 steps; in the histograms, lighter means more values", size=11
+        axes, 0.15, 4.0, "Outputs of four blocks over 60 steps; in the histograms, lighter means more values", size=11
     )
     shades = ["#86b3e2", "#5b93d0", FORWARD, "#173a66"]
     tops = {part: max(found[part].max() for stats, _ in runs.values() for found in stats.values()).item()

@@ -16,7 +16,8 @@ from graders.differential.exercise import box_source, exercise
 from graders.differential.implementations import ReferenceFailed
 from graders.notebook.commands import check_in
 from graders.scenes.scene import family
-from graders.scenes.tensor_hooks import a_number, changes_gradient
+from graders.scenes.given import a_number
+from graders.scenes.tensor_hooks import changes_gradient
 
 
 @family(

@@ -45,7 +45,7 @@ from graders.scenes.tensor_hooks import changes_gradient
 )
 class TestFreezeRows:
     """Write `freeze_rows(p, rows)`: from now on, in every backward pass, the gradient of the parameter `p` is 0 in the
-    rows in the list `rows` (indexes along dimension 0), and unchanged in all others. Return the handle.
+    rows listed in `rows` (indexes along dimension 0), and unchanged in all others. Return the handle.
 
     **Example.**
 

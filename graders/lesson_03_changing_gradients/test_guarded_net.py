@@ -49,8 +49,8 @@ class TestGuardedNet:
     **Fine print.** `body` returns a new tensor of shape `[batch, ...]`; `fc` has a bias that requires grad and keeps
     doing so. Call both once in `forward`, so that their hooks run. It works after `net.double()`, with several forward
     passes before a backward pass, with frozen parameters in `body`, under `torch.no_grad()`, and when nothing before
-    `fc` requires grad. Your hooks may stay for good, but do not grow more with each forward pass, and write into no
-    gradient.
+    `fc` requires grad. Your hooks may stay for good, but their number does not grow from one forward pass to the next,
+    and they write into no gradient.
     """
 
     def reference(body, fc, lo, hi):

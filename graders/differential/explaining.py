@@ -1,7 +1,8 @@
 """Which mistake was made: the wrong program that shows what the learner's function showed.
 
 The first section that is wrong anywhere has to be explained wholly, in every case: what the learner's function showed
-there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of several, the one that is least
+there, and in the sections before, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of
+several, the one that is least
 unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline is better than a wrong one.
 """
 
@@ -36,7 +37,7 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
             if outcome.seen is not None
         ]
         failing = [path for found in mine for path in found]
-        leading = next((name for name in subject.sections if any(_in(name, path) for path in failing)), "")
+        leading = _up_to_the_first_wrong(subject.sections, failing)
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
@@ -68,9 +69,15 @@ def _keeps_something(program: Implementation) -> bool:
 
 
 def _unlike(
-    subject: Subject, play: Play, draw: Draw, outcome: Outcome, mine: Differences, shown: Outcome, leading: str
+    subject: Subject,
+    play: Play,
+    draw: Draw,
+    outcome: Outcome,
+    mine: Differences,
+    shown: Outcome,
+    leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in the leading section, or in what has changed."""
+    """At how many places both are not alike; None when one is in the leading sections, or in what has changed."""
     if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
         return None
     theirs = subject.differences(shown.seen, draw, play=play)
@@ -79,7 +86,13 @@ def _unlike(
         for path in {*mine, *theirs}
         if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen)
     }
-    return None if any(_in(leading, path) for path in apart) else len(apart)
+    return None if any(_in(section, path) for section in leading for path in apart) else len(apart)
+
+
+def _up_to_the_first_wrong(sections: Sequence[str], failing: Sequence[str]) -> Sequence[str]:
+    """The sections that lead: what is right in the first of them is right with the mistake, too."""
+    wrong = [any(_in(section, path) for path in failing) for section in sections]
+    return sections[: wrong.index(True) + 1] if any(wrong) else ()
 
 
 def _in(section: str, path: str) -> bool:

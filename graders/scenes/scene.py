@@ -88,8 +88,8 @@ def family(
     It is called as `function(call, rng, case, seen, **options)`: the learner's function, the source of all inputs, the
     values of the axes as attributes, and an empty dict for each section.
 
-    What it makes takes those options, and of the family's `words` those that fill `{...}` in the names of sections,
-    `only={"place": ("leaf",)}` for an axis of which an exercise has fewer values, and `leave_out` for sections.
+    What it makes takes those options, of the family's `words` those that fill `{...}` in the names of sections,
+    and `only={"place": ("leaf",)}` for an axis of which an exercise has other values, or which it alone has.
     """
 
     def make(function: Callable[..., None]) -> Callable[..., Scene]:
@@ -99,7 +99,7 @@ def family(
             only: Mapping[str, Sequence[Value]] | None = None,
             **options: Any,
         ) -> Scene:
-            chosen = {name: tuple((only or {}).get(name, values)) for name, values in axes.items()}
+            chosen = {name: tuple(values) for name, values in {**axes, **(only or {})}.items()}
             return Scene(
                 family=function,
                 sections=tuple(section.format(**(words or {})) for section in sections),

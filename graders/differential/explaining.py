@@ -1,9 +1,9 @@
 """Which mistake was made: the wrong program that shows what the learner's function showed.
 
-The first section that is wrong anywhere has to be explained wholly, in every case: what the learner's function showed
-there, and in the sections before, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of
-several, the one that is least
-unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline is better than a wrong one.
+The first section that is wrong anywhere, and those before it, have to be explained wholly, in every case: what the
+learner's function showed there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of
+several, the one that is least unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline
+is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graders.core.expect import Seen
 from graders.core.explanations import Explanation
 from graders.differential.comparing import CHANGED, differences
 from graders.differential.implementations import Implementation, Play
-from graders.differential.subject import Differences, Subject
+from graders.differential.subject import Differences, Subject, floats_of
 from graders.run.transcript import Outcome
 
 NOTHING = Implementation("nothing-done", lambda *args, **kwargs: None)
@@ -77,14 +77,14 @@ def _unlike(
     shown: Outcome,
     leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in the leading sections, or in what has changed."""
+    """At how many places both are not alike; None when one is in a leading section, or in what has changed."""
     if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
         return None
     theirs = subject.differences(shown.seen, draw, play=play)
     apart = {
         path
         for path in {*mine, *theirs}
-        if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen)
+        if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen, floats_of(draw))
     }
     return None if any(_in(section, path) for section in leading for path in apart) else len(apart)
 
@@ -110,13 +110,13 @@ def _changed(seen: Seen) -> list[list[str]]:
     ]
 
 
-def _alike(path: str, one: Seen, other: Seen) -> bool:
+def _alike(path: str, one: Seen, other: Seen, floats: float) -> bool:
     """Whether both show the same in the observation of a path."""
     section, _, inner = path.partition(": ")
     name = inner.partition("[")[0].partition(": ")[0]
     if not name:  # the section itself is missing
         return bool(one[section].value == other[section].value)
-    return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value))
+    return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))
 
 
 def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcome) -> list[int]:

@@ -15,8 +15,8 @@ from graders.core.results import Status
 from graders.differential.exercise import box_source, exercise
 from graders.differential.implementations import ReferenceFailed
 from graders.notebook.commands import check_in
-from graders.scenes.scene import family
 from graders.scenes.given import a_number
+from graders.scenes.scene import family
 from graders.scenes.tensor_hooks import changes_gradient
 
 

@@ -81,6 +81,8 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
         rng.tensor(n, *shape, low=-2, high=2, dtype=dtype, values=case.values) for n in (case.batch, 4 - case.batch)
     )
     up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype, values=case.values) for x in (first, second))
+    if case.body == "convolution":
+        first = first.to(memory_format=torch.channels_last)  # so does what the body returns
     first.requires_grad_(), second.requires_grad_()
     freeze_part(body, case.frozen)
     if case.grad == "filled":

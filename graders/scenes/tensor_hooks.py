@@ -53,7 +53,7 @@ def changes_gradient(
     same["changed"] = before.changes()
     with torch.no_grad():
         surroundings = Witness()
-        call(alone, *others)  # nobody has to keep the handle
+        its_own = call(alone, *others)
         same["changed under no_grad"] = surroundings.changes()
     around.passes(changed, passes, graph, same)
     passes["calls of the functions"] = calls[:50]
@@ -71,7 +71,7 @@ def changes_gradient(
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
     remove, what = (_all_removed, "is a list of handles") if handles_in_a_list else (removed, "has remove()")
-    for name, one in (("the first", handle), ("the second", again)):
+    for name, one in (("the first", handle), ("the second", again), ("the one under no_grad", its_own)):
         handles[f"what {name} call returned {what}"] = remove(one)
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]

@@ -42,7 +42,8 @@ class Around:
         for factor in self.factors:  # one entry of each lies far from 0, on one side and on the other
             factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
         self.neighbour = -self.other.requires_grad_()
-        self.x = prepared(x, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
+        layout = "transposed" if len(shape) == 3 else "contiguous"
+        self.x = prepared(x, layout=layout, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
         self.t = self.x.view_as(self.x) if case.place == "non-leaf" else self.x
         self.way, callers = case.backward, CallersHooks(case.hooks)
         (callers.on_parameter if self.t is self.x else callers.on_tensor)(self.t, "t")

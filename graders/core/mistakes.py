@@ -60,6 +60,10 @@ COMMON: dict[str, str] = {
         "Hooks run in the order in which they were registered, unless `prepend=True`; "
         "hooks on tensors know no `prepend`."
     ),
+    "one-bound-only": (
+        "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...` takes it "
+        "for none)."
+    ),
     "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
         "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires."

@@ -95,27 +95,10 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
-        def stored_alias__2(t, lo, hi):
-            log = {}
-
-            def hook(grad):
-                log["raw"], new = grad.detach(), grad.clamp(lo, hi)
-                log["clipped"] = new.detach()
-                return new
-
-            t.register_hook(hook)
-            return log
-
         def one_bound_only(t, lo, hi):
-            """Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...`
-            takes it for none).
-            """
             return logging(t, lambda grad: grad.clamp(max=hi))
 
         def one_bound_only__2(t, lo, hi):
-            return logging(t, lambda grad: grad.clamp(min=lo))
-
-        def one_bound_only__3(t, lo, hi):
             return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
 
         def rebound_dict(t, lo, hi):

@@ -137,15 +137,9 @@ class TestGuardedNet:
             return Net(body, fc, hooked(lambda grad: grad.detach().clamp(lo, hi)), torch.zeros_like)
 
         def one_bound_only(body, fc, lo, hi):
-            """Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...`
-            takes it for none).
-            """
             return Net(body, fc, hooked(lambda grad: grad.clamp(max=hi)), torch.zeros_like)
 
         def one_bound_only__2(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp(min=lo)), torch.zeros_like)
-
-        def one_bound_only__3(body, fc, lo, hi):
             return Net(body, fc, hooked(lambda grad: grad.clamp(lo or None, hi or None)), torch.zeros_like)
 
         def bias_without_grad(body, fc, lo, hi):

@@ -80,6 +80,11 @@ class TestReverseGradient:
                 y.register_hook(lambda grad: -lam * grad)
             return y
 
+        def hooked_the_input__4(x, lam):
+            if x.requires_grad:
+                x.register_hook(lambda grad: -lam * grad)
+            return x * 1
+
         def changed_forward(x, lam):
             """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
             return -lam * x
@@ -142,5 +147,11 @@ class TestReverseGradient:
         def hook_without_grad__2(x, lam):
             y = x * 1
             if torch.is_grad_enabled():
+                y.register_hook(lambda grad: -lam * grad)
+            return y
+
+        def hook_without_grad__3(x, lam):
+            y = x * 1
+            if x.requires_grad:
                 y.register_hook(lambda grad: -lam * grad)
             return y

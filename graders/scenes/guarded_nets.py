@@ -93,8 +93,8 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     before = Witness(body=body, fc=fc)
     net = call(body, fc, lo, hi)
     same["changed"] = [change for change in before.changes() if not change[0].endswith("left")]  # hooks may stay
-    children = dict(net.named_children())
-    forward["children"] = [name for name, child in (("body", body), ("fc", fc)) if children.get(name) is child]
+    for name, child in (("body", body), ("fc", fc)):
+        forward[f"net.{name} is the {name} that was given"] = dict(net.named_children()).get(name) is child
     net.double() if case.dtype == "double() later" else None
     net.train(case.mode == "train")
     named = {"x": first, "fc.weight": fc.weight, "fc.bias": fc.bias, **dict(body.named_parameters("body"))}

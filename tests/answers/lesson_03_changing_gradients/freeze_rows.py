@@ -191,6 +191,7 @@ def freeze_rows(p, rows):
 ]
 
 SURVIVORS = {
+    "no empty collection": "`rows` holds one index or more",
     "at least one dimension": "a parameter has one dimension or more",
     "under no_grad": "to register a hook makes no graph",
     "not for all: for row in _part(rows, step=-1)": "all of them, in the reverse order",

@@ -70,6 +70,11 @@ class TestCountAndSum:
             """After several passes your dict knows only one of them. Add to what is there instead of replacing it."""
             return adding(t, lambda total, grad, received: received)
 
+        def only_last_pass__2(t):
+            d = {"n": 0, "sum": None}
+            t.register_hook(lambda grad: d.update(n=1, sum=grad.detach().clone()))
+            return d
+
         def reads_dot_grad(t):
             return adding(t, lambda total, grad, received: None if t.grad is None else t.grad.clone())
 

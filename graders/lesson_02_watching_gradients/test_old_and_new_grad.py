@@ -73,6 +73,11 @@ class TestOldAndNewGrad:
             new = hooked(x, k, loss_fn)[1]
             return new, new.clone()
 
+        def hook_after_in_place__2(x, k, loss_fn):
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
+
         def multiplied_out_of_sight(x, k, loss_fn):
             """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
             and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.

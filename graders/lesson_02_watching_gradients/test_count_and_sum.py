@@ -68,19 +68,18 @@ class TestCountAndSum:
     class Mistakes:
         def only_last_pass(t):
             """After several passes your dict knows only one of them. Add to what is there instead of replacing it."""
+            return adding(t, lambda total, grad, received: received)
+
+        def only_last_pass__2(t):
             d = {"n": 0, "sum": None}
-            t.register_hook(lambda grad: d.update(n=d["n"] + 1, sum=grad.detach().clone()))
+            t.register_hook(lambda grad: d.update(n=1, sum=grad.detach().clone()))
             return d
 
         def reads_dot_grad(t):
-            d = {"n": 0, "sum": None}
-            t.register_hook(lambda grad: d.update(n=d["n"] + 1, sum=None if t.grad is None else t.grad.clone()))
-            return d
+            return adding(t, lambda total, grad, received: None if t.grad is None else t.grad.clone())
 
         def reads_dot_grad__2(t):
-            d = {"n": 0, "sum": None}
-            t.register_hook(lambda grad: d.update(n=d["n"] + 1, sum=t.grad.clone()))
-            return d
+            return adding(t, lambda total, grad, received: t.grad.clone())
 
         def stored_alias(t):
             return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
@@ -124,8 +123,7 @@ class TestCountAndSum:
 
         def one_slot_for_all(t, d={}):  # noqa: B006 - the mistake
             d.update(n=0, sum=None)
-            t.register_hook(lambda grad: d.update(n=d["n"] + 1, sum=add(d["sum"], grad, grad.detach().clone())))
-            return d
+            return adding(t, add, d=d)
 
 
 def add(total, grad, received):
@@ -133,9 +131,9 @@ def add(total, grad, received):
     return received if total is None else total + received
 
 
-def adding(t, step, flows=lambda received: None):
+def adding(t, step, flows=lambda received: None, d=None):
     """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on."""
-    d = {"n": 0, "sum": None}
+    d = {"n": 0, "sum": None} if d is None else d
 
     def hook(grad):
         received = grad.detach().clone()

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 
 import torch
 
@@ -64,7 +63,7 @@ class TestGradsByName:
         found = {}
         with contextlib.ExitStack() as stack:
             for name, t in tensors.items():
-                keep = functools.partial(lambda name, grad: found.update({name: grad.detach().clone()}), name)
+                keep = lambda grad, name=name: found.update({name: grad.detach().clone()})  # noqa: E731
                 stack.enter_context(torch.autograd.graph.register_multi_grad_hook([t], keep, mode="any"))
             loss.backward()
         return found

@@ -109,6 +109,9 @@ class TestNormLog:
                 p.grad = grad if p.grad is None else p.grad + grad
             return norms
 
+        def only_p_accumulates__2(p, losses):
+            return logged(p, losses, inputs=[p])
+
         def spectral_norm(p, losses):
             """For a matrix, `torch.linalg.norm(grad, 2)` is the largest singular value. The L2 norm is that of all
             entries, whatever the shape: `grad.norm()`, or `torch.linalg.vector_norm(grad)`.
@@ -122,11 +125,6 @@ class TestNormLog:
             """A hook of yours is still there after your function has returned, or after each pass, so that the next
             one runs it again. Keep the handle and call its `remove()`.
             """
-            norms = []
-            p.register_hook(lambda grad: norms.append(grad.norm().item()))
-            return [loss(p).backward() for loss in losses] and norms
-
-        def hook_left_behind__2(p, losses):
             norms = []
             for loss in losses:
                 p.register_hook(lambda grad: norms.append(grad.norm().item()))
@@ -152,10 +150,10 @@ class TestNormLog:
             return list(logged(p, losses, norms=norms))
 
 
-def logged(p, losses, norm=lambda grad: grad.norm().item(), norms=None):
+def logged(p, losses, norm=lambda grad: grad.norm().item(), norms=None, **options):
     """What a hook on `p` takes down in the passes of the losses."""
     norms = [] if norms is None else norms
     with p.register_hook(lambda grad: norms.append(norm(grad))):
         for loss in losses:
-            loss(p).backward()
+            loss(p).backward(**options)
     return norms

@@ -73,6 +73,11 @@ class TestOldAndNewGrad:
             new = hooked(x, k, loss_fn)[1]
             return new, new.clone()
 
+        def hook_after_in_place__2(x, k, loss_fn):
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
+
         def multiplied_out_of_sight(x, k, loss_fn):
             """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
             and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.
@@ -91,19 +96,14 @@ class TestOldAndNewGrad:
             """`loss_fn` works in place on the tensor that it gets, and your second gradient went along to the newest
             value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.
             """
-            old, t = {}, 3 * x
-            t.register_hook(lambda grad: old.update(grad=grad.clone()))
-            t.mul_(k)
-            t.retain_grad()
-            loss_fn(t).backward()
-            return old["grad"], t.grad
+            got = []
+            old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
+            return old, got[0].grad
 
         def moved_on__2(x, k, loss_fn):
-            t = 3 * x
-            t.mul_(k)
-            t.retain_grad()
-            loss_fn(t).backward()
-            return k * t.grad, t.grad
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return k * got[0].grad, got[0].grad
 
         def grad_replaced(x, k, loss_fn):
             """`x.grad` held something before, and you replaced it. A backward pass adds to what is there."""

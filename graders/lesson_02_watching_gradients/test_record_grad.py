@@ -82,19 +82,10 @@ class TestRecordGrad:
             """Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its
             graph, and in memory that others may overwrite. Return nothing.
             """
-
-            def hook(grad):
-                store.append(grad.detach().clone())
-                return store[-1]
-
-            return t.register_hook(hook)
+            return t.register_hook(lambda grad: store.append(grad.detach().clone()) or store[-1])
 
         def returned_the_copy__2(t, store):
-            def hook(grad):
-                store.append(grad.detach().clone())
-                return grad.detach()
-
-            return t.register_hook(hook)
+            return t.register_hook(lambda grad: store.append(grad.detach().clone()) or grad.detach())
 
         def no_handle(t, store):
             """Your function has to return the handle, so that the caller can remove the hook. It is what

@@ -150,8 +150,9 @@ def watches_tensor(
     flow["a gradient, after the next passes"] = first
     overwritten, _other = watch(call, v)
     put_on(v, zero_in_place)
-    torch.autograd.grad((down * v).sum(), v)
-    copies["after a later hook overwrote a gradient"] = copied(overwritten)
+    for _ in range(2):
+        torch.autograd.grad((down * v).sum(), v)
+    copies["after a later hook overwrote each gradient"] = copied(overwritten)
 
     for name, one in (("one", handle), ("the other", another_handle)):
         if one != STAYS:
@@ -245,9 +246,9 @@ def runs_backward(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections,
     for gradient in [*first.kept, *(leaf.grad for leaf in first.leaves.values() if leaf.grad is not None)]:
         gradient.zero_()
     own["the result, after the caller overwrote its gradients"] = copied(result)
-    for entry in tensors_in(result)[:1]:
-        entry.data.fill_(9.0)
-    own["the result, after one entry was overwritten"] = result
+    for number, entry in enumerate(tensors_in(result)):
+        entry.data.fill_(number)
+    own["the result, after its entries were numbered"] = result
 
     failed = world(rng, case, strike=(failure := Failure(case.failure)).strike)
     before = Witness(**failed.things)

@@ -151,6 +151,7 @@ def grads_by_name(tensors, loss):
 ]
 
 SURVIVORS = {
+    ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
     "under no_grad": "`backward()` works in any mode",
     "not for all: handles = [t.register_hook(lambda grad, name=name: keep(grad, name)) "

@@ -42,9 +42,9 @@ from graders.scenes.gradients import a_chain, tells_gradients
     ),
 )
 class TestChainGrads:
-    """Write `chain_grads(fns, x)`. Call each function of the list once, in a chain: `h_1 = fns[0](x)`, `h_2 =
-    fns[1](h_1)`, up to `h_n`. Return a list with the gradients of `h_n.sum()` with respect to `h_1`, …, `h_n`, and
-    leave the one with respect to the leaf `x` in `x.grad`.
+    """Write `chain_grads(fns, x)`. Call each function of the list `fns` once, in a chain: `h_1 = fns[0](x)`,
+    `h_2 = fns[1](h_1)`, up to `h_n`. Return a list with the gradients of `h_n.sum()` with respect to `h_1`, …, `h_n`,
+    and leave the one with respect to the leaf `x` in `x.grad`.
 
     **Example.**
 

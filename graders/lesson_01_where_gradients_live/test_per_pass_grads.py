@@ -40,9 +40,9 @@ from graders.scenes.gradients import losses_of_a_leaf, tells_gradients
     ),
 )
 class TestPerPassGrads:
-    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, and `losses` is a list of functions from `p`
-    to one number. Evaluate each loss once, in this order, and return a list with the gradient of each loss alone with
-    respect to `p`.
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, and `losses` is a list of functions of `p`
+    that return one number, as a tensor. Evaluate each once, in this order, and return a list with the gradient of each
+    loss alone with respect to `p`.
 
     **Example.**
 
@@ -52,7 +52,7 @@ class TestPerPassGrads:
 
     **Fine print.** `p.grad` may hold an old value, which must not enter the result. It may end as anything but an entry
     of your list, and the old tensor in it may be overwritten. A loss that stands in the list twice counts twice. While
-    a loss is evaluated, it may call your function for another `p`.
+    a loss is evaluated, it may call your function for another tensor.
     """
 
     def reference(p, losses):

@@ -40,9 +40,9 @@ from graders.scenes.gradients import losses_of_a_leaf, tells_gradients
     ),
 )
 class TestPerPassGrads:
-    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, and `losses` is a list of functions of `p`
-    that return one number, as a tensor. Evaluate each once, in this order, and return a list with the gradient of each
-    loss alone with respect to `p`.
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, `losses` a list of functions of `p` that
+    return one number, as a tensor. Evaluate each once, in this order, and return a list with the gradient of each loss
+    alone with respect to `p`.
 
     **Example.**
 

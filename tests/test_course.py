@@ -146,7 +146,7 @@ def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> Non
     file = tmp_path / "test_count_macs.py"
     text = exercise("12-count-macs").file.read_text()
     file.write_text(re.sub(r"(def probe\(.*\n)", r"\1        expect(student)\n", text))
-    bad = replace(exercise("01-branch-grads"), file=file)
+    bad = replace(exercise("12-count-macs"), file=file)
     assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 

@@ -102,20 +102,16 @@ def tells_gradients(
     later["of a second call"] = tree_map_only(Tensor, Tensor.clone, call(*first.args))
     later["of the first call, after that"] = told
     for name in passes:
-        found: list[Any] = []
-        within = partial(_once, found, partial(call, *world(rng, case).args))
+        within = partial(_call_inside, call, world(rng, case).args)
         later[f"around another call in the {name} pass"] = call(*world(rng, case, **{name: within}).args)
-        later[f"of the call in the {name} pass"] = found
         failed, before = met(**{name: (failure := Failure(case.failure)).strike})
         failing[f"exception in the {name} pass"] = failure.during(partial(call, *failed.args))
         failing[f"changed after an exception in the {name} pass"] = failed.changes(before)
 
 
-def _once(found: list[Any], call: Callable[[], Any], *args: Any) -> None:
-    if not found:
-        found.append(None)
-        with torch.enable_grad():  # during a backward pass it is off
-            found[0] = call()
+def _call_inside(call: Callable[..., Any], args: Sequence[Any], *hooked: Any) -> None:
+    with torch.enable_grad():  # during a backward pass it is off
+        call(*args)
 
 
 def numbers(rng: Rng, case: Any, count: int, most: float = 3.0) -> list[Tensor]:

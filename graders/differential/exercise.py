@@ -100,7 +100,8 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
     The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
     may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
     observation, a function of what was seen and what the reference showed that tells whether they may differ so.
-    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`.
+    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`, with the
+    same message.
     Raises `TypeError` when a part is missing.
     """
     if scene is None:
@@ -112,7 +113,7 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
-        slips = [_wrong(part, value) for part, value in vars(members["Mistakes"]).items() if not part.startswith("__")]
+        slips = _wrong(vars(members["Mistakes"]))
         written = Contract.of(members["__doc__"])
         example = {step.code: literal(step.shows) for step in written.example if step.shows}
         subject = Subject(key, name, scene, references, [*slips, NOTHING], members.get("free", {}), example)
@@ -171,10 +172,18 @@ def _check(subject: Subject, section: str) -> Check:
     return Check(f"test_{section.replace(' ', '_')}", run)
 
 
-def _wrong(part: str, program: Any) -> Implementation:
-    id = part.partition("__")[0].replace("_", "-")
-    message = " ".join((program.__doc__ or "").split())
-    return Implementation(id, program, message or COMMON[id])
+def _wrong(programs: Mapping[str, Any]) -> list[Implementation]:
+    """The wrong programs. One without a message has that of the first form, or the common one."""
+    found: dict[str, Implementation] = {}
+    for part, program in programs.items():
+        if not part.startswith("__"):
+            name = part.partition("__")[0]
+            id, message = name.replace("_", "-"), " ".join((program.__doc__ or "").split())
+            first = found[name].message if name in found else COMMON.get(id, "")
+            if not message and not first:
+                raise TypeError(f"the mistake {part} has no message")
+            found[part] = Implementation(id, program, message or first)
+    return list(found.values())
 
 
 def literal(text: str) -> Any:

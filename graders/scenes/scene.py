@@ -17,6 +17,7 @@ reference. What it writes into a section is compared, and each section is a chec
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -118,13 +119,19 @@ def family(
 
 
 def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """What the lines of an example show, by their code. It is our own code, and the learner's function in it."""
+    """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
+
+    Where a line fails by itself, as one that looks for what is not there, this and all later ones show the error.
+    """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}
-    seen = {}
-    for code, shows in lines:
+    seen: dict[str, Any] = {}
+    for index, (code, shows) in enumerate(lines):
+        try:
+            value = (eval if shows else exec)(code, space)
+        except Exception as error:
+            if error.__traceback__ is None or len(traceback.extract_tb(error.__traceback__)) > 2:
+                raise  # in a function that the line calls
+            return {**seen, **{code: f"{type(error).__name__}: {error}" for code, shows in lines[index:] if shows}}
         if shows:
-            value = eval(code, space)
             seen[code] = value.detach().clone() if isinstance(value, torch.Tensor) else value
-        else:
-            exec(code, space)
     return seen

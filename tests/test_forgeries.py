@@ -33,8 +33,6 @@ EVIDENCE = {
     "01-branch-grads": {"a call inside", "calls"},
     "03-freeze-rows": {"x.grad of infinities"},
     "03-reverse-gradient": {"hooks_on_y"},
-    "04-sgd-in-backward": {"others go on", "start", "stored again"},
-    "04-offload-grads": {"foreign", "others go on"},
     "05-activation-store": {"calls of a chain", "one memory of two names"},
     "06-ablate-channels": {"log"},
     "06-patch-activation": {"log"},

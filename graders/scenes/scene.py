@@ -17,7 +17,6 @@ reference. What it writes into a section is compared, and each section is a chec
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -121,7 +120,7 @@ def family(
 def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
 
-    Where a line fails by itself, as one that looks for what is not there, this and all later ones show the error.
+    Where a line fails, this and all later ones show the error. What raises everywhere has raised in the scene already.
     """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}
     seen: dict[str, Any] = {}
@@ -129,8 +128,6 @@ def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]
         try:
             value = (eval if shows else exec)(code, space)
         except Exception as error:
-            if error.__traceback__ is None or len(traceback.extract_tb(error.__traceback__)) > 2:
-                raise  # in a function that the line calls
             return {**seen, **{code: f"{type(error).__name__}: {error}" for code, shows in lines[index:] if shows}}
         if shows:
             seen[code] = value.detach().clone() if isinstance(value, torch.Tensor) else value

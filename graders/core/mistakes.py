@@ -91,6 +91,13 @@ COMMON: dict[str, str] = {
         "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "
         "only `None` says that none came."
     ),
+    "returned-a-value": (
+        "Your hook returned a value, and PyTorch refuses it. A post-accumulate-grad hook has to return `None`, but "
+        "a lambda returns the value of its expression. Write a function with `def` that returns nothing."
+    ),
+    "zeroed-not-freed": (
+        "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`."
+    ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -82,7 +83,7 @@ def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Iterator[tuple[str, Diffe
 def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
     when = _name(seen).removeprefix(CHANGED).strip()
     try:
-        for kind, sentence in unwanted(seen, [" ".join(change) for change in wanted]):
+        for kind, sentence in unwanted(seen, [glob.escape(" ".join(change)) for change in wanted]):
             yield f"{seen.path}: {sentence}", Difference(kind, note=f"{when}, {sentence}" if when else sentence)
     except Mismatch as mismatch:
         yield seen.path, mismatch.difference

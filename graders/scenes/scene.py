@@ -132,13 +132,17 @@ def _in_words(section: str, words: Mapping[str, str]) -> str:
 
 
 def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """What the lines of an example show, by their code. It is our own code, and the learner's function in it."""
+    """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
+
+    Where a line fails, this and all later ones show the error. What raises everywhere has raised in the scene already.
+    """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}
-    seen = {}
-    for code, shows in lines:
+    seen: dict[str, Any] = {}
+    for index, (code, shows) in enumerate(lines):
+        try:
+            value = (eval if shows else exec)(code, space)
+        except Exception as error:
+            return {**seen, **{code: f"{type(error).__name__}: {error}" for code, shows in lines[index:] if shows}}
         if shows:
-            value = eval(code, space)
             seen[code] = value.detach().clone() if isinstance(value, torch.Tensor) else value
-        else:
-            exec(code, space)
     return seen

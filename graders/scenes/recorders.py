@@ -229,8 +229,6 @@ def runs_backward(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections,
     passes.update(first.grads(), **first.look())
     same["changed"] = first.changes(before)
 
-    later["of a second call"] = copied(call(*first.again()))
-    passes.update(first.grads(" after a second call"))
     found: list[Any] = []
     inner = world(rng, case)
 
@@ -242,6 +240,8 @@ def runs_backward(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections,
 
     later["around another call"] = copied(call(*world(rng, case, within=within).args))
     later["of the call inside of it"] = found
+    later["of a second call"] = copied(call(*first.again()))
+    passes.update(first.grads(" after a second call"))
 
     for gradient in [*first.kept, *(leaf.grad for leaf in first.leaves.values() if leaf.grad is not None)]:
         gradient.zero_()

@@ -143,10 +143,10 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
 
 
 def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> None:
-    file = tmp_path / "test_count_macs.py"
-    text = exercise("12-count-macs").file.read_text()
+    file = tmp_path / "test_joint_norm_log.py"
+    text = exercise("12-joint-norm-log").file.read_text()
     file.write_text(re.sub(r"(def probe\(.*\n)", r"\1        expect(student)\n", text))
-    bad = replace(exercise("12-count-macs"), file=file)
+    bad = replace(exercise("12-joint-norm-log"), file=file)
     assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 

@@ -84,10 +84,21 @@ class TestPassAndTotalNorms:
                 lambda grad: [("total", grad.detach().square_().sum().sqrt().item())],
             )
 
+        def changed_the_gradient__2(p):
+            log = logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
+            p.register_hook(lambda grad: grad / 2)
+            return log
+
         def removed_the_callers_hooks(p):
             """Your function took hooks away that were there before it. They belong to the caller, and stay."""
             if p._backward_hooks:
                 p._backward_hooks.clear()
+            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
+
+        def removed_the_callers_hooks__2(p):
+            for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks):
+                if hooks:
+                    hooks.clear()
             return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
 
         def pass_is_not_total(p):

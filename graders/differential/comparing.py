@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.conditions import unwanted
+from graders.core.conditions import came_through, unwanted
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
 from graders.core.shown import show
@@ -18,6 +18,8 @@ from graders.wire.data import Array
 RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
 """By how much a number may be off, as a part of the largest entry of its tensor."""
 RELATIVE_ELSEWHERE = 1e-5
+CAME_THROUGH = "came through"
+"""What a `Failure` tells of an exception that reached the caller."""
 CHANGED = "changed"
 """What a witness told stands under names that begin so; who changes less than the reference is right, too."""
 
@@ -94,6 +96,8 @@ def _equal(seen: Seen, wanted: Any) -> None:
         expect(seen).close_to(wanted, rtol=1e-9, atol=1e-12)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
         expect(seen).timeline(wanted)
+    elif wanted == CAME_THROUGH:
+        came_through(seen, "code of the caller")
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
         expect(seen).equals(wanted)
     elif seen.value != wanted:

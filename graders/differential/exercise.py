@@ -100,7 +100,8 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
     The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
     may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
     observation, a function of what was seen and what the reference showed that tells whether they may differ so.
-    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`.
+    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`. `Mistakes`
+    may inherit wrong programs.
     Raises `TypeError` when a part is missing.
     """
     if scene is None:
@@ -112,7 +113,7 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
-        slips = [_wrong(part, value) for part, value in vars(members["Mistakes"]).items() if not part.startswith("__")]
+        slips = _slips(members["Mistakes"])
         written = Contract.of(members["__doc__"])
         example = {step.code: literal(step.shows) for step in written.example if step.shows}
         subject = Subject(key, name, scene, references, [*slips, NOTHING], members.get("free", {}), example)
@@ -171,10 +172,17 @@ def _check(subject: Subject, section: str) -> Check:
     return Check(f"test_{section.replace(' ', '_')}", run)
 
 
-def _wrong(part: str, program: Any) -> Implementation:
-    id = part.partition("__")[0].replace("_", "-")
-    message = " ".join((program.__doc__ or "").split())
-    return Implementation(id, program, message or COMMON[id])
+def _slips(mistakes: type) -> list[Implementation]:
+    """The wrong programs, inherited ones first. Another form of one has the message of the first, or its own."""
+    members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
+    found, messages = list[Implementation](), dict(COMMON)
+    for part, program in members.items():
+        if part.startswith("__"):
+            continue
+        id = part.partition("__")[0].replace("_", "-")
+        messages[id] = " ".join((program.__doc__ or messages[id]).split())
+        found.append(Implementation(id, program, messages[id]))
+    return found
 
 
 def literal(text: str) -> Any:

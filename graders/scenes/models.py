@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graders.box.models import fill_grads, freeze_part, in_mode, packed, unpacked
@@ -51,16 +52,17 @@ class Container(nn.Module):
 
 
 class Mix(nn.Module):
-    """Takes two tensors of one shape, and returns a view into a larger one."""
+    """Takes two tensors of one shape. Attention, too, uses the weight of its layer without calling it."""
 
-    def __init__(self, size: int) -> None:
-        """`size` is that of the last dimension."""
+    def __init__(self, size: int, calls: bool) -> None:
+        """`size` is that of the last dimension; `calls` is whether the layer is called."""
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(size))
+        self.layer, self.calls = nn.Linear(size, size, bias=False), calls
 
     def forward(self, input: Tensor, other: Tensor) -> Tensor:
-        """The first half of the samples."""
-        return torch.cat([input * self.weight + other, other])[: len(input)]
+        """A view: half of a larger tensor."""
+        value = self.layer(input) if self.calls else F.linear(input, self.layer.weight)
+        return torch.cat([value + other, other])[: len(input)]
 
 
 class Drop(nn.Dropout):
@@ -87,9 +89,9 @@ class Drawn:
 
     model: Container
     names: dict[str, str]
-    """By what it is, in the order of the run: "first", "norm", "nested" (it takes two tensors), "twice" (a dropout that
-    is called so often), "flat" (it hands on a view), "second name" (of "twice"), "identity", "last", "scalar". "body" is the
-    container of "nested", and "unused" one of modules that are not called, with the names of others.
+    """By what it is, in the order of the run: "first", "norm", "nested" (it takes two tensors), "often" (a dropout
+    that is called five times), "flat", "identity" (both hand on what they get), "second name" (of "often"), "last" (in
+    "body", the container of "nested", is one of the same name), "scalar".
     """
     draw: Callable[[], Tensor]
 
@@ -97,37 +99,38 @@ class Drawn:
 def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
     """A model for inputs of shape [samples, channels, length], as the case says.
 
-    Of a case are read `dtype`, and where it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, and
-    `unused` (whether modules that are not called are defined "before" the others or "after" them). With `in_place` the
-    next step overwrites what a named module returned.
+    Of a case are read `dtype`, and where it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, `length`,
+    and `unused` (whether modules that are not called, with the names of others, are defined "before" those or "after"
+    them, or there are "none", and each module is called). With `in_place` the next step overwrites what a named module
+    returned.
     """
     get = vars(case).get
-    samples, channels, length, out = rng.integer(2, 4), rng.integer(2, 4), rng.integer(3, 5), rng.integer(2, 5)
-    first, norm, body, nested, behind, twice, flat, second, identity, last, scalar, unused = rng.names(12)
+    samples, channels, length, out = 3, rng.integer(2, 4), get("length", 4), rng.integer(2, 5)
+    first, norm, body, nested, often, flat, identity, second, last, scalar, unused = rng.names(11)
     how = get("passing", "position"), get("output", "tensor")
-    steps = [IN_PLACE] if in_place else []
+    step = [IN_PLACE] if in_place else []
     with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
         targets: dict[str, nn.Module] = {
             first: nn.Linear(length, length),
             norm: nn.BatchNorm1d(channels),
-            nested: Mix(length),
-            twice: Drop(0.5),
+            nested: Mix(length, calls=get("unused") == "none"),
+            often: Drop(0.5),
             flat: nn.Flatten(),
             identity: nn.Identity(),
             last: nn.Linear(channels * length, out),
             scalar: Mean(),
         }
     idle = {unused: nn.ModuleDict(copy.deepcopy(targets))}
-    container = Container({behind: nn.Tanh(), nested: targets.pop(nested)}, [nested, *steps, behind], *how)
+    container = Container({last: nn.Tanh(), nested: targets.pop(nested)}, [nested, *step, last], *how)
     parts = targets | {body: container}
-    parts = {name: parts[name] for name in rng.shuffled(list(parts))} | {second: parts[twice]}
-    parts = idle | parts if get("unused", "before") == "before" else parts | idle
-    named = (norm, body, twice, flat, second, identity, last, scalar)
-    run = [first, *(step for name in named for step in (*steps, name)), *steps]
+    parts = {name: parts[name] for name in rng.shuffled(list(parts))} | {second: parts[often]}
+    parts = {"before": idle | parts, "after": parts | idle, "none": parts}[get("unused", "before")]
+    groups = ([first], [norm], [body, often], [flat, identity], [second, often], [second], [often], [last], [scalar])
+    run = [name for group in groups for name in (*group, *step)]
     model = in_mode(Container(parts, run, *how).to(getattr(torch, case.dtype)), get("mode", "train"))
 
     def draw() -> Tensor:
-        return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "round"))
+        return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "full"))
 
     with torch.no_grad():
         for parameter in model.parameters():
@@ -136,7 +139,7 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
     if get("grad") == "filled":
         fill_grads(model)
     names = {
-        "first": first, "norm": norm, "body": body, "nested": f"{body}.{nested}", "twice": twice, "flat": flat,
-        "second name": second, "identity": identity, "last": last, "scalar": scalar, "unused": unused,
+        "first": first, "norm": norm, "nested": f"{body}.{nested}", "body": body, "often": often, "flat": flat,
+        "identity": identity, "second name": second, "last": last, "scalar": scalar,
     }  # fmt: skip
     return Drawn(model, names, draw)

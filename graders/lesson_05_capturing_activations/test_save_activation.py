@@ -59,7 +59,7 @@ def saved_at_once(model, name, x, path, copy):
     scene=captures(
         ask=in_a_file,
         only={
-            "named": ("often", "nested", "scalar", "identity"),
+            "named": ("often", "nested", "identity", "scalar"),
             "path_is": ("str", "Path"),
         },
         words={"results": "the file holds the first output"},

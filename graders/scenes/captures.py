@@ -256,7 +256,7 @@ def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> No
         clearing["the record after clear() in a block"] = contents(store)
         same["changed later"] = before.changes()
 
-        outer, inner = call(model, names), call(other.model, others)
+        outer, inner = call(model, list(kept)), call(other.model, list(others))
         with outer:
             model(x)
             with inner:
@@ -265,7 +265,7 @@ def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> No
         own["the record of a store"] = contents(outer)
         own["the record of another store, inside"] = contents(inner)
         own["the record of the first store, after that"] = contents(store)
-        for index, tensor in enumerate(tensor for name in kept for tensor in tensors_in(outer.data[name])):
+        for index, tensor in enumerate(tensor for name in kept for tensor in tensors_in(entries(outer, name))):
             tensor.data.add_(index + 1)
         own["the record, when somebody writes into its tensors"] = contents(outer)
 
@@ -287,9 +287,14 @@ def in_a_block(store: Any, model: nn.Module, inputs: list[Tensor]) -> None:
             model(x)
 
 
+def entries(store: Any, name: str) -> Any:
+    """What a store holds under a name."""
+    return store.data.get(name) if isinstance(store.data, dict) else None
+
+
 def contents(store: Any) -> Any:
     """What a store holds at this moment, without empty lists."""
     data = store.data
     if not isinstance(data, dict):
         return data
-    return {name: copied(entries) for name, entries in data.items() if not (type(entries) is list and not entries)}
+    return {name: copied(found) for name, found in data.items() if type(found) is not list or found}

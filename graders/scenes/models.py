@@ -127,7 +127,8 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
     parts = {"before": idle | parts, "after": parts | idle, "none": parts}[get("unused", "before")]
     groups = ([first], [norm], [body, often], [flat, identity], [second, often], [second], [often], [last], [scalar])
     run = [name for group in groups for name in (*group, *step)]
-    model = in_mode(Container(parts, run, *how).to(getattr(torch, case.dtype)), get("mode", "train"))
+    model = Container(parts, run, *how).to(getattr(torch, case.dtype))
+    in_mode(model, get("mode", "train"))
 
     def draw() -> Tensor:
         return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "full"))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
 from graders.core.results import Status
@@ -38,7 +35,7 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
     for seed in seeds:
         draws = exercise.draws(seed)
         for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: _fresh(program.function)}, seed, draws=draws)
+            result = check_in(exercise, {exercise.name: program.function}, seed, draws=draws)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -47,14 +44,6 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
             if problem:
                 left.remove(program)
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
-
-
-def _fresh(program: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function with defaults of its own: what it keeps in a list there is not what the wrong program keeps."""
-    if not isinstance(program, FunctionType):
-        return program
-    defaults = copy.deepcopy(program.__defaults__)
-    return FunctionType(program.__code__, program.__globals__, program.__name__, defaults, program.__closure__)
 
 
 def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

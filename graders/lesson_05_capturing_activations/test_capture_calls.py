@@ -74,9 +74,6 @@ class TestCaptureCalls:
             """Your list outlives the call: every call of your function hands out the same list. Make a new list inside
             the function.
             """
-            return capture(model, name, x, calls=calls)
-
-        def global_store__2(model, name, x, calls=[]):  # noqa: B006 - the mistake
             calls.clear()
             return capture(model, name, x, calls=calls)
 

@@ -97,6 +97,8 @@ def captures(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask:
         breaking.remove()
         for name, value in ask(call, case, other.model, others, t).items():
             failing[f"{name}, after an exception"] = copied(value)
+    if isinstance(told.get("the result"), list):
+        told["the result"].clear()  # one that outlives the call is empty again in the next case
 
 
 def hooked_model(rng: Rng, case: Any) -> tuple[Drawn, CallersHooks, list[str]]:

@@ -34,7 +34,7 @@ RULES = (
         "entries. What a model or a function of the caller changes itself while you run it, such as the running "
         "statistics of a batch norm, may change, unless the contract says otherwise. Settings of PyTorch are "
         "afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` "
-        "switches it off).",
+        "switches it off). Random numbers are your caller's, too: set no seed.",
     ),
     Rule(
         3,

@@ -101,7 +101,7 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
     may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
     observation, a function of what was seen and what the reference showed that tells whether they may differ so.
     A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`, which says
-    the same.
+    the same. `Mistakes` may inherit wrong programs.
     Raises `TypeError` when a part is missing.
     """
     if scene is None:

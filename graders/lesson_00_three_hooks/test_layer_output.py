@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.scenes.captures import by_module, captures
+from graders.scenes.one_layer import by_module, runs_one_layer
 
 
 @exercise(
@@ -20,7 +20,7 @@ from graders.scenes.captures import by_module, captures
         "in it.",
         "The hook belongs on `layer`, the call is `model(x)`, and `return kept[0]` returns the entry and not the list.",
     ),
-    scene=captures(use=by_module, words={"captured": "the output of the layer is returned"}),
+    scene=runs_one_layer(use=by_module, words={"captured": "the output of the layer is returned"}),
 )
 class TestLayerOutput:
     """Write `layer_output(model, layer, x)`, which runs `model(x)`, returns the output of `layer`, and leaves no hook

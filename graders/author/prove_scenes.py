@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
 from graders.core.results import Status
@@ -35,7 +38,7 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
     for seed in seeds:
         draws = exercise.draws(seed)
         for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: program.function}, seed, draws=draws)
+            result = check_in(exercise, {exercise.name: _anew(program.function)}, seed, draws=draws)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -44,6 +47,14 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
             if problem:
                 left.remove(program)
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
+
+
+def _anew(program: Callable[..., Any]) -> Callable[..., Any]:
+    """A copy that remembers nothing of earlier markings: what a wrong program keeps, it keeps in its defaults."""
+    if not isinstance(program, FunctionType):
+        return program
+    defaults = copy.deepcopy(program.__defaults__)
+    return FunctionType(program.__code__, program.__globals__, program.__name__, defaults, program.__closure__)
 
 
 def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

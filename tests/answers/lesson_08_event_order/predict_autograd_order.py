@@ -57,7 +57,7 @@ def predict_autograd_order(kind):
 WRONG = [
     Wrong(
         "the order of the documentation",
-        violates='`"retain_grad"`: `y.grad` is written',
+        violates="`retain_grad`: `y.grad` is written",
         check="test_both_orders_are_right",
         mistake="documented-order",
         source="""
@@ -71,7 +71,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the order of registration",
-        violates="It returns the order of four events of one backward pass, as a new",
+        violates="in the order in which these events happen in a backward pass",
         check="test_both_orders_are_right",
         mistake="registration-order",
         source="""
@@ -85,7 +85,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the post-accumulate-grad hook after the node's own",
-        violates='`"post_acc"`: a hook on `x` runs',
+        violates="`post_acc`: a hook on `x` runs",
         check="test_both_orders_are_right",
         mistake="post-acc-last",
         source="""
@@ -99,7 +99,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "every other kind is a leaf",
-        violates="For any other text, raise a `ValueError`.",
+        violates="For any other text it raises a `ValueError`.",
         check="test_an_unknown_kind_raises_a_value_error",
         mistake="unknown-kind-accepted",
         source="""
@@ -111,7 +111,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "nothing at all",
-        violates="It returns the order of four events of one backward pass, as a new",
+        violates="in the order in which these events happen in a backward pass",
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -133,7 +133,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "a KeyError",
-        violates="For any other text, raise a `ValueError`.",
+        violates="For any other text it raises a `ValueError`.",
         check="test_an_unknown_kind_raises_a_value_error",
         source="""
 def predict_autograd_order(kind):
@@ -145,7 +145,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the retained gradient before everything",
-        violates='`"tensor"`: a hook on `y` runs',
+        violates="`tensor`: a hook on the tensor runs",
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -158,7 +158,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "one order for both",
-        violates='For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`',
+        violates='for `"leaf"` (`x` itself)',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -169,7 +169,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the places of the leaf, with the label of the non-leaf",
-        violates='For `kind == "non-leaf"` there is a tensor `y = 3 * x`, where `x` is a leaf that requires grad:',
+        violates='For `"non-leaf"` (a tensor `y = 3 * x`)',
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -180,7 +180,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the pre-hook of the node after its hook",
-        violates='`"node_pre"`: a pre-hook of the node `y.grad_fn` runs',
+        violates="`node_pre`, `node_post`: a pre-hook and a hook of its node run",
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -195,7 +195,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "the hook of the node before the tensor's",
-        violates='`"node_post"`: a hook of this node runs',
+        violates="`node_pre`, `node_post`: a pre-hook and a hook of its node run",
         check="test_both_orders_are_right",
         source="""
 def predict_autograd_order(kind):
@@ -211,7 +211,7 @@ def predict_autograd_order(kind):
     Wrong(
         "measures, on a list that grows from call to call",
         violates="rule 1: It works however often it is called",
-        check="test_a_second_call_returns_the_same",
+        check="test_both_orders_are_right",
         source="""
 import torch
 from torch.autograd.graph import get_gradient_edge
@@ -259,7 +259,7 @@ def predict_autograd_order(kind):
     Wrong(
         "switches anomaly detection on",
         violates="rule 2: Settings of PyTorch are afterwards as they were",
-        check="test_a_second_call_returns_the_same",
+        check="test_nothing_else_changes",
         source="""
 import torch
 
@@ -275,7 +275,7 @@ def predict_autograd_order(kind):
     *(
         Wrong(
             f"takes a kind that only looks like one of the two: {normal}",
-            violates="For any other text, raise a `ValueError`.",
+            violates="For any other text it raises a `ValueError`.",
             check="test_an_unknown_kind_raises_a_value_error",
             mistake="unknown-kind-accepted",
             source=f"""
@@ -303,7 +303,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "measures at a node of the leaf that nobody holds",
-        violates="It returns the order of four events of one backward pass",
+        violates="in the order in which these events happen in a backward pass",
         check="test_both_orders_are_right",
         mistake="node-not-held",
         source="""
@@ -326,7 +326,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "leaf and non-leaf are exchanged",
-        violates='For `kind == "leaf"` it is about the leaf `x`',
+        violates='for `"leaf"` (`x` itself)',
         check="test_both_orders_are_right",
         mistake="kinds-exchanged",
         source="""
@@ -343,7 +343,7 @@ def predict_autograd_order(kind):
 WRONG += [
     Wrong(
         "the same lists in every call",
-        violates="as a new list of four labels.",
+        violates="returns as a new list the four labels",
         check="test_each_call_returns_a_new_list",
         mistake="the-same-list",
         source="""
@@ -360,7 +360,7 @@ def predict_autograd_order(kind):
     ),
     Wrong(
         "a part of the word is enough",
-        violates="For any other text, raise a `ValueError`.",
+        violates="For any other text it raises a `ValueError`.",
         check="test_an_unknown_kind_raises_a_value_error",
         mistake="unknown-kind-accepted",
         source="""
@@ -372,13 +372,6 @@ def predict_autograd_order(kind):
     raise ValueError(kind)
 """,
     ),
-]
-
-GIVENS = [
-    "Write `predict_autograd_order(kind)`.",
-    '`"tensor"`, `"node_pre"` and `"node_post"` as above',
-    "All is set up before the pass, in the order",
-    "You may write the lists down, or let the function measure them",
 ]
 
 SURVIVORS = {

@@ -72,7 +72,7 @@ def predict_module_order():
 WRONG = [
     Wrong(
         "the hooks of the layer before the global ones",
-        violates="then `G` as a global",
+        violates="then `G` (a global hook)",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         mistake="local-before-global",
         source="""
@@ -82,7 +82,7 @@ def predict_module_order():
     ),
     Wrong(
         "the order of registration",
-        violates="then `P` on the layer with `prepend=True`",
+        violates="then `P` (`prepend=True`)",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         mistake="registration-order",
         source="""
@@ -92,7 +92,7 @@ def predict_module_order():
     ),
     Wrong(
         "reversed in backward",
-        violates="in which order do twelve hooks fire?",
+        violates="in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         mistake="backward-reversed",
         source="""
@@ -145,7 +145,7 @@ def predict_module_order():
     ),
     Wrong(
         "nothing at all",
-        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates="the twelve labels in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -154,7 +154,7 @@ def predict_module_order():
     ),
     Wrong(
         "a generator",
-        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates="the twelve labels in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -163,7 +163,7 @@ def predict_module_order():
     ),
     Wrong(
         "other labels for the pre-hooks",
-        violates='Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire.',
+        violates="the twelve labels in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -172,7 +172,7 @@ def predict_module_order():
     ),
     Wrong(
         "all hooks of one letter together",
-        violates="in which order do twelve hooks fire?",
+        violates="in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -181,7 +181,7 @@ def predict_module_order():
     ),
     Wrong(
         "the full backward hooks before their pre-hooks",
-        violates="in which order do twelve hooks fire?",
+        violates="in the order in which they fire",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -190,7 +190,7 @@ def predict_module_order():
     ),
     Wrong(
         "the events of two passes",
-        violates="Then `layer(x).sum().backward()` runs once.",
+        violates="in one forward and backward pass",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 import torch
@@ -358,7 +358,7 @@ def predict_module_order():
     ),
     Wrong(
         "sorts hooks by the values that reach them",
-        violates="they fire as well,",
+        violates="and may replace values",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 import torch
@@ -374,7 +374,7 @@ def predict_module_order():
     ),
     Wrong(
         "the last label is missing",
-        violates="Return a new list of all twelve labels",
+        violates="the twelve labels",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         source="""
 def predict_module_order():
@@ -386,7 +386,7 @@ def predict_module_order():
 WRONG += [
     Wrong(
         "one list for all calls",
-        violates="Return a new list",
+        violates="Return, as a new list",
         check="test_each_call_returns_a_new_list",
         mistake="the-same-list",
         source="""
@@ -428,7 +428,7 @@ def predict_module_order():
     ),
     Wrong(
         "one list for all calls, to which each adds",
-        violates="Return a new list",
+        violates="Return, as a new list",
         check="test_the_twelve_hooks_are_in_the_order_in_which_they_fire",
         mistake="kept-from-call-to-call",
         source="""
@@ -437,13 +437,6 @@ def predict_module_order(found=[]):
     return list(found)
 """,
     ),
-]
-
-GIVENS = [
-    "Write `predict_module_order()`.",
-    "There is one `nn.Linear` and an input that requires grad.",
-    "There are four kinds of hooks",
-    "You may write the",
 ]
 
 SURVIVORS = {

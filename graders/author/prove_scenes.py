@@ -49,12 +49,11 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
 
 
-def _anew(program: Callable[..., Any]) -> Callable[..., Any]:
-    """A copy that remembers nothing of earlier markings: what a wrong program keeps, it keeps in its defaults."""
-    if not isinstance(program, FunctionType):
-        return program
-    defaults = copy.deepcopy(program.__defaults__)
-    return FunctionType(program.__code__, program.__globals__, program.__name__, defaults, program.__closure__)
+def _anew(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with nothing in a list or dict in which it keeps things from call to call."""
+    assert isinstance(function, FunctionType)
+    defaults = copy.deepcopy(function.__defaults__)
+    return FunctionType(function.__code__, function.__globals__, function.__name__, defaults, function.__closure__)
 
 
 def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

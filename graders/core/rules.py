@@ -23,7 +23,7 @@ RULES = (
         "Your function works for tensors of any shape and in any layout (a slice such as `t[:, 0]` does not "
         "lie in memory as a new tensor does), in `float32` and in `float64`; no tensor or gradient is sparse. It "
         "works however often it is called, on one object or on several at the same time, and also when one call "
-        "runs inside another.",
+        "runs inside another, on another object.",
     ),
     Rule(
         2,

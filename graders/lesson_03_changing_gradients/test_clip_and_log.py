@@ -30,8 +30,8 @@ from graders.scenes.tensor_hooks import logs_gradients
 )
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`, which returns a new, empty dict at once. From then on, each backward pass clamps
-    the gradient at `t` to the range from `lo` to `hi` before it goes on, and puts both into the dict: `"raw"`, before,
-    and `"clipped"`, after.
+    the gradient at `t` to the range from `lo` to `hi` before it goes on, and stores both in the dict: `"raw"` as it
+    arrived, and `"clipped"`.
 
     **Example.**
 

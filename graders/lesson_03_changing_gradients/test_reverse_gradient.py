@@ -32,7 +32,8 @@ from graders.scenes.tensor_hooks import passes_on
 )
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`: return a tensor `y` with the values of `x`. In every backward pass, what
-    arrives at `y` is multiplied by `-lam` on its way to `x`. What reaches `x` on other ways is as usual.
+    arrives at `y` is multiplied by `-lam` on its way to `x`. Gradients that reach `x` by other paths
+    stay as they are.
 
     **Example.**
 

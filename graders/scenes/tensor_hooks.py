@@ -53,7 +53,7 @@ def changes_gradient(
     same["changed"] = before.changes()
     with torch.no_grad():
         surroundings = Witness()
-        kept = [call(alone, *others)]  # a handle may keep its hook alive
+        call(alone, *others)  # nobody has to keep the handle
         same["changed under no_grad"] = surroundings.changes()
     around.passes(changed, passes, graph, same)
     passes["calls of the functions"] = calls[:50]
@@ -61,7 +61,7 @@ def changes_gradient(
     torch.autograd.backward((alone * first).sum(), inputs=[alone])
     several["the gradient of a second tensor"] = alone.grad
     if case.place != "parameter":
-        of_two = two_outputs(lambda last: kept.append(call(last, *args)), rng)
+        of_two = two_outputs(lambda last: call(last, *args), rng)
         several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
         several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)

@@ -196,8 +196,6 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
-    "03-clamp-grad": {"higher"},
-    "03-guarded-net": {"build", "filled"},
     "04-sgd-in-backward": {"first_weight", "hooked", "loss_of", "part_loss", "values_of"},
     "04-offload-grads": {"grads_of", "loss_of"},
     "04-clip-global-norm-in-backward": {"run_pass"},

@@ -151,9 +151,9 @@ class Drawn:
 class _Layers:
     """Draws layers for a case, all with one clock."""
 
-    def __init__(self, rng: Rng, case: Any) -> None:
-        self.rng, self.case, self.clock = rng, case, Clock(rng.uniform(1, 99))
-        self.unit = 2.0**-30 if getattr(case, "unit", "") == "nanoseconds" else 1.0
+    def __init__(self, rng: Rng, case: Any, start: float = 0.0) -> None:
+        self.rng, self.case, self.clock = rng, case, Clock(start)
+        self.unit = 2.0**-20 if getattr(case, "unit", "") == "microseconds" else 1.0
 
     def one(self, kind: type[Layer] = Layer) -> Layer:
         weight = self.rng.tensor(low=-2, high=2, away=0.5, dtype=self.case.dtype)
@@ -168,7 +168,7 @@ class _Layers:
 
 
 def one_layer(rng: Rng, case: Any) -> Layer:
-    """A layer by itself."""
+    """A layer by itself, with a clock that begins at 0."""
     return _Layers(rng, case).one()
 
 
@@ -178,7 +178,7 @@ def nested_model(rng: Rng, case: Any, pairs: bool = False) -> Drawn:
     Of a case are read `dtype`, `first`, `join`, `names`, `mode`, and if they are there `passing` and `unit`. With
     `pairs`, a layer takes two tensors and returns two.
     """
-    layers, names = _Layers(rng, case), iter(rng.names(11))
+    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(11))
     passing = getattr(case, "passing", "position")
 
     def block(parts: dict[str, nn.Module], calls: Sequence[str], join: str) -> Block:
@@ -191,11 +191,10 @@ def nested_model(rng: Rng, case: Any, pairs: bool = False) -> Drawn:
     deep: dict[str, nn.Module] = {next(names): layers.one(), next(names): layers.one(Pair if pairs else Layer)}
     deep[next(names)] = Activation()
     twice, body = layers.one(), block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
-    parts: dict[str, nn.Module] = {often: twice, inner: body}
-    parts |= {again: twice} if case.names == "two" else {}
-    middle = block(parts, [often, inner, again if case.names == "two" else often], case.join)
-    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one()}
-    model = in_mode(block(whole, [first, outer, last], "chain"), case.mode)
+    another = {again: twice} if case.names == "two" else {}  # by another name, in another block
+    middle = block({often: twice, inner: body}, [often, inner, *([] if another else [often])], case.join)
+    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one()} | another
+    model = in_mode(block(whole, [first, outer, *another, last], "chain"), case.mode)
     return Drawn(model, layers.clock, outer, f"{last}.weight")
 
 

@@ -128,7 +128,7 @@ def _error_of(call: Callable[[], Any]) -> str:
         "join": ("chain", "residual", "sum"),
         "names": ("one", "two"),
         "passing": ("position", "keyword"),
-        "unit": ("seconds", "nanoseconds"),
+        "unit": ("seconds", "microseconds"),
         "order": ("plain", "twice", "last"),
         "ckpt": (False, True),
         "n": (1, 3, 5),
@@ -137,9 +137,11 @@ def _error_of(call: Callable[[], Any]) -> str:
         "failure": tuple(KINDS),
         "run": ("first", "second"),
     },
+    pairs=[("place", "grad"), ("ckpt", "mode")],
     impossible=[
         lambda needs, place: needs == "no grad" and place == "non-leaf",
         lambda needs, grad: needs == "no grad" and grad == "filled",
+        lambda first, order: first == "no gradient" and order != "plain",  # nothing would come to what is before it
     ],
 )
 def runs_passes(
@@ -180,15 +182,16 @@ def runs_passes(
     other.requires_grad_(case.needs == "no grad")
     task["the result for another x"] = copied(call(watched, other, *arguments(case, clock, "another")))
     plain["the calls of the model and of a part, for another x"] = log[:LONGEST]
+    plain["what the model got, for another x"] = got.get("x")
     same["the first result after another call"] = copied(result)
 
     for name, one in alone(one_layer(rng, case)).items():
         ticking = next(part.clock for part in one.modules() if isinstance(part, Layer))
         single[f"the result for {name}"] = copied(call(one, x, *arguments(case, ticking, "alone")))
     around, inside, inner = one_layer(rng, case), one_layer(rng, case), list[Any]()
-    outer = nn.Sequential(around, Activation())
+    outer, other_model = nn.Sequential(around, Activation()), nn.Sequential(inside)
     outer[1].register_forward_hook(
-        lambda *_: inner.append(copied(call(inside, x, *arguments(case, inside.clock, "nested"))))
+        lambda *_: inner.append(copied(call(other_model, x, *arguments(case, inside.clock, "nested"))))
     )
     nested["the result of the outer call"] = copied(call(outer, x, *arguments(case, around.clock, "nested")))
     nested["the results of the inner call"] = inner[:5]

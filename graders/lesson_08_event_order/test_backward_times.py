@@ -163,7 +163,9 @@ class TestBackwardTimes:
             called = []
             with ExitStack() as stack:
                 for name, module in model.named_modules():
-                    stack.enter_context(module.register_forward_hook(lambda *_, name=name: called.append(name or "net")))
+                    stack.enter_context(
+                        module.register_forward_hook(lambda *_, name=name: called.append(name or "net"))
+                    )
                 times = timed(model, with_gradient(x), clock)
             return {name: time for name, time in times.items() if name in called}
 

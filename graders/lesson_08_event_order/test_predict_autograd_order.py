@@ -73,7 +73,7 @@ class TestPredictAutogradOrder:
             return either(kind, LEAF, ("tensor", "node_pre", "retain_grad", "node_post"))
 
         def registration_order(kind):
-            """This is the order of registration. It decides between hooks of one kind; between kinds, the moment
+            """You wrote the order of registration. It decides between hooks of one kind; between kinds, the moment
             decides: the tensor, then its node, and the node's own work before its post hook.
             """
             return either(

@@ -20,6 +20,9 @@ def twelve(forward, backward):
     return [f"{letter}.{kind}" for kind, letters in kinds.items() for letter in letters]
 
 
+RIGHT = twelve("GPA", "GPA")
+
+
 def measured(events, stack):
     """Registers the twelve hooks, of which `stack` removes the global ones, and runs the pass. Returns `events`."""
     layer = nn.Linear(1, 1)
@@ -63,9 +66,9 @@ def measured(events, stack):
     ),
 )
 class TestPredictModuleOrder:
-    """Write `predict_module_order()`. Of each of four kinds, the hooks `A`, then `P` (`prepend=True`), then `G` (a global
-    hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which they
-    fire in one forward and backward pass.
+    """Write `predict_module_order()`. Of each of four kinds, the hooks `A`, then `P` (`prepend=True`), then `G`
+    (a global hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which
+    they fire in one forward and backward pass.
 
     **Example.**
 
@@ -136,7 +139,7 @@ class TestPredictModuleOrder:
             stack.close()
             return events
 
-        def the_same_list(labels=twelve("GPA", "GPA")):
+        def the_same_list(labels=RIGHT):
             """You return the same list object in every call. A caller who changes it changes what the next call
             returns. Make the list inside the function.
             """

@@ -116,7 +116,7 @@ class TestTraceEvents:
             return traced(model.named_modules(), one_pass(model, x.detach().requires_grad_()), [])
 
         def changed_the_input__2(model, x):
-            return traced(model.named_modules(), one_pass(model, x.clone().requires_grad_()), [])
+            return traced(model.named_modules(), one_pass(model, x.requires_grad_()), [])
 
         def changed_the_input__3(model, x):
             return traced(model.named_modules(), one_pass(model, x.detach()), [])
@@ -249,8 +249,8 @@ class TestTraceEvents:
             """Your trace is right, but your hooks are still on the modules, and every later pass would append to the
             old list. Keep all handles and call `remove()` on each.
             """
-            for kind, method in zip(KINDS, METHODS):
-                for name, module in model.named_modules():
+            for method in METHODS:
+                for module in model.modules():
                     getattr(module, f"register_{method}_hook")(lambda *_: None)
             return traced(model.named_modules(), one_pass(model, x), [])
 

@@ -56,14 +56,14 @@ class Layer(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         """A tensor like `x`."""
-        product: Tensor = _Product.apply(x, self.weight, lambda: self.clock.spend(self.cost))
+        product: Tensor = _Product.apply(x, self.weight, lambda: self.clock.spend(self.cost))  # type: ignore[no-untyped-call]
         return product * (0.75 if self.training else 1.0)
 
 
 class Pair(Layer):
     """Takes two tensors, and returns two."""
 
-    def forward(self, x: Tensor, other: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         """The sum and the difference of the product and the other tensor."""
         product: Tensor = super().forward(x)
         return product + other, product - other
@@ -162,7 +162,7 @@ class _Layers:
     def first(self) -> nn.Module:
         """The layer with which a model begins."""
         kind = self.case.first
-        made = Activation() if kind == "activation" else self.one(Signs if kind == "no gradient" else Layer)
+        made: nn.Module = Activation() if kind == "activation" else self.one(Signs if kind == "no gradient" else Layer)
         made = nn.Sequential(made, nn.Tanh()) if kind == "nested" else made
         return made.requires_grad_(kind != "frozen")
 
@@ -204,11 +204,14 @@ def nested_model_with_pairs(rng: Rng, case: Any) -> Drawn:
 
 
 def stack(rng: Rng, case: Any) -> Drawn:
-    """An `nn.Sequential` whose first module may stand in it twice; of a case are read `dtype`, `first`, `order`, `mode`."""
+    """An `nn.Sequential` whose first module may stand in it twice.
+
+    Of a case are read `dtype`, `first`, `order` and `mode`.
+    """
     layers = _Layers(rng, case)
     first, last = layers.first(), layers.one()
-    behind: list[nn.Module] = {"plain": [last], "twice": [first, last], "last": [last, first]}[case.order]
-    parts = [first, Drop(), Activation(), *behind]
+    behind: dict[str, list[nn.Module]] = {"plain": [last], "twice": [first, last], "last": [last, first]}
+    parts = [first, Drop(), Activation(), *behind[case.order]]
     names = rng.names(len(parts))
     model = in_mode(nn.Sequential(OrderedDict(zip(names, parts))), case.mode)
     return Drawn(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")

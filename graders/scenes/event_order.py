@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -44,9 +45,7 @@ PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
         "raises at": ("bwd", "bpre", "fwd", "pre"),
     },
 )
-def tells_an_order(
-    call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()
-) -> None:
+def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
     """For a function that returns labels in an order which is always the same, written down or measured.
 
     Where the axis `first` is used, it is called with a kind: these two, and `unlike`, which are none.
@@ -73,7 +72,7 @@ def tells_an_order(
         one is other for one, other in combinations(results, 2) if isinstance(one, list)
     )
     for text in (*rng.names(2), *unlike) if first else ():
-        errors[f"what it raises for {text!r}"] = _error_of(lambda text=text: call(text))
+        errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
 
     log.clear()
     layer, x = nn.Linear(3, 4, bias=False), rng.tensor(2, 3).requires_grad_()
@@ -198,13 +197,13 @@ def runs_passes(
 
     for where in ("forward", "backward"):
         fragile, clock = made()
-        one = Failure(case.failure, getattr(case, "run", "first"))
-        parameter: Any = fragile.get_parameter(drawn.parameter)
-        part = fragile.get_submodule(drawn.part)
-        (part.register_forward_hook if where == "forward" else parameter.register_hook)(one.strike)
-        before = Witness(model=fragile, x=x)
-        args = arguments(case, clock, "failing")
-        failing[f"an exception in {where}"] = one.during(lambda: call(fragile, x, *args))
+        striking, hooked = Failure(case.failure, getattr(case, "run", "first")), fragile.get_submodule(drawn.part)
+        register: Any = hooked.register_forward_hook
+        if where == "backward":
+            register = fragile.get_parameter(drawn.parameter).register_hook
+        register(striking.strike)
+        before, args = Witness(model=fragile, x=x), (fragile, x, *arguments(case, clock, "failing"))
+        failing[f"an exception in {where}"] = striking.during(partial(call, *args))
         failing[f"changed after an exception in {where}"] = before.changes()
 
 

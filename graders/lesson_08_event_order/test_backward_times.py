@@ -71,14 +71,10 @@ def timed(model, x, clock, took=lambda times, name, time, own: times[name] + tim
         only={
             "rank": (0, 1, 2, 3),
             "first": ("layer", "frozen"),
-            "passing": (),
-            "order": (),
-            "ckpt": (),
-            "n": (),
             "hooks": ("none", "watching"),
             "hooked": ("root", "named"),
-            "run": (),
-        },
+        }
+        | dict.fromkeys(("passing", "order", "ckpt", "n", "run"), ()),
         words={
             "task": "each time is right",
             "alone": "a model without parts has a time",

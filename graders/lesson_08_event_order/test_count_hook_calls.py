@@ -66,13 +66,8 @@ def passes(model, x, n, ckpt):
         model=stack,
         arguments=a_number_of_passes,
         alone=in_a_sequential,
-        only={
-            "first": ("layer", "frozen", "no gradient", "nested"),
-            "join": (),
-            "names": (),
-            "passing": (),
-            "unit": (),
-        },
+        only={"first": ("layer", "frozen", "no gradient", "nested")}
+        | dict.fromkeys(("join", "names", "passing", "unit"), ()),
         words={
             "task": "the calls are counted",
             "alone": "the calls are counted in a model of one layer",

@@ -57,14 +57,8 @@ def one_pass(model, x):
         model=nested_model_with_pairs,
         arguments=no_more,
         alone=also_one_that_catches,
-        only={
-            "first": ("layer", "frozen", "activation", "no gradient"),
-            "unit": (),
-            "order": (),
-            "ckpt": (),
-            "n": (),
-            "run": (),
-        },
+        only={"first": ("layer", "frozen", "activation", "no gradient")}
+        | dict.fromkeys(("unit", "order", "ckpt", "n", "run"), ()),
         words={
             "task": "every event is in its place",
             "alone": "a model without parts has four events",
@@ -136,14 +130,8 @@ class TestTraceEvents:
             this very module requires no grad. Further inside, inputs are what layers returned, and require grad.
             """
             events = traced(model.named_modules(), one_pass(model, x), [])
-            if x.requires_grad:
-                return events
-            events = [event for event in events if not event.endswith(".bwd")]
-            return [
-                label
-                for event in events
-                for label in ([event, event.replace(".bpre", ".bwd")] if event.endswith(".bpre") else [event])
-            ]
+            paired = [(event, event.replace(".bpre", ".bwd")) for event in events if not event.endswith(".bwd")]
+            return events if x.requires_grad else [event for pair in paired for event in dict.fromkeys(pair)]
 
         def kept_from_call_to_call(model, x, events=[]):  # noqa: B006 - the mistake
             """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
@@ -168,10 +156,6 @@ class TestTraceEvents:
             *_, (last, _) = model.named_modules()
             events = traced(model.named_modules(), one_pass(model, x), [])
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
-
-        def late_binding__2(model, x):
-            events = traced(model.named_modules(), one_pass(model, x), [])
-            return [f"{event.rpartition('.')[0]}.bwd" for event in events]
 
         def registered_after_forward(model, x):
             """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the

@@ -33,8 +33,6 @@ EVIDENCE = {
     "06-ablate-channels": {"log"},
     "06-patch-activation": {"log"},
     "07-activation-grad": {"in a hook"},
-    "08-trace-events": {"another_needs_grad"},
-    "08-count-hook-calls": {"drawn", "input_needs_grad", "later_calls"},
     "10-saliency-map": {"result"},
     "10-guided-backprop": {"hooked", "result"},
     "10-guided-grad-cam": {"example", "result"},

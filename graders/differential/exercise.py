@@ -152,7 +152,8 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
     """The covering design of the scene's axes."""
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
-    found = covering(scene.axes, scene.pairs, rules)
+    pairs = [pair for pair in scene.pairs if set(pair) <= set(scene.axes)]
+    found = covering(scene.axes, pairs, rules)
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 

@@ -52,15 +52,10 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
 
 
 def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
-    """What a mistake shows for each draw. One that keeps something from draw to draw meets them in their order."""
+    """What a mistake shows for each draw. Where it keeps something, that depends on the draws before, and is new."""
     keeps = _keeps_something(subject.stage.players[mistake])
-    met = 0  # so many draws, in this child
-    for index, draw in enumerate(draws):
-        if keeps and not subject.is_kept(mistake, draw):
-            for earlier in draws[met:index]:
-                play(mistake, earlier)
-            met = index + 1
-        yield subject.outcome(play, mistake, draw)
+    for draw in draws:
+        yield play(mistake, draw) if keeps else subject.outcome(play, mistake, draw)
 
 
 def _keeps_something(program: Implementation) -> bool:

@@ -38,7 +38,7 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
     for seed in seeds:
         draws = exercise.draws(seed)
         for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: _anew(program.function)}, seed, draws=draws)
+            result = check_in(exercise, {exercise.name: afresh(program.function)}, seed, draws=draws)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -49,11 +49,12 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
 
 
-def _anew(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, with nothing in a list or dict in which it keeps things from call to call."""
-    assert isinstance(function, FunctionType)
-    defaults = copy.deepcopy(function.__defaults__)
-    return FunctionType(function.__code__, function.__globals__, function.__name__, defaults, function.__closure__)
+def afresh(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function as if it were defined now: what it keeps in its defaults is as it was written."""
+    if not isinstance(function, FunctionType):
+        return function
+    kept = copy.deepcopy(function.__defaults__)
+    return FunctionType(function.__code__, function.__globals__, function.__name__, kept, function.__closure__)
 
 
 def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

@@ -70,3 +70,9 @@ def one_that_raises(failure: Failure) -> tuple[list[Callable[[Tensor], Tensor]]]
         return grad * 5
 
     return ([raising, lambda grad: grad + 1],)
+
+
+def a_bound(rng: Rng, case: Any, *_: Any) -> tuple[float]:
+    """A number greater than 0 that float32 does not hold; most gradients of a scene are larger, and some are not."""
+    low, high = (0.5, 0.75) if case.number == "fraction" else (1.5, 2.0)
+    return (beyond_float32(rng.uniform(low, high) * 8 / 7),)

@@ -1,0 +1,297 @@
+"""Scenes for functions that run one backward pass themselves, and return a gradient from inside a layer or a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import KINDS, Failure
+from graders.box.models import fill_grads, packed, unpacked
+from graders.box.probing import snapshot
+from graders.box.tensors import laid_out
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, Value, family
+from graders.scenes.small_modules import Fn, copied, drawn_linear, shallow
+from graders.wire.draws import Rng
+
+AXES: dict[str, tuple[Value, ...]] = {
+    "dtype": ("float32", "float64"),
+    "values": ("round", "full"),
+    "grad": ("empty", "filled"),
+    "frozen": ("nothing", "part"),
+    "hooks": ("none", "watching", "replacing"),
+    "x_is": ("data", "leaf", "non-leaf"),
+    "failure": tuple(KINDS),
+    "raised_in": ("loss", "backward", "model"),
+}
+SWITCHED = ("grad-filled", "grad-changed", "buffer")
+"""What a pass of the function may change."""
+
+
+class HandedOut(torch.autograd.Function):
+    """sum(out * buffer) whose backward hands out the buffer itself, not a copy."""
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, buffer: Tensor) -> Tensor:
+        """The weighted sum."""
+        ctx.buffer = buffer
+        return (out * buffer).sum()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        """The gradient of `out`, for a loss that is this sum."""
+        return ctx.buffer, None
+
+
+@family(
+    sections=(
+        "weight and bias have their gradients",
+        "each call computes afresh",
+        "any layer and any gradient",
+        "a call inside a call changes nothing",
+        "they are copies without a graph",
+        "nothing else changes",
+        "an exception comes through and nothing is left",
+    ),
+    axes=AXES
+    | {
+        "rank": (1, 2, 3, 4),
+        "layout": ("contiguous", "transposed", "slice"),
+        "loss": ("square", "handed out"),
+        "raised_in": ("loss", "backward"),
+    },
+)
+def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For a function of a linear layer, an input and a loss that returns the gradients of weight and bias."""
+    found, afresh, any_layer, inside, copies, same, failed = seen.values()
+    like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)
+    lin, other = drawn_linear(rng, 3, 2, **like), drawn_linear(rng, 3, 3, **like)
+    lin.weight.requires_grad_(case.frozen == "nothing")
+    other.bias.requires_grad_(False)
+    if case.grad == "filled":
+        fill_grads(lin)
+    CallersHooks("none" if case.hooks == "none" else "watching").on_module(lin, "lin", backward=True)
+    callers = CallersHooks(case.hooks)
+    for name, p in lin.named_parameters():
+        if p.requires_grad:
+            callers.on_parameter(p, name)
+            p.register_hook(torch.zeros_like)  # type: ignore[no-untyped-call]  # of torch
+    value, up = rng.tensor(*lead, 3, **like), rng.tensor(*lead, 2, **like)
+    leaf = laid_out(value, case.layout).requires_grad_(case.x_is != "data")
+    x, buffer = leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf, up.clone()
+    losses = {"square": lambda y: (buffer * y * y).sum(), "handed out": lambda y: HandedOut.apply(y, buffer)}
+    witness = Witness(lin=lin, other=other, x=leaf, up=up)
+    result = shallow(call(lin, x, losses[case.loss]))
+    found["the result"], same["changed"] = copied(result), allowed(witness)
+    buffer.zero_()
+    copies["the result, when the loss has written zeros into its own memory"] = result
+    kept: list[Tensor] = []
+
+    def keeping(y: Tensor) -> Tensor:
+        kept.append(y)
+        return HandedOut.apply(y, row)  # type: ignore[no-any-return, no-untyped-call]  # of torch
+
+    row = up.reshape(-1, 2)[0].clone()
+    of_a_row = shallow(call(lin, value.reshape(-1, 3)[0], keeping))
+    afresh["for a single row"] = copied(of_a_row)
+    for theirs in (row, *(y.grad for y in kept if y.is_leaf or y.retains_grad)):
+        if theirs is not None:
+            theirs.zero_()
+    copies["the result for a single row, when somebody has written zeros into `y.grad`"] = of_a_row
+    afresh["for another x"] = call(lin, value / -2, lambda y: (up * y).sum())
+    afresh["for a loss of 0 * y"] = call(lin, x, lambda y: (0 * y).sum())
+    any_layer["of a layer whose bias is frozen"] = call(other, x, lambda y: (y * y).sum())
+    alone, thin = value.clone().requires_grad_(), rng.tensor(4, 1, **like)
+    frozen = drawn_linear(rng, 3, 2, **like).requires_grad_(False)
+    any_layer["when only `x` requires grad"] = call(frozen, alone, lambda y: (up * y).sum())
+    any_layer["of a layer with one input"] = call(drawn_linear(rng, 1, 2, **like), thin, lambda y: (thin * y).sum())
+    twice, across = rng.tensor(2, 4, 3, **like), rng.tensor(4, 2, 3, **like)
+    any_layer["for a loss that transposes y"] = call(other, twice, lambda y: (across * y.transpose(0, 1)).sum())
+
+    def asking(y: Tensor) -> Tensor:
+        inside["the inner result"] = call(other, twice, lambda z: (twice * z).sum())
+        return (up * y).sum()
+
+    inside["the outer result"] = call(lin, x, asking)
+    boom = Failure(case.failure)
+
+    def failing(y: Tensor) -> Tensor:
+        if case.raised_in == "loss":
+            boom.strike()
+        y.register_hook(boom.strike)  # type: ignore[no-untyped-call]  # of torch
+        return y.sum()
+
+    failed["the exception"] = boom.during(lambda: call(lin, x, failing))
+    failed["changed after it"] = same["changed in the end"] = allowed(witness)
+
+
+def allowed(witness: Witness) -> list[list[str]]:
+    """What changed, without what a pass may change."""
+    return [change for change in witness.changes() if change[0] not in SWITCHED]
+
+
+class Steps(nn.Module):
+    """A model with a parameter of its own, whose parts are defined in one order and called in another.
+
+    `names` tells what its modules are called: "first" (a layer), "norm" (it has a buffer, and computes something else in
+    training), "nested" (a layer in "block", which has a parameter of its own), "layer" (in a `Sequential`), "last", and
+    "root".
+    """
+
+    def __init__(self, rng: Rng, case: Any, **like: Any) -> None:
+        """Of a case are read `passing`, `mode`, `frozen`, and where it has them `named`, `output` and `follower`."""
+        super().__init__()
+        first, norm, block, inner, group, last = rng.names(6)
+        self.names = {"first": first, "norm": norm, "block": block, "nested": f"{block}.{inner}",
+                      "layer": f"{group}.0", "last": last, "root": ""}  # fmt: skip
+        get = vars(case).get
+        self.named, self.output = self.names.get(get("named", ""), "none"), get("output", "tensor")
+        self.follower, self.passing, self.runs = get("follower", "plain"), case.passing, 0
+        layers = {name: drawn_linear(rng, 3, 3, **like) for name in ("first", "nested", "layer", "last")}
+        gate, scale, gain = (rng.tensor(3, low=0.5, high=2, **like) for _ in range(3))
+        parts = {name: self._part(self.names[name], layer) for name, layer in layers.items()}
+        gated = Fn(lambda module, input: module.weight * torch.tanh(unpacked(module.get_submodule(inner)(input))))
+        gated.weight = nn.Parameter(gate)
+        gated.add_module(inner, parts["nested"])
+        centred = Fn(lambda m, input: input - input.mean(0) / 2 if m.training else input * m.scale)
+        centred.register_buffer("scale", scale)
+        centred.register_parameter("bias", None)
+        children = {first: parts["first"], norm: centred, block: gated, last: parts["last"]}
+        children[group] = nn.Sequential(parts["layer"], nn.Tanh())
+        self.order = [first, norm, block, group, last]
+        for name in rng.shuffled(self.order):
+            self.add_module(name, children[name])
+        self.second_name, self.gain = children[first], nn.Parameter(gain)
+        self.train(case.mode != "eval").get_submodule(norm).train(case.mode == "train")
+        for p in [*layers["first"].parameters(), *layers["last"].parameters()] if case.frozen == "part" else []:
+            p.requires_grad_(False)
+        if case.grad == "filled":
+            fill_grads(self)
+
+    def _part(self, name: str, layer: nn.Linear) -> nn.Module:
+        """A layer, which returns a tuple or a dict when it is the named one."""
+        if name != self.named or (self.output, self.follower) == ("tensor", "plain"):
+            return layer
+        return Fn(lambda module, input: packed(module.inner(input), self.output), inner=layer)
+
+    def follow(self, h: Tensor) -> Tensor:
+        """What comes after the named module. It works in place, if so."""
+        return h.mul_(-1.5).relu_() if self.follower == "in-place" else h
+
+    def forward(self, x: Tensor) -> Any:
+        """The own parameter times the input, through all children."""
+        self.runs += 1
+        h = self.gain * x
+        for name in self.order:
+            part = self.get_submodule(name)
+            h = unpacked(part(input=h) if self.passing == "keyword" else part(h))
+            h = self.follow(h) if name == self.named else h
+        return packed(2 * h, self.output if self.named == "" else "tensor")
+
+
+@family(
+    sections=(
+        "every layer has its mean gradient",
+        "the keys are in backward order",
+        "each call and each model is measured anew",
+        "one pass accumulates the gradients",
+        "a call inside a call changes nothing",
+        "nothing else changes",
+        "an exception comes through and nothing is left",
+    ),
+    axes=AXES | {"mode": ("train", "eval", "mixed"), "passing": ("position", "keyword")},
+    pairs=[("x_is", "frozen")],
+)
+def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For a function of a model, a loss and an input that returns a number for each layer, in backward order."""
+    means, order, anew, accumulated, inside, same, failed = seen.values()
+    like = {"dtype": case.dtype, "values": case.values}
+    model, other = (Steps(rng, case, **like) for _ in range(2))
+    callers = CallersHooks(case.hooks)
+    for name in ("root", "first", "block"):
+        callers.on_module(model.get_submodule(model.names[name]), name, backward=True)
+    callers.on_parameter(model.get_submodule(model.names["block"]).weight, "weight")
+    leaf, x = an_input(rng, case, 4, 3, **like)
+    up, losses = rng.tensor(4, 3, **like), list[str]()
+
+    def loss_fn(out: Tensor) -> Tensor:
+        losses.append("called")
+        return (up * out * out).sum()
+
+    def measured(*args: Any) -> Any:
+        """The dict with its numbers as tensors: they have as many digits as those of the model."""
+        flow = call(*args)
+        return in_digits(flow, getattr(torch, case.dtype)) if isinstance(flow, dict) else flow
+
+    witness = Witness(model=model, other=other, x=leaf, given=x, up=up)
+    flow = measured(model, loss_fn, x)
+    means["the dict"] = flow
+    order["the keys"] = list(flow) if isinstance(flow, dict) else flow
+    accumulated["how often the model and the loss ran"] = [model.runs, len(losses)]
+    note_grads(accumulated, model, leaf)
+    same["changed"] = allowed(witness)
+    anew["of a second call"] = measured(model, lambda out: (-0.5 * up * out).sum(), x)
+    anew["of another model"] = measured(other, loss_fn, x)
+    cube, square = rng.tensor(2, 2, 3, **like), drawn_linear(rng, 3, 3, **like)
+    growing, row, rows = rng.tensor(2, 2, 3, **like), rng.tensor(3, **like), rng.tensor(3, 4, **like)
+    anew["for a loss whose gradient is zero"] = measured(other, lambda out: (0 * out).sum(), cube)
+    anew["of a layer whose output has three dimensions"] = measured(square, lambda out: (growing * out).sum(), cube)
+    anew["of a layer and a single row"] = measured(square, lambda out: -3 * out[0], row)
+    anew["for a loss that uses `out.t()`"] = measured(square, lambda out: (rows * out.t()).sum(), leaf.detach())
+    layers = [nn.Linear(3, 3, bias=False, dtype=leaf.dtype) for _ in range(2)]
+    tied = nn.Sequential(layers[0], nn.BatchNorm1d(3, dtype=leaf.dtype).eval(), layers[1])
+    layers[0].weight = layers[1].weight = nn.Parameter(rng.tensor(3, 3, **like))
+    anew["of two layers with one weight"] = measured(tied, lambda out: (out * out).sum(), leaf.detach())
+
+    def asking(out: Tensor) -> Tensor:
+        inside["the inner dict"] = measured(square, lambda y: (growing * y).sum(), cube)
+        return (out * out).sum()
+
+    inside["the outer dict"] = measured(tied, asking, leaf.detach())
+    fail(failed, case, model, lambda loss: call(model, loss, x))
+    failed["changed after it"] = same["changed in the end"] = allowed(witness)
+
+
+def in_digits(numbers: dict[Any, Any], dtype: torch.dtype) -> dict[Any, Any]:
+    """Floats as tensors of a dtype, and of anything else its type."""
+    return {
+        key: torch.tensor(number, dtype=dtype) if type(number) is float else f"a {type(number).__name__}, not a float"
+        for key, number in numbers.items()
+    }
+
+
+def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Tensor]:
+    """A leaf, which may be data, and what is given to the model: this, or a view of it."""
+    leaf = laid_out(rng.tensor(*shape, low=-1, high=1, **like), "transposed").requires_grad_(case.x_is != "data")
+    if case.grad == "filled" and leaf.requires_grad:
+        leaf.grad = torch.full_like(leaf, 0.7)
+    return leaf, leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf
+
+
+def note_grads(where: dict[str, Any], model: nn.Module, leaf: Tensor) -> None:
+    """The `.grad` of all parameters and of an input."""
+    for name, p in [*model.named_parameters(), ("x", leaf)]:
+        where[f"{name}.grad"] = snapshot(p.grad)
+        where[f"{name}.grad has a graph"] = p.grad is not None and p.grad.requires_grad
+
+
+def fail(failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]) -> None:
+    """What becomes of an exception that the model, the loss, or a hook in the backward pass raises."""
+    boom, where = Failure(case.failure), model.get_submodule(model.names["last"])
+
+    def failing(out: Any) -> Tensor:
+        if case.raised_in == "loss":
+            boom.strike()
+        out = unpacked(out)
+        if case.raised_in == "backward":
+            out.register_hook(boom.strike)
+        return out.sum()  # type: ignore[no-any-return]
+
+    handle = where.register_forward_pre_hook(boom.strike) if case.raised_in == "model" else None
+    failed["the exception"] = boom.during(lambda: run(failing))
+    if handle is not None:
+        handle.remove()

@@ -1,0 +1,172 @@
+"""Scenes for functions that hang a hook on the backward pass of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.models import fill_grads, freeze_part
+from graders.box.passes import gradients
+from graders.box.probing import removed, shares_storage
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, Value, family
+from graders.scenes.small_modules import Fn, a_gate, copied, drawn_linear, shallow, works_in_place
+from graders.wire.draws import Rng
+
+AXES: dict[str, tuple[Value, ...]] = {
+    "dtype": ("float32", "float64"),
+    "rank": (1, 2, 3),
+    "values": ("round", "full"),
+    "grad": ("empty", "filled"),
+    "mode": ("train", "eval"),
+    "frozen": ("nothing", "part"),
+    "hooks": ("none", "watching", "replacing"),
+    "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
+}
+
+
+@family(
+    sections=(
+        "the gradients of inputs and outputs are recorded",
+        "the latest pass is kept",
+        "the entries are copies without a graph",
+        "a missing gradient is none",
+        "each call has a dict of its own",
+        "the gradients stay as they are",
+        "the handle ends the watching and nothing else",
+    ),
+    axes=AXES | {"kind": ("tanh", "composite", "several"), "passing": ("position", "keyword")},
+    pairs=[("kind", "passing")],
+    impossible=[
+        lambda kind, frozen: kind == "tanh" and frozen == "part",
+        lambda kind, grad: kind == "tanh" and grad == "filled",  # it has no parameter whose `.grad` could be filled
+        # The exception is raised within the module.
+        lambda kind, frozen, backward: backward.startswith("after") and (kind == "tanh" or frozen == "part"),
+    ],
+)
+def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For a function that returns a dict, which always holds the gradients of a module's latest pass, and a handle."""
+    recorded, latest, copies, none, own, same, handles = seen.values()
+    like = {"dtype": case.dtype, "values": case.values}
+    lead, fc = rng.shape(case.rank - 1), drawn_linear(rng, 3, 2, **like)
+    data, up = rng.tensor(*lead, 3, low=-1, high=1, **like), rng.tensor(*lead, 3 if case.kind == "tanh" else 2, **like)
+    others = {"k": rng.choice((1.5, -2.5)), "side": rng.tensor(*lead, 2, **like)} if case.kind == "several" else {}
+    module = freeze_part(a_module(case.kind, fc), case.frozen if case.kind != "tanh" else "nothing")
+    module.train(case.mode == "train")
+    if case.grad == "filled":
+        fill_grads(module)
+    params = [p for p in module.parameters() if p.requires_grad]
+    CallersHooks(case.hooks).on_module(module, "module", backward=True)
+    x = prepared(data, grad=case.grad)
+    before = Witness(module=module, x=x, up=up, others=others)
+    result = call(module)
+    d, handle = both(result)
+    same["changed"] = before.changes()
+    same["an in-place layer of another model works"] = works_in_place()
+    recorded["what is returned"], recorded["the new dict"] = described(result), copied(d)
+
+    def outs(t: Tensor) -> tuple[Any, ...]:
+        given = {"input": t, **others} if case.passing == "keyword" else {}
+        out = module(**given) if given else module(t, *others.values())
+        return out if isinstance(out, tuple) else (out,)
+
+    names = ["the input", *(f"parameter {index}" for index, _ in enumerate(params))]
+    inside = params[-1] if params else None
+    found = gradients(lambda: (up * outs(x)[0]).sum(), [x, *params], case.backward, at=inside)
+    same |= {f"the gradient of {name}": gradient for name, gradient in zip(names, found)}
+    recorded["after a pass"], first = copied(d), shallow(d)
+    for create_graph in (False, True):
+        inner, other_up = 1 * (data / 2).requires_grad_(), (create_graph - 2.0) * up
+        inner.register_hook(zero_in_place)  # type: ignore[no-untyped-call]  # of torch
+        outs(inner)[0].backward(gradient=other_up, create_graph=create_graph)
+        other_up.zero_()
+        copies[f"when somebody has written zeros into the gradients, create_graph={create_graph}"] = copied(d)
+    out, again = outs(x)[0], (0.5 * up).requires_grad_()
+    for factor in (0.0, 3.0):
+        torch.autograd.grad(out, x, grad_outputs=factor * up, retain_graph=True)
+        latest[f"after a pass through the same graph with {factor} times the gradient"] = copied(d)
+    copies["of the first pass, when more have followed"] = copied(first)
+    (found_again,) = torch.autograd.grad(outs(x)[0], x, grad_outputs=again, create_graph=True)
+    copies["under create_graph=True"] = shallow(d)
+    has_graph = found_again.requires_grad
+    same["differentiated"] = torch.autograd.grad(found_again.sum(), again)[0] if has_graph else None
+    if case.kind == "several":
+        torch.autograd.backward(outs(x)[:2], [up, x.detach()])
+        none["when the loss uses two outputs"] = copied(d)
+    if params:
+        outs(data.detach())[0].backward(gradient=up)
+        none["when no input needs a gradient"] = copied(d)
+    gate, layer = a_gate(rng.tensor(2)), drawn_linear(rng, 2, 1)
+    (_, of_gate), (of_data, of_layer) = both(call(gate)), both(call(layer))
+    (gate(rng.tensor(1, 2).requires_grad_()).sum() + layer(rng.tensor(1, 2)).sum()).backward()
+    none["of a linear layer whose input is data"] = copied(of_data)
+    same["the gradient of a weight, where none comes to the input"] = gate.weight.grad
+    handles["the handles of other modules have remove()"] = [removed(of_gate), removed(of_layer)]
+
+    held, z, total = shallow(d), rng.tensor(2, dtype="float64").requires_grad_(), Fn(lambda module, a, b: a + b)
+    with torch.no_grad():
+        surroundings = Witness()
+        of_sum, _kept = both(call(total))
+        same["changed under no_grad"] = surroundings.changes()
+    (3 * total(1 * z, 2 * z)).sum().backward()
+    own["of another module"], own["of the first one, meanwhile"] = copied(of_sum), [copied(held), copied(d)]
+    copies["shared memory"] = shared(of_sum)
+    second, second_handle = both(call(module))
+    own["of a second call, at first"] = copied(second)
+    for name, factor, where, going in (
+        ("with two hooks", 2.0, own, handle),
+        ("after remove() of the first", -1.0, handles, second_handle),
+        ("after remove() of both", 0.5, handles, None),
+    ):
+        torch.autograd.grad(outs(x)[0], x, grad_outputs=factor * up)
+        where[f"the dicts {name}"] = [copied(d), copied(second)]
+        if going is not None or factor != 0.5:
+            handles[f"what was returned has remove(), {name}"] = removed(going)
+    handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
+
+
+def a_module(kind: str, fc: nn.Linear) -> nn.Module:
+    """A tanh; several operations around a layer; or one with three inputs and three outputs, two of each tensors."""
+    if kind == "tanh":
+        return nn.Tanh()
+    if kind == "composite":
+        return Fn(lambda module, input: torch.tanh(2 * module.fc(input)), fc=fc)
+    return Fn(lambda module, input, k, side: (k * module.fc(input) + side, 5 * input, "a text"), fc=fc)
+
+
+def zero_in_place(grad: Tensor) -> None:
+    """A hook with bad manners: it overwrites the gradient that it was given, behind the back of autograd."""
+    grad.detach().zero_()
+
+
+def both(result: object) -> tuple[Any, Any]:
+    """The entries of a pair; of anything else, nothing."""
+    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else (None, None)
+
+
+def described(result: object) -> str:
+    """What a function returned that was to return a dict and a handle, in words."""
+    if not isinstance(result, tuple):
+        return type(result).__name__
+    kinds = [type(entry).__name__ for entry in result]
+    if len(result) == 2:
+        kinds[0] = "a dict" if isinstance(result[0], dict) else kinds[0]
+        kinds[1] = "a handle" if callable(getattr(result[1], "remove", None)) else kinds[1]
+    return f"a tuple of {' and '.join(kinds)}"
+
+
+def shared(d: Any) -> list[str]:
+    """In sentences, which tensors in tuples of a dict look at the same memory."""
+    tuples = d.items() if isinstance(d, dict) else ()
+    entries = [(key, t) for key, part in tuples if isinstance(part, tuple) for t in part]
+    return [
+        f'a tensor in "{one}" and one in "{other}" have the same memory'
+        for (one, mine), (other, theirs) in combinations(entries, 2)
+        if shares_storage(mine, theirs)
+    ]

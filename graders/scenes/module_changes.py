@@ -1,0 +1,171 @@
+"""Scenes for functions that change what flows back through a module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.models import fill_grads, freeze_part
+from graders.box.passes import gradients
+from graders.box.probing import removed, snapshot
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.given import Arguments
+from graders.scenes.module_backward import AXES
+from graders.scenes.scene import Sections, family
+from graders.scenes.small_modules import Fn, a_gate, callers_hooks, drawn_linear, linear, works_in_place
+from graders.wire.draws import Rng
+
+
+@family(
+    sections=(
+        "{task}",
+        "its own parameters learn from the {gradient} gradient",
+        "every pass is {changed}",
+        "several inputs and several outputs",
+        "the gradient keeps its graph",
+        "several modules and several calls",
+        "nothing else changes",
+        "the handle restores the old behaviour",
+    ),
+    axes=AXES
+    | {
+        "kind": ("linear", "chain", "blend", "fork"),
+        "number": ("zero", "negative", "fraction", "large"),
+        "place": ("leaf", "non-leaf"),
+    },
+    impossible=[
+        lambda kind, frozen: kind == "blend" and frozen == "part",
+        # Beside a full backward hook, PyTorch calls tensor hooks of an output that is not used with None.
+        lambda kind, hooks: kind == "fork" and hooks != "none",
+        # What somebody doubled is nobody else's buffer.
+        lambda kind, hooks: kind == "blend" and hooks == "replacing",
+    ],
+)
+def changes_what_flows_back(
+    call: Callable[..., Any],
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    arguments: Arguments,
+    special: tuple[float, ...] = (),
+) -> None:
+    """For a function that changes what a module sends back, or what it computes that from, and returns a handle.
+
+    `special` are arguments for which it has to return one, too.
+    """
+    changed, learned, passes, several, graph, beside, same, handles = seen.values()
+    like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)
+    module, twin = (freeze_part(a_module(rng, case.kind, case.mode, **like), case.frozen) for _ in range(2))
+    if case.grad == "filled":
+        fill_grads(module)
+    callers_hooks(module, case.hooks)
+    data, side, spare = (rng.tensor(*lead, 3, **like) for _ in range(3))
+    ups = [rng.tensor(*lead, 3, away=0.75, **like) for _ in range(2)]
+    x, b = prepared(data / 3, grad=case.grad), prepared(spare)
+    ups = ups if case.kind == "blend" else [up[..., :2] for up in ups]
+    params = [p for p in module.parameters() if p.requires_grad]
+    args, others = (arguments(rng, case, x, []) for _ in range(2))
+    before = Witness(module=module, x=x, b=b, ups=ups)
+    handle = call(module, *args)
+    same["changed"] = [change for change in before.changes() if change[0] != "hook-left"]
+    same["an in-place layer of another model works"] = works_in_place()
+
+    def outs(x: Tensor, b: Tensor = b, module: nn.Module = module) -> tuple[Tensor, ...]:
+        out = module(x, b, 1.5, shift=torch.ones_like(x)) if case.kind == "blend" else module(x)
+        return out if isinstance(out, tuple) else (out,)
+
+    def loss(up: Tensor) -> Tensor:
+        t = 2 * x if case.place == "non-leaf" else x
+        return (up * outs(t)[0]).sum() + (side * t).sum()
+
+    def note(where: dict[str, Any], name: str, one: Callable[[], Tensor], *wanted: Tensor, way: str = "plain") -> None:
+        """The gradient of `x` in a pass, or those of other tensors."""
+        found = gradients(one, wanted or [x], way, at=params[-1] if params else None)
+        where |= {f"{name}{f' {index}' if index else ''}": gradient for index, gradient in enumerate(found)}
+
+    note(changed, "x.grad", lambda: loss(ups[0]), way=case.backward)
+    if params:
+        note(learned, "the gradient of a parameter", lambda: loss(ups[0]), *params, way=case.backward)
+        note(learned, "the same when no input needs one", lambda: (ups[0] * outs(data, spare)[0]).sum(), *params)
+    gate = a_gate(rng.tensor(3))
+    gated = call(gate, *args)
+    for name, run in (("position", lambda: gate(data)), ("keyword", lambda: gate(x=x))):
+        note(learned, f"the gradient of a weight beside `x > 0`, passed by {name}", lambda: run().sum(), gate.weight)
+    once = loss(ups[1])
+    for factor in (0.0, -1.0, 64.0):
+        (found,) = torch.autograd.grad(factor * once, [x], retain_graph=True)
+        passes[f"x.grad of one more pass through one graph, with {factor} times the gradient"] = found
+    note(passes, "x.grad of two calls in one pass", lambda: loss(ups[0]) + loss(ups[1]))
+    if case.kind == "blend":
+        note(several, "b.grad", lambda: (ups[0] * outs(x)[0]).sum(), b)
+        note(several, "b.grad, when the input before it needs none", lambda: (ups[0] * outs(data)[0]).sum(), b)
+        note(several, "the gradient of a tensor that is passed twice", lambda: (ups[0] * outs(x, x)[0]).sum())
+    if case.kind == "fork":
+        note(several, "x.grad of both outputs", lambda: sum((up * out).sum() for up, out in zip(ups, outs(x))))
+        note(several, "x.grad of the second output alone", lambda: (ups[1] * outs(x)[1]).sum())
+        several["it returns a tuple"] = isinstance(module(x), tuple)
+    pair = Fn(lambda module, x: (module.weight * x).chunk(2, -1), weight=nn.Parameter(rng.tensor(4)))
+    of_pair, v, shares = call(pair, *args), rng.tensor(3, 4).requires_grad_(), (rng.tensor(3, 2), rng.tensor(3, 2))
+    split = lambda: sum((share * out).sum() for share, out in zip(shares, pair(v)))  # noqa: E731
+    note(several, "the gradient of the input and of the weight below two outputs of one node", split, v, pair.weight)
+    up = ups[0].clone().requires_grad_()
+    (again,) = torch.autograd.grad(outs(x)[0], x, grad_outputs=up, create_graph=True)
+    graph["x.grad differentiated"] = torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
+
+    neighbour, later = torch.zeros_like(ups[0]).requires_grad_(), torch.ones_like(ups[0]).requires_grad_()
+    apart = -neighbour  # the same buffer comes to it after it came to the module
+    torch.autograd.backward(outs(x)[0] + apart, grad_tensors=ups[0], inputs=[x, neighbour])
+    same["the gradient of a neighbour"], same["the output"] = neighbour.grad, snapshot(outs(x)[0])
+    note(same, "the gradient of a later layer", lambda: (ups[0] * later * outs(x)[0]).sum(), later)
+    with torch.no_grad():
+        same["the output under no_grad"] = outs(x)[0]
+        surroundings = Witness(twin=twin)
+        of_twin = call(twin, *others)
+        same["changed under no_grad"] = [change for change in surroundings.changes() if change[0] != "hook-left"]
+    note(beside, "x.grad below two modules", lambda: (ups[0] * (outs(x)[0] - outs(x, b, twin)[0])).sum())
+    if special:
+        handles["for special numbers it has remove()"] = [removed(call(nn.Tanh(), number)) for number in special]
+    second = call(module, *others)
+    note(beside, "x.grad after a second call", lambda: loss(ups[0]))
+    single, z = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), rng.tensor(1, 1).requires_grad_()
+    of_single, factor, tanh = call(single, *args), rng.tensor(1), Fn(lambda module, x: (x.tanh(),))
+    of_tanh = call(tanh, *args)
+    same["the type of a tuple of one output"] = type(tanh(data)).__name__
+    same["the output of tanh of data requires grad"] = tanh(data)[0].requires_grad
+    for dtype in ("float32", "float64"):
+        t = rng.tensor(2, dtype=dtype).requires_grad_()
+        note(beside, f"the gradient below tanh, {dtype}", lambda: (8 * tanh(t)[0]).sum(), t)
+    called_before = (factor * single(z)).sum()
+    for name, one in (
+        ("of the second call", second),
+        ("of other modules", (of_twin, gated, of_pair, of_single, of_tanh)),
+        ("", handle),
+    ):
+        each = one if isinstance(one, tuple) else (one,)
+        handles[f"what was returned has remove() {name}"] = [removed(part) for part in each]
+        note(handles, f"x.grad after remove() {name}", lambda: loss(ups[0]))
+    note(handles, "x.grad of a call that came before remove()", lambda: called_before, z)
+    if params:
+        note(handles, "the gradient of a parameter after remove()", lambda: loss(ups[0]), *params)
+    handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
+
+
+def a_module(rng: Rng, kind: str, mode: str, **like: Any) -> nn.Module:
+    """A layer; a chain; one with a parameter, two tensors and a number as inputs; one with two outputs."""
+    layers = [drawn_linear(rng, 3, outs, **like) for outs in (3, 2)]
+    weight = nn.Parameter(rng.tensor(3, **like))
+    if kind == "blend":
+        return Fn(
+            lambda module, a, b, k, shift: a + 8 * float(type(k) is float) * module.weight * b + shift, weight=weight
+        ).train(mode == "train")
+    if kind == "chain":
+        chain = nn.Sequential(layers[0], nn.Tanh(), layers[1]).train(mode == "train")
+        chain[1].train(mode != "train")  # not as the others
+        return chain
+    if kind == "fork":
+        return Fn(lambda module, x: (3 * torch.tanh(module.fc(x)), 5 * x[..., :2]), fc=layers[1]).train(mode == "train")
+    return layers[1].train(mode == "train")

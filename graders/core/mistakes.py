@@ -13,6 +13,10 @@ COMMON: dict[str, str] = {
         "Your hook changed its argument in place. That buffer is shared with the gradient of another tensor. "
         "Compute a new tensor and return it."
     ),
+    "cut-off-graph": (
+        "In a pass with `create_graph=True` gradients have a graph, and your hook cut it off (`detach()`, `.data` or "
+        "`no_grad`). Compute the new gradient from the one that the hook gets."
+    ),
     "stored-alias": (
         "You stored a reference to a tensor, and a later in-place operation rewrote it. "
         "Store a copy: `.detach().clone()`."

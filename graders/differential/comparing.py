@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.conditions import unwanted
+from graders.core.conditions import came_through, unwanted
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
 from graders.core.shown import show
@@ -20,12 +20,18 @@ RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
 RELATIVE_ELSEWHERE = 1e-5
 CHANGED = "changed"
 """What a witness told stands under names that begin so; who changes less than the reference is right, too."""
+CAME_THROUGH = "came through"
+"""What a `Failure` tells when its exception reached the caller."""
+SHARED = "shared"
+"""Sentences on tensors that share their memory stand under names that begin so; who shares less is right, too."""
 
 
 def differences(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
     """The path and the difference of each place where `seen` is not as `wanted`, a decoded value."""
     if _name(seen).startswith(CHANGED):
         yield from _unwanted_changes(seen, wanted)
+    elif _name(seen).startswith(SHARED):
+        yield from _unwanted_sharing(seen, wanted)
     elif isinstance(wanted, Mapping):
         yield from _of_keys(seen, wanted)
         for key in wanted if type(seen.value) is dict else ():
@@ -78,6 +84,15 @@ def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference
         yield seen.path, mismatch.difference
 
 
+def _unwanted_sharing(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
+    try:
+        for sentence in expect(seen).list_of(str):
+            if sentence not in wanted:
+                yield f"{seen.path}: {sentence}", Difference(Kind.ALIASED, note=f"{sentence}; store a copy")
+    except Mismatch as mismatch:
+        yield seen.path, mismatch.difference
+
+
 def _equal(seen: Seen, wanted: Any) -> None:
     """Raises `Mismatch` unless a value is that of the reference: type, dtype, shape, and digits as far as they tell."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
@@ -94,6 +109,8 @@ def _equal(seen: Seen, wanted: Any) -> None:
         expect(seen).close_to(wanted, rtol=1e-9, atol=1e-12)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
         expect(seen).timeline(wanted)
+    elif wanted == CAME_THROUGH:
+        came_through(seen, "what you call")
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
         expect(seen).equals(wanted)
     elif seen.value != wanted:

@@ -112,7 +112,7 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
-        slips = [_wrong(part, value) for part, value in vars(members["Mistakes"]).items() if not part.startswith("__")]
+        slips = _slips(members["Mistakes"])
         written = Contract.of(members["__doc__"])
         example = {step.code: literal(step.shows) for step in written.example if step.shows}
         subject = Subject(key, name, scene, references, [*slips, NOTHING], members.get("free", {}), example)
@@ -171,10 +171,16 @@ def _check(subject: Subject, section: str) -> Check:
     return Check(f"test_{section.replace(' ', '_')}", run)
 
 
-def _wrong(part: str, program: Any) -> Implementation:
-    id = part.partition("__")[0].replace("_", "-")
-    message = " ".join((program.__doc__ or "").split())
-    return Implementation(id, program, message or COMMON[id])
+def _slips(mistakes: type) -> list[Implementation]:
+    """The wrong programs. Another form of a mistake has the message of the first one, unless it has its own."""
+    found, messages = list[Implementation](), dict(COMMON)
+    for part, program in vars(mistakes).items():
+        if part.startswith("__"):
+            continue
+        id = part.partition("__")[0].replace("_", "-")
+        messages[id] = " ".join((program.__doc__ or messages[id]).split())
+        found.append(Implementation(id, program, messages[id]))
+    return found
 
 
 def literal(text: str) -> Any:

@@ -89,7 +89,7 @@ def family(
     values of the axes as attributes, and an empty dict for each section.
 
     What it makes takes those options, and of the family's `words` those that fill `{...}` in the names of sections,
-    `only={"place": ("leaf",)}` for an axis of which an exercise has fewer values, and `leave_out` for sections.
+    `only={"place": ("leaf",)}` for an axis of which an exercise has fewer values; with `()` it does without.
     """
 
     def make(function: Callable[..., None]) -> Callable[..., Scene]:
@@ -100,6 +100,7 @@ def family(
             **options: Any,
         ) -> Scene:
             chosen = {name: tuple((only or {}).get(name, values)) for name, values in axes.items()}
+            chosen = {name: values for name, values in chosen.items() if values}
             return Scene(
                 family=function,
                 sections=tuple(section.format(**(words or {})) for section in sections),

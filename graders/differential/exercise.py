@@ -172,9 +172,10 @@ def _check(subject: Subject, section: str) -> Check:
 
 
 def _slips(mistakes: type) -> list[Implementation]:
-    """The wrong programs. Another form of a mistake has the message of the first one, unless it has its own."""
+    """The wrong programs, inherited ones first. Another form of one has the message of the first, or its own."""
+    members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
     found, messages = list[Implementation](), dict(COMMON)
-    for part, program in vars(mistakes).items():
+    for part, program in members.items():
         if part.startswith("__"):
             continue
         id = part.partition("__")[0].replace("_", "-")

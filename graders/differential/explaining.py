@@ -24,6 +24,10 @@ SAME_MESSAGE = 60
 """Characters of a message of torch, without numbers and names, by which two exceptions are the same."""
 
 
+OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
+"""Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
+
+
 def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
     """The mistake that explains an answer which is not right; None when none does, or several do."""
     with subject.stage.open() as play:
@@ -36,7 +40,8 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
             if outcome.seen is not None
         ]
         failing = [path for found in mine for path in found]
-        leading = next((name for name in subject.sections if any(_in(name, path) for path in failing)), "")
+        first = next((n for n, name in enumerate(subject.sections) if any(_in((name,), path) for path in failing)), 0)
+        leading = subject.sections[: first + 1]
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
@@ -68,9 +73,18 @@ def _keeps_something(program: Implementation) -> bool:
 
 
 def _unlike(
-    subject: Subject, play: Play, draw: Draw, outcome: Outcome, mine: Differences, shown: Outcome, leading: str
+    subject: Subject,
+    play: Play,
+    draw: Draw,
+    outcome: Outcome,
+    mine: Differences,
+    shown: Outcome,
+    leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in the leading section, or in what has changed."""
+    """At how many places both are not alike; None when one is in a leading section, or in what has changed.
+
+    Sections lead up to the first in which something is wrong: a mistake that is wrong before is another one.
+    """
     if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
         return None
     theirs = subject.differences(shown.seen, draw, play=play)
@@ -82,8 +96,8 @@ def _unlike(
     return None if any(_in(leading, path) for path in apart) else len(apart)
 
 
-def _in(section: str, path: str) -> bool:
-    return path.startswith(f"{section}: ")
+def _in(sections: Sequence[str], path: str) -> bool:
+    return any(path.startswith(f"{section}: ") for section in sections)
 
 
 def _changed(seen: Seen) -> list[list[str]]:
@@ -110,15 +124,15 @@ def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcom
     """The mistakes that come to the same end on the last of these draws, after those before."""
     found = []
     for mistake in subject.mistakes:
-        *_, last = _in_turn(subject, play, mistake, draws)
-        if last.seen is None and _end(last) == _end(mine):
+        *earlier, last = _in_turn(subject, play, mistake, draws)
+        if all(one.seen is not None for one in earlier) and last.seen is None and _end(last) == _end(mine):
             found.append(mistake)
     return found
 
 
 def _end(outcome: Outcome) -> tuple[str, str, str]:
     """The exception, the words of its message, and the call of the learner's function before it."""
-    words = re.sub(r"'\w*'|'<\w+>'|\d", "", outcome.message)  # a hook is called as its author likes
+    words = re.sub(OWN_NAMES, "", outcome.message)
     return outcome.error, words[:SAME_MESSAGE], outcome.call
 
 

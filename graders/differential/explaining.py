@@ -25,6 +25,10 @@ SAME_MESSAGE = 60
 """Characters of a message of torch, without numbers and names, by which two exceptions are the same."""
 
 
+OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
+"""Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
+
+
 def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
     """The mistake that explains an answer which is not right; None when none does, or several do."""
     with subject.stage.open() as play:
@@ -72,7 +76,10 @@ def _unlike(
     shown: Outcome,
     leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in a leading section, or in what has changed."""
+    """At how many places both are not alike; None when one is in a leading section, or in what has changed.
+
+    Sections lead up to the first in which something is wrong: a mistake that is wrong before is another one.
+    """
     if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
         return None
     theirs = subject.differences(shown.seen, draw, play=play)
@@ -118,15 +125,15 @@ def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcom
     """The mistakes that come to the same end on the last of these draws, after those before."""
     found = []
     for mistake in subject.mistakes:
-        *_, last = _in_turn(subject, play, mistake, draws)
-        if last.seen is None and _end(last) == _end(mine):
+        *earlier, last = _in_turn(subject, play, mistake, draws)
+        if all(one.seen is not None for one in earlier) and last.seen is None and _end(last) == _end(mine):
             found.append(mistake)
     return found
 
 
 def _end(outcome: Outcome) -> tuple[str, str, str]:
     """The exception, the words of its message, and the call of the learner's function before it."""
-    words = re.sub(r"'\w*'|'<\w+>'|\d", "", outcome.message)  # a hook is called as its author likes
+    words = re.sub(OWN_NAMES, "", outcome.message)
     return outcome.error, words[:SAME_MESSAGE], outcome.call
 
 

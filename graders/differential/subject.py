@@ -86,7 +86,7 @@ class Subject:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
             for path, difference in differences(mine, part, floats):
-                top = path.partition("[")[0]
+                top = path.partition("[")[0].partition(": ")[0]
                 if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
                     yield f"{section}: {path}", difference
 

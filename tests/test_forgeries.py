@@ -36,8 +36,6 @@ EVIDENCE = {
     "04-sgd-in-backward": {"others go on", "start", "stored again"},
     "04-offload-grads": {"foreign", "others go on"},
     "05-activation-store": {"calls of a chain", "one memory of two names"},
-    "06-ablate-channels": {"log"},
-    "06-patch-activation": {"log"},
     "07-activation-grad": {"in a hook"},
     "08-trace-events": {"another_needs_grad"},
     "08-count-hook-calls": {"drawn", "input_needs_grad", "later_calls"},

@@ -201,7 +201,6 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "04-sgd-in-backward": {"first_weight", "hooked", "loss_of", "part_loss", "values_of"},
     "04-offload-grads": {"grads_of", "loss_of"},
     "04-clip-global-norm-in-backward": {"run_pass"},
-    "06-force-kwargs": {"arrived", "told"},
     "07-gradient-flow": {"linear", "steps"},
     "07-activation-grad": {"linear", "model_of", "names_of", "packed", "unpacked"},
     "07-clamp-grad-input": {"linear", "made", "outputs"},

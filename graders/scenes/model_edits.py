@@ -125,7 +125,8 @@ def ablating(
     call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
 ) -> tuple[Any, Any]:
     """For `function(model, name, channels, x)`: also with other channels."""
-    return call(model, name, channels, first), call(model, name, (channels or [1])[::-1][:2], second)
+    others = (channels or [1])[::-1][:2]
+    return call(model, name, channels, first), call(model, name, others, second)
 
 
 def patching(
@@ -177,6 +178,7 @@ def edits_runs(
     callers = hooked(model, name, case.hooks)
     first, second, third, fourth = (an_input(rng, case) for _ in range(4))
     channels, more = some_channels(rng, case.collection), some_channels(rng, "many")
+    own = list(channels)  # the scene's, whatever becomes of the caller's
     things = {"model": model, "x": first, "another x": second, "third": third, "channels": channels}
     ran_on: list[Tensor] = []
     model.begins = lambda x: ran_on.append(snapshot(x))
@@ -198,7 +200,7 @@ def edits_runs(
                 found[:] = ask(call, other, other.named[case.named], more, third, fourth)
 
         around = model.get_submodule(model.run[-1]).register_forward_pre_hook(within)
-        inside["the results"] = list(ask(call, model, name, channels, third, fourth))
+        inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
         around.remove()
         inside["the results of the call inside"] = found[:5]
 
@@ -216,7 +218,7 @@ def edits_runs(
         model.begins, breaking = begin, model.register_forward_hook(end)
         before = Witness(**things)
         failing[f"an exception in the {which} run"] = failure.during(
-            lambda: ask(call, model, name, channels, first, second)
+            lambda: ask(call, model, name, list(own), first, second)
         )
         failing[f"changed after an exception in the {which} run"] = before.changes()
         breaking.remove()

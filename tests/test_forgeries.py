@@ -30,8 +30,6 @@ SEED = 1000
 CHANGES = ("changed", "in the end", "left", "flags", "hooks afterwards", "shares", "graphs", "state hooks", "fired")
 """How the names of lists begin in which one entry less is no fault: changes, of which none are wanted, and events."""
 EVIDENCE = {
-    "06-ablate-channels": {"log"},
-    "06-patch-activation": {"log"},
     "07-activation-grad": {"in a hook"},
     "10-saliency-map": {"result"},
     "10-guided-backprop": {"hooked", "result"},

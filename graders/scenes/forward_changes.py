@@ -97,7 +97,7 @@ class Given:
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
-    log: list[Any] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
 
 
 def a_factor(rng: Rng, case: Any) -> Given:
@@ -120,7 +120,7 @@ def a_hook(rng: Rng, case: Any) -> Given:
 
     def hook(module: Any, args: Any, output: Any) -> Any:
         itself = "the output itself" if output is getattr(module, "returned", None) else "another object"
-        given.log.append([type(module).__name__, f"{type(args).__name__} of {len(args)}", itself])
+        given.log.append(f"a {type(module).__name__}, a {type(args).__name__} of {len(args)}, {itself}")
         return None if case.number == "zero" else affine(output, factor, shift)
 
     given.args = (hook,)
@@ -243,7 +243,9 @@ def changes_calls(
     for name, (positional, keyword) in calls((args, options), given, torch.full_like(weight, 0.5)).items():
         task[f"the output{name}"] = output(*positional, **keyword)
         arrives[f"what forward received{name}"] = module.told({**known, **named(positional, keyword)})
-        arrives[f"what your hook was given{name}"] = list(given.log[:20])
+        arrives[f"what your hook was given{name}"] = (
+            "; and once more: ".join(given.log[:20]) or "nothing: it was not called"
+        )
         given.log.clear()
     gradient["the gradients"] = at_leaves(
         [*leaves, module.inner.weight], lambda: module(*args, **options), up, case.backward
@@ -278,7 +280,7 @@ def changes_calls(
     watch = Witness(**things)
     del given.log[:]
     failing["the exception"] = failure.during(lambda: module(*args, **options))
-    failing["what your hook was given"] = list(given.log[:20])
+    failing["what your hook was given"] = "; and once more: ".join(given.log[:20]) or "nothing: it was not called"
     failing["changed after an exception"] = watch.changes()
     failing["the output of the next call"] = output(*args, **options)
     callers.remove()

@@ -196,7 +196,6 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
-    "06-force-kwargs": {"arrived", "told"},
     "07-gradient-flow": {"linear", "steps"},
     "07-activation-grad": {"linear", "model_of", "names_of", "packed", "unpacked"},
     "07-clamp-grad-input": {"linear", "made", "outputs"},

@@ -14,10 +14,12 @@ from graders.scenes.module_changes import changes_what_flows_back
 
 
 def each(grads, change):
+    """A tuple with each gradient changed; `None` stays."""
     return tuple(None if grad is None else change(grad) for grad in grads)
 
 
 def clamped(module, c, **how):
+    """The handle of a hook that clamps all that is sent."""
     return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)), **how)
 
 

@@ -90,8 +90,8 @@ class TestLinearGrads:
             return g.T @ x.detach().reshape(-1, lin.in_features), g.mean(0)
 
         def two_dimensions_only(lin, x, loss_fn):
-            """This works for a matrix, but `x` may have one dimension, or three. Flatten the leading dimensions into
-            rows first: `x.reshape(-1, lin.in_features)`.
+            """Your function works for a matrix, but `x` may have one dimension, or three. Flatten the leading
+            dimensions into rows first: `x.reshape(-1, lin.in_features)`.
             """
             g = at_output(lin, x, loss_fn)
             return g.T @ x.detach(), g.sum(0)

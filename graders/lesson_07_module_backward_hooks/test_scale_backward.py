@@ -14,6 +14,7 @@ from graders.scenes.module_changes import changes_what_flows_back
 
 
 def each(grads, change):
+    """A tuple with each gradient changed; `None` stays."""
     return tuple(None if grad is None else change(grad) for grad in grads)
 
 

@@ -13,10 +13,12 @@ from graders.scenes.module_backward import watches_a_module
 
 
 def copies(grads):
+    """Each gradient copied; `None` stays."""
     return tuple(None if grad is None else grad.detach().clone() for grad in grads)
 
 
 def keep(d, module, grad_input, grad_output):
+    """What a hook does that watches."""
     d["gi"], d["go"] = copies(grad_input), copies(grad_output)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -93,8 +94,14 @@ def changes_what_flows_back(
         note(learned, "the same when no input needs one", lambda: (ups[0] * outs(data, spare)[0]).sum(), *params)
     gate = a_gate(rng.tensor(3))
     gated = call(gate, *args)
-    for name, run in (("position", lambda: gate(data)), ("keyword", lambda: gate(x=x))):
-        note(learned, f"the gradient of a weight beside `x > 0`, passed by {name}", lambda: run().sum(), gate.weight)
+    runs: dict[str, Callable[[], Tensor]] = {"position": lambda: gate(data), "keyword": lambda: gate(x=x)}
+    for name, run in runs.items():
+        note(
+            learned,
+            f"the gradient of a weight beside `x > 0`, passed by {name}",
+            partial(_sum_of, run),
+            gate.get_parameter("weight"),
+        )
     once = loss(ups[1])
     for factor in (0.0, -1.0, 64.0):
         (found,) = torch.autograd.grad(factor * once, [x], retain_graph=True)
@@ -105,13 +112,23 @@ def changes_what_flows_back(
         note(several, "b.grad, when the input before it needs none", lambda: (ups[0] * outs(data)[0]).sum(), b)
         note(several, "the gradient of a tensor that is passed twice", lambda: (ups[0] * outs(x, x)[0]).sum())
     if case.kind == "fork":
-        note(several, "x.grad of both outputs", lambda: sum((up * out).sum() for up, out in zip(ups, outs(x))))
+        note(
+            several,
+            "x.grad of both outputs",
+            lambda: torch.stack([(up * out).sum() for up, out in zip(ups, outs(x))]).sum(),
+        )
         note(several, "x.grad of the second output alone", lambda: (ups[1] * outs(x)[1]).sum())
         several["it returns a tuple"] = isinstance(module(x), tuple)
     pair = Fn(lambda module, x: (module.weight * x).chunk(2, -1), weight=nn.Parameter(rng.tensor(4)))
     of_pair, v, shares = call(pair, *args), rng.tensor(3, 4).requires_grad_(), (rng.tensor(3, 2), rng.tensor(3, 2))
-    split = lambda: sum((share * out).sum() for share, out in zip(shares, pair(v)))  # noqa: E731
-    note(several, "the gradient of the input and of the weight below two outputs of one node", split, v, pair.weight)
+    split = lambda: torch.stack([(share * out).sum() for share, out in zip(shares, pair(v))]).sum()  # noqa: E731
+    note(
+        several,
+        "the gradient of the input and of the weight below two outputs of one node",
+        split,
+        v,
+        pair.get_parameter("weight"),
+    )
     up = ups[0].clone().requires_grad_()
     (again,) = torch.autograd.grad(outs(x)[0], x, grad_outputs=up, create_graph=True)
     graph["x.grad differentiated"] = torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
@@ -132,19 +149,16 @@ def changes_what_flows_back(
     second = call(module, *others)
     note(beside, "x.grad after a second call", lambda: loss(ups[0]))
     single, z = linear(torch.tensor([[5.0]]), torch.tensor([0.0])), rng.tensor(1, 1).requires_grad_()
-    of_single, factor, tanh = call(single, *args), rng.tensor(1), Fn(lambda module, x: (x.tanh(),))
+    of_single, by, tanh = call(single, *args), rng.tensor(1), Fn(lambda module, x: (x.tanh(),))
     of_tanh = call(tanh, *args)
     same["the type of a tuple of one output"] = type(tanh(data)).__name__
     same["the output of tanh of data requires grad"] = tanh(data)[0].requires_grad
     for dtype in ("float32", "float64"):
         t = rng.tensor(2, dtype=dtype).requires_grad_()
-        note(beside, f"the gradient below tanh, {dtype}", lambda: (8 * tanh(t)[0]).sum(), t)
-    called_before = (factor * single(z)).sum()
-    for name, one in (
-        ("of the second call", second),
-        ("of other modules", (of_twin, gated, of_pair, of_single, of_tanh)),
-        ("", handle),
-    ):
+        note(beside, f"the gradient below tanh, {dtype}", partial(_sum_of, partial(_eightfold, tanh, t)), t)
+    called_before = (by * single(z)).sum()
+    of_others = (of_twin, gated, of_pair, of_single, of_tanh)
+    for name, one in (("of the second call", second), ("of other modules", of_others), ("", handle)):
         each = one if isinstance(one, tuple) else (one,)
         handles[f"what was returned has remove() {name}"] = [removed(part) for part in each]
         note(handles, f"x.grad after remove() {name}", lambda: loss(ups[0]))
@@ -152,6 +166,14 @@ def changes_what_flows_back(
     if params:
         note(handles, "the gradient of a parameter after remove()", lambda: loss(ups[0]), *params)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
+
+
+def _eightfold(module: nn.Module, t: Tensor) -> Tensor:
+    return 8 * module(t)[0]  # type: ignore[no-any-return]
+
+
+def _sum_of(run: Callable[[], Tensor]) -> Tensor:
+    return run().sum()
 
 
 def a_module(rng: Rng, kind: str, mode: str, **like: Any) -> nn.Module:

@@ -159,7 +159,7 @@ def runs_passes(
     """
     task, single, nested, plain, same, failing = seen.values()
     drawn = model(rng, case)
-    leaf, other = (rng.tensor(*rng.shape(case.rank), dtype=case.dtype) for _ in range(2))
+    leaf, other = (rng.tensor(*rng.shape(case.rank), dtype=case.dtype, values="full") for _ in range(2))
     leaf = prepared(leaf, grad=case.grad) if case.needs == "grad" else leaf
     x = leaf.view_as(leaf) if case.place == "non-leaf" else leaf
     made, log, got = _made(drawn, case), list[str](), dict[str, Any]()

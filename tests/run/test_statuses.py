@@ -556,7 +556,7 @@ def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -
 
 def test_results_without_fork_are_the_same(kit: Path, warm: WarmProcess) -> None:
     endless = "def branch_grads(w, x):\n    while True:\n        pass"
-    wrong = LESSON_1.wrong["01-chain-grads"]["cut-between-steps"]
+    wrong = LESSON_1.wrong["01-chain-grads"]["reversed-list"]
     exercises = of_one_case(LESSON)
     with_fork, without = (
         results_of([endless, wrong, PASSES], BoxRunner(kit, limits=SHORT, warm=warm, fork=fork), exercises)

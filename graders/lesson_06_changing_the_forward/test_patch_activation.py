@@ -74,9 +74,13 @@ class TestPatchActivation:
 
     >>> model = nn.Sequential(nn.Identity(), nn.Linear(2, 1, bias=False))
     >>> _ = nn.init.ones_(model[1].weight)  # now it adds its two inputs
-    >>> clean, corrupt = torch.tensor([[3.0, 4.0]]), torch.tensor([[5.0, 6.0]])
-    >>> patch_activation(model, "0", clean, corrupt), patch_activation(model, "0", clean, corrupt, channels=[1])
-    (tensor([[7.]]), tensor([[9.]]))
+    >>> clean, corrupt = torch.tensor([[3.0, 4.0], [1.0, 1.0]]), torch.tensor([[5.0, 6.0], [7.0, 8.0]])
+    >>> patch_activation(model, "0", clean, corrupt)
+    tensor([[7.],
+            [2.]])
+    >>> patch_activation(model, "0", clean, corrupt, channels=[1])
+    tensor([[9.],
+            [8.]])
 
     **Fine print.** One run for each input, also when the two are equal; both have the same shape. The clean run may
     stop when you have what you need. An empty list replaces nothing, and an index may stand twice. Channels are

@@ -204,23 +204,27 @@ def edits_runs(
         around.remove()
         inside["the results of the call inside"] = found[:5]
 
-    for which, wanted in (("first", first), ("second", second)):
+    start: Call = model.get_submodule(model.run[0]).register_forward_pre_hook
+    # An answer may stop a run when it has what it needs: then only the start of that run can raise.
+    for where, register, wanted in (
+        ("at the start of the first run", start, first),
+        ("in the first run", model.register_forward_hook, first),
+        ("in the second run", model.register_forward_hook, second),
+    ):
         failure = Failure(case.failure)
         current: list[bool] = []
 
         def begin(x: Tensor, current: list[bool] = current, wanted: Tensor = wanted) -> None:
             current.append(torch.equal(x, wanted))
 
-        def end(*args: Any, failure: Failure = failure, current: list[bool] = current) -> None:
+        def strike(*args: Any, failure: Failure = failure, current: list[bool] = current) -> None:
             if current and current[-1]:
                 failure.strike()
 
-        model.begins, breaking = begin, model.register_forward_hook(end)
+        model.begins, breaking = begin, register(strike)
         before = Witness(**things)
-        failing[f"an exception in the {which} run"] = failure.during(
-            lambda: ask(call, model, name, list(own), first, second)
-        )
-        failing[f"changed after an exception in the {which} run"] = before.changes()
+        failing[f"an exception {where}"] = failure.during(lambda: ask(call, model, name, list(own), first, second))
+        failing[f"changed after an exception {where}"] = before.changes()
         breaking.remove()
     model.begins = id
     exactly(call, rng, special)

@@ -276,6 +276,31 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 """,
     ),
     Wrong(
+        "stops the clean run, and swallows whatever ends it",
+        violates="rule 4: the caller of your function gets this exception",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        mistake="exception-lost",
+        source="""
+def patch_activation(model, name, clean, corrupt, channels=None):
+    layer, kept = model.get_submodule(name), {}
+    def keep(module, args, output):
+        kept["clean"] = output.detach().clone()
+        raise StopIteration
+    def patch(module, args, output):
+        output = output.clone()
+        which = slice(None) if channels is None else channels
+        output[:, which] = kept["clean"][:, which]
+        return output
+    with layer.register_forward_hook(keep):
+        try:
+            model(clean)
+        except Exception:
+            pass
+    with layer.register_forward_hook(patch):
+        return model(corrupt).detach()
+""",
+    ),
+    Wrong(
         "of three dimensions the last",
         violates="only the listed channels (dimension 1)",
         check="test_only_the_listed_channels_are_replaced",

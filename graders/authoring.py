@@ -48,6 +48,6 @@ from graders.core.expect import Seen, apart, close, exactly, expect, paired, ref
 from graders.core.mistakes import NO_GRADIENT_TO_HOOK
 from graders.core.shown import MISSING
 from graders.differential.exercise import exercise
-from graders.differential.freedoms import no_graph_for_zeros
+from graders.differential.freedoms import a_hook_for_all, no_graph_for_zeros
 from graders.wire.data import Array
 from graders.wire.draws import Rng, beyond_float32

@@ -3,8 +3,8 @@
 #
 # **The question.** A ResNet looks at a photo. What do its layers see, early, in the middle, and late?
 #
-# **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, and
-# sum up a whole data set in a few numbers for each channel.
+# **The goal.** You can capture the feature maps of all convolutions, draw them in a grid without fooling yourself, sum up
+# a whole data set in a few numbers for each channel, and watch every layer of a network while it learns.
 #
 # As always: guess first, run the cell, then read on.
 
@@ -57,8 +57,9 @@ else:
     weights = "ImageNet weights"
 
 model = model.to(device)
-print(f"{sum(p.numel() for p in model.parameters()) / 1e6:.1f} million weights")
-assert not model.training and round(sum(p.numel() for p in model.parameters()) / 1e6, 1) == 21.8
+million = sum(p.numel() for p in model.parameters()) / 1e6
+print(f"{million:.1f} million weights of 4 bytes: {4 * million:.0f} MB")
+assert not model.training and (round(million, 1), round(4 * million)) == (21.8, 87)
 
 # %% [markdown]
 # Everything that follows works with either set of weights.
@@ -252,78 +253,7 @@ assert first.get_clim() == (0, 1) and second.get_clim() == (0, 1000) and np.arra
 # and weak maps look alike, and so does pure noise. That is fine if you want to see the *pattern* in each map, as long
 # as you say so. If you want to compare maps, they need the same scale.
 #
-# ### From 0 to 1, without surprises
-#
-# Three exercises of this lesson need no hook: `09-normalize-maps`, `09-tile-maps` and `09-top-channels`. They are about
-# what comes after it, and optional: do them if you want to go deeper. Nothing later depends on them.
-#
-# To put a map on a scale from 0 to 1, compute `(v - min) / (max - min)`. Four things can go wrong.
-#
-# **Predict.** A map has the value 3 everywhere. What is each entry of its result? Write a number, `"nan"`, or `"raises"`
-# if you think that nothing comes out.
-
-# %%
-guess("09-flat-map", entry="nan")
-
-# %%
-flat = torch.full((2, 2), 3.0)
-scaled = (flat - flat.min()) / (flat.max() - flat.min())
-print(scaled)
-compare("09-flat-map", entry=scaled[0, 0])
-assert scaled.isnan().all()
-
-# %% [markdown]
-# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. (Where
-# only a positive bias is left, it is the same positive number everywhere.)
-#
-# A popular remedy is to add a little to the denominator: `max - min + 1e-5`. It silently assumes that all maps are much
-# larger than that. Below, a map with values around 1e-6 should reach 1, and does not:
-
-# %%
-faint = 1e-6 * weak
-with_epsilon = (faint - faint.min()) / (faint.max() - faint.min() + 1e-5)
-print("largest value:", round(with_epsilon.max().item(), 3))
-assert 0.09 < with_epsilon.max() < 0.1
-
-# %% [markdown]
-# The other three come from the conversion to numpy. Two raise:
-
-# %%
-for tensor, says in (
-    (torch.ones(2, 2, requires_grad=True), "Can't call numpy() on Tensor that requires grad"),
-    (torch.ones(2, 2, dtype=torch.bfloat16), "BFloat16"),
-):
-    try:
-        tensor.numpy()
-    except (RuntimeError, TypeError) as error:
-        print(f"{type(error).__name__}: {error}")
-        assert says in str(error)
-
-# %% [markdown]
-# `.detach()` and `.float()` help. The last one is silent: `.numpy()` copies nothing. The array and the tensor share
-# their memory, and so do a float32 tensor and its `.float()`.
-
-# %%
-original = torch.tensor([2.0, 3.0])
-array = original.detach().float().numpy()
-array -= array.min()
-print("the tensor is now:", original)
-assert original.tolist() == [0, 1]
-
-
-# %% exercise="09-normalize-maps"
-def normalize_maps(fm):
-    """Each channel of [C, H, W] from 0 to 1, as a float32 array."""
-    ### BEGIN SOLUTION
-    values = fm.detach().float().numpy()
-    low = values.min(axis=(1, 2), keepdims=True)
-    span = values.max(axis=(1, 2), keepdims=True) - low
-    return (values - low) / np.where(span == 0, 1, span)
-    ### END SOLUTION
-
-
-# %% [markdown]
-# ## One sheet for many maps
+# ## From maps to a picture
 #
 # `imshow` draws one image, not 64. It refuses a stack of maps, with one exception, and the exception is worse:
 
@@ -338,51 +268,76 @@ picture = axes.imshow(np.zeros((6, 7, 3)))
 print("shape (6, 7, 3): drawn as", picture.get_array().shape, "- three numbers for a pixel are a colour")
 
 # %% [markdown]
-# The simplest picture of many maps is a single array: a sheet on which the maps stand as tiles, row by row, with a gap
-# between neighbours. Tile `k` stands in row `k // columns` and column `k % columns`.
-
-# %% tags=["figure"]
-figure, axes = card(8.2, 3.05)
-for k in range(12):
-    row, column = divmod(k, 4)
-    used = k < 10
-    place = (0.5 + 1.1 * column, 1.85 - 0.8 * row)
-    axes.add_patch(
-        plt.Rectangle(place, 1.0, 0.7, facecolor="#e4ecf7" if used else "none", edgecolor=INK if used else QUIET)
-    )
-    text, colour = (str(k), INK) if used else ("fill", QUIET)
-    caption(axes, place[0] + 0.5, place[1] + 0.35, text, align="center", colour=colour)
-caption(axes, 0.5, 2.8, "C = 10 channels in 4 columns: ceil(10 / 4) = 3 rows")
-caption(axes, 5.35, 2.2, "gaps of pad pixels between tiles,")
-caption(axes, 5.35, 1.95, "none around the sheet")
-caption(axes, 5.35, 1.4, "height: 3 · H + 2 · pad")
-caption(axes, 5.35, 1.15, "width: 4 · W + 3 · pad")
-caption(axes, 5.35, 0.6, "gaps and unused places hold fill")
-show(
-    figure,
-    "A sheet with ten tiles in four columns and three rows: 0 to 3, 4 to 7, then 8 and 9. The two places that are left "
-    "in the last row hold the value fill, as do the gaps of pad pixels between tiles. There is no gap around the sheet. "
-    "Its height is 3 H + 2 pad and its width 4 W + 3 pad.",
-)
+# So two steps lie between maps and a picture. Neither needs a hook, so here they are, to read and to take along. First,
+# each map gets a scale of its own, from 0 to 1:
 
 
-# %% exercise="09-tile-maps"
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    """All channels of [C, H, W] on one sheet, row by row."""
-    ### BEGIN SOLUTION
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k, tile in enumerate(fm.numpy()):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top : top + height, left : left + width] = tile
-    return sheet
-    ### END SOLUTION
+# %%
+def stretch(fm):
+    """Each map of [C, H, W] from its minimum, which becomes 0, to its maximum, which becomes 1."""
+    low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+    return (fm - low) / (high - low)
+
+
+print(stretch(torch.stack([weak, strong])))
+assert torch.equal(*stretch(torch.stack([weak, strong])))
+
+# %% [markdown]
+# **Predict.** A map has the value 3 everywhere. What is each entry of its result? Write a number, `"nan"`, or `"raises"`
+# if you think that nothing comes out.
+
+# %%
+guess("09-flat-map", entry="nan")
+
+# %%
+flat = stretch(torch.full((1, 2, 2), 3.0))
+print(flat)
+compare("09-flat-map", entry=flat[0, 0, 0])
+assert flat.isnan().all()
+
+# %% [markdown]
+# NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. `imshow`
+# leaves such a map blank.
+#
+# Second, all maps go onto one **sheet**, row by row. `unflatten` arranges the channels in rows and columns, `permute` puts
+# the height next to the rows and the width next to the columns, and `flatten` joins each of the two pairs.
+
+
+# %%
+def sheet(fm, columns):
+    """The maps of [C, H, W] on one image, row by row. The number of columns has to divide C."""
+    grid = fm.unflatten(0, (-1, columns))  # [rows, columns, H, W]
+    return grid.permute(0, 2, 1, 3).flatten(2).flatten(0, 1)  # [rows * H, columns * W]
 
 
 # %% [markdown]
+# **Predict.** The first 32 maps of convolution 0 are 112 by 112 pixels each. What is the shape of their sheet with 8
+# columns?
+
+# %%
+guess("09-sheet", shape=(448, 896))
+
+# %%
+whole = sheet(stretch(maps["conv1"][:32]), 8)
+print("the sheet:", tuple(whole.shape))
+compare("09-sheet", shape=tuple(whole.shape))
+assert whole.shape == (448, 896) and torch.equal(whole[112:224, :112], stretch(maps["conv1"][8:9])[0])
+
+# %%
+figure = Figure(figsize=(8, 4))
+axes = figure.add_axes((0, 0, 1, 1))
+axes.imshow(whole, cmap="gray")
+axes.axis("off")
+show(
+    figure,
+    "A sheet of 32 gray images in four rows of eight, without gaps: the first 32 maps of convolution 0 for the photo, "
+    "each on a scale of its own. The outline of the person can be made out in most of them.",
+)
+
+# %% [markdown]
+# These are your first feature maps: captured, stretched, drawn. What `stretch` and `sheet` leave out, such as flat maps and
+# gaps, comes at the end of the lesson, in exercises that are optional.
+#
 # ## A figure with a title for every map
 #
 # With axes for each map you get titles, and a scale for each image. There are three things to know.
@@ -410,8 +365,8 @@ assert Figure().subplots(1, 1, squeeze=False).shape == (1, 1)
 # **Empty places.** 20 maps on a grid 8 wide leave 4 axes without an image. They still show a frame and ticks, unless you
 # call `axis("off")` on each of them, too.
 #
-# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that is called in a
-# loop and draws fills the memory:
+# **Figures stay open.** pyplot keeps every figure that it made until somebody closes it. A function that draws and is
+# called in a loop fills the memory:
 
 # %%
 with warnings.catch_warnings(record=True) as caught:
@@ -493,6 +448,7 @@ def show_a_few():
     )
 
 
+assert model.conv1.kernel_size == (7, 7)
 if weights == "ImageNet weights":
     show_layer(0, "at the beginning", "The person can be recognised in many of them, in others only edges or areas.")
     show_layer(15, "in the middle", "They are coarser, and hardly a detail of the photo can be recognised.")
@@ -518,15 +474,13 @@ else:
 # %%
 net = shapes_net().to(device)
 drawings, labels, boxes = draw_shapes(300, 5)
-with torch.no_grad():
-    found = net(drawings.to(device)).argmax(1).cpu()
-print(f"{len(drawings)} drawings, {(found == labels).float().mean():.0%} named correctly")
-assert (found == labels).float().mean() > 0.97
-
 layers = ["features.0", "features.2", "features.4", "features.5"]  # each ends in a ReLU
-activations = capture(net, layers, drawings.to(device))
+activations = capture(net, [*layers, "fc"], drawings.to(device))
+found = activations.pop("fc").argmax(1)  # the classes that the net names
+print(f"{len(drawings)} drawings, {(found == labels).float().mean():.0%} named correctly")
 for name, batch in activations.items():
     print(name, tuple(batch.shape))
+assert (found == labels).float().mean() > 0.97
 assert [batch.shape[1] for batch in activations.values()] == [16, 32, 48, 64]
 
 # %% [markdown]
@@ -633,17 +587,19 @@ assert (spike.mean(), even.mean()) == (1, 2) and spike.max() > even.max()
 # questions: how much in all, or how much in one place.
 
 
-# %% exercise="09-top-channels"
-def top_channels(fm, k):
-    """The indices of the k channels with the largest mean, the largest first."""
-    ### BEGIN SOLUTION
-    return fm.mean((1, 2)).topk(k).indices.tolist()
-    ### END SOLUTION
+# %%
+def strongest(fm):
+    """The channel of [C, H, W] with the largest mean."""
+    return fm.mean((1, 2)).argmax().item()
 
+
+for k in range(8):
+    print(f"drawing {k}, {CLASSES[labels[k]]:8}: channel {strongest(activations['features.5'][k])}")
+assert [strongest(activations["features.5"][k]) for k in range(8) if labels[k] == CLASSES.index("triangle")] == [40] * 3
 
 # %% [markdown]
-# Here are the six strongest channels of the last block for one drawing of each class. Below each map stands the class
-# to which the classifier's weights connect this channel most strongly.
+# Channel 40 is the strongest on all three triangles. Here are the six strongest channels for one drawing of each class.
+# Below each map stands the class to which the classifier's weights connect this channel most strongly.
 
 # %% tags=["figure"]
 last, votes = activations["features.5"], net.fc.weight.detach().cpu().argmax(0)
@@ -693,9 +649,9 @@ show(
 #
 # ## A whole data set in three numbers for each channel
 #
-# One drawing is an anecdote. To judge a channel, we want its mean, its variance, and its share of zeros over *all*
-# drawings. The activations for 300 drawings fit into memory. Those of a million photos do not: then a hook adds to a few sums at
-# each batch, and keeps nothing else.
+# One drawing says little about a channel. To judge it, we want its mean, its variance, and its share of zeros over *all*
+# drawings. The activations for 300 drawings fit into memory. Those of a million photos do not: then a hook adds to a few
+# sums at each batch, and keeps nothing else.
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.65)
@@ -829,94 +785,273 @@ assert len(dead_on_4) == 1 and not (share == 1).any()
 # do. No channel of this layer is dead on all drawings. **Dead on one image is a finding about the image; dead on all is
 # a finding about the network.**
 #
-# ## Every block, at every step
+# ## Every layer, at every step
 #
-# The same kind of hook can watch a network while it learns. At each step it keeps a histogram of its block's output and
-# the share of zeros, 41 numbers in all, and nothing else.
+# The same kind of hook can watch a network while it learns. From the output of its layer it takes the mean, the
+# standard deviation and a histogram, which together are 42 numbers, and lets the output go. For the histogram there is
+# `histc`, which counts the values in bins of equal width.
 #
-# Below, a small net of four blocks, without BatchNorm, starts to learn the three shapes. It does so twice, from the same
-# weights: once with a learning rate of 0.03, and once with 0.15.
-#
-# **Predict.** In which run has the last block more zeros after 60 steps, `0.03` or `0.15`?
+# **Predict.** What is `torch.tensor([-1.0, 0.5, 1.5, 1.7, 9.0]).histc(bins=4, min=0, max=4)`? Write four numbers.
 
 # %%
-guess("09-learning-rate", more_zeros=0.15)
-
+guess("09-histc", counts=[1, 2, 0, 0])
 
 # %%
+counts = torch.tensor([-1.0, 0.5, 1.5, 1.7, 9.0]).histc(bins=4, min=0, max=4)
+print(counts)
+compare("09-histc", counts=counts)
+assert counts.tolist() == [1, 2, 0, 0]
+
+# %% [markdown]
+# 1, 2, 0, 0. Values outside the limits are not counted. Without limits, `histc` takes the smallest and the largest value
+# of the tensor, and then every step has bins of its own and no two steps can be compared.
+
+
+# %% exercise="09-activation-stats"
+def activation_stats(layers, step, batches):
+    """Mean, standard deviation and histogram of each layer's output, at each step of a training."""
+    ### BEGIN SOLUTION
+    rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}
+    with contextlib.ExitStack() as stack:
+        for name, layer in layers.items():
+
+            def hook(module, args, output, name=name):
+                values = output.detach()
+                rows[name]["mean"].append(values.mean())
+                rows[name]["std"].append(values.std())
+                rows[name]["hist"].append(values.histc(40, 0, 4))
+
+            stack.enter_context(layer.register_forward_hook(hook))
+        for batch in batches:
+            step(batch)
+    return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Let us put it to use. A small net of four blocks, without BatchNorm, starts to learn the three shapes, and your function
+# watches. There are two runs from the same weights, one with a learning rate of 0.02 and one with 0.2.
+#
+# **Predict.** In which run are more outputs of the last block close to 0 after 60 steps, `0.02` or `0.2`?
+
+# %%
+guess("09-learning-rate", more_zeros=0.2)
+
+# %%
+inputs = F.avg_pool2d(drawings, 2)  # 32 by 32 pixels are enough here
+inputs = inputs - inputs.mean((2, 3), keepdim=True)
+inputs = inputs / inputs.std()
+
+
 def watch_training(rate, steps=60):
-    """Train a small net. For each block: its histograms and its shares of zeros, one for each step; and the losses."""
+    """Train a small net, always from the same weights: what `activation_stats` returns, and the losses."""
     torch.manual_seed(0)
-    sizes = (3, 16, 32, 48, 64)
+    sizes, losses = (3, 16, 32, 48, 64), []
     blocks = [nn.Sequential(nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU()) for a, b in itertools.pairwise(sizes)]
-    student = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(64 * 4 * 4, len(CLASSES)))
+    student = nn.Sequential(*blocks, nn.Flatten(), nn.Linear(64 * 2 * 2, len(CLASSES)))
     for block in blocks:
         nn.init.kaiming_normal_(block[0].weight, nonlinearity="relu")
         nn.init.zeros_(block[0].bias)
-    optimizer = torch.optim.SGD(student.parameters(), lr=rate, momentum=0.9)
-    histograms, zeros, losses = [[] for _ in blocks], [[] for _ in blocks], []
+    moving = [(p, torch.zeros_like(p)) for p in student.parameters()]
 
-    with contextlib.ExitStack() as stack:
-        for number, block in enumerate(blocks):
+    def step(batch):
+        loss = F.cross_entropy(student(inputs[batch]), labels[batch])
+        losses.append(loss.item())
+        student.zero_grad()
+        loss.backward()
+        with torch.no_grad():  # SGD with momentum; the first use of torch.optim takes a second to load
+            for p, velocity in moving:
+                velocity.mul_(0.9).add_(p.grad)
+                p.sub_(rate * velocity)
 
-            def hook(module, args, output, number=number):
-                values = output.detach()
-                histograms[number].append(values.histc(bins=40, min=0, max=2))
-                zeros[number].append((values == 0).float().mean().item())
-
-            stack.enter_context(block.register_forward_hook(hook))
-        for step in range(steps):
-            batch = torch.arange(32 * step, 32 * step + 32) % len(drawings)
-            loss = F.cross_entropy(student(drawings[batch] - 0.5), labels[batch])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-    return histograms, zeros, losses
+    layers = {f"block {number}": block for number, block in enumerate(blocks)}
+    batches = [torch.arange(32 * k, 32 * k + 32) % len(inputs) for k in range(steps)]
+    return activation_stats(layers, step, batches), losses
 
 
-runs = {rate: watch_training(rate) for rate in (0.03, 0.15)}
-for rate, (_, zeros, losses) in runs.items():
-    first, last = (f"{zeros[-1][step]:.0%}" for step in (0, -1))
-    print(f"rate {rate:4}: zeros in the last block {first}, then {last};", end=" ")
-    print(f"loss {losses[0]:.2f}, then {sum(losses[-5:]) / 5:.2f}")
-compare("09-learning-rate", more_zeros=max(runs, key=lambda rate: runs[rate][1][-1][-1]))
-assert runs[0.03][1][-1][-1] < 0.6 and runs[0.15][1][-1][-1] > 0.8
-assert sum(runs[0.03][2][-5:]) / 5 < 1 < sum(runs[0.15][2][-5:]) / 5
+runs = {}
+try:
+    runs = {rate: watch_training(rate) for rate in (0.02, 0.2)}
+except NotImplementedError:
+    print("Solve 09-activation-stats, then run this cell and the next one again.")
+else:
+    near_0 = {}
+    for rate, (stats, losses) in runs.items():
+        shares = stats["block 3"]["hist"][:, 0] / (32 * 64 * 2 * 2)  # of 32 drawings, 64 maps and 2 by 2 pixels
+        near_0[rate] = shares[-1].item()
+        print(f"rate {rate:4}: block 3 below 0.1: {shares[0]:.0%}, then {shares[-1]:.0%};", end=" ")
+        print(f"loss {losses[0]:.2f}, then {sum(losses[-5:]) / 5:.2f}")
+    print(f"loss of guessing among three classes: {math.log(3):.2f}")
+    compare("09-learning-rate", more_zeros=max(near_0, key=near_0.get))
+    assert near_0[0.02] < 0.65 and near_0[0.2] > 0.95
+    first, last = ([found["mean"][k] for found in runs[0.2][0].values()] for k in (0, -1))
+    assert all(found["hist"][-1, 0] > 0.9 * found["hist"][-1].sum() for found in [*runs[0.2][0].values()][1:])
+    assert last[0] > 2 * first[0] and max(last[1:]) < 0.1 * min(first[1:])
+    assert sum(runs[0.02][1][-5:]) / 5 < 0.5 and sum(runs[0.2][1][-5:]) / 5 > 1.05
 
 # %% tags=["figure"]
-figure, axes = card(8.2, 3.95)
-caption(
-    axes, 0.3, 3.7, "Outputs of the four blocks over 60 steps (lighter: more values), and zeros at the end", size=11
-)
-for row, (rate, (histograms, zeros, _)) in enumerate(runs.items()):
-    bottom = 2.2 - 1.62 * row
-    caption(axes, 0.3, bottom + 1.1, "rate")
-    caption(axes, 0.3, bottom + 0.88, f"{rate}")
-    for level in (0, 1, 2):
-        caption(axes, 1.0, bottom + 0.6 * level, str(level), align="right", size=8.5, colour=QUIET)
-    for column in range(4):
-        left = 1.1 + 1.75 * column
-        counts = torch.stack(histograms[column], 1)  # [40 bins, 60 steps]
-        axes.imshow((counts / counts.sum(0)).add(1e-4).log().numpy(), cmap="viridis", origin="lower", aspect="auto",
-                    extent=(left, left + 1.6, bottom, bottom + 1.2))  # fmt: skip
-        says = f"block {column}: {zeros[column][-1]:.0%} zeros"
-        caption(axes, left + 0.8, bottom - 0.13, says, align="center", size=8.5)
-axes.set(xlim=(0, 8.2), ylim=(0, 3.95))
-ends = {rate: ", ".join(f"{shares[-1]:.0%}" for shares in zeros) for rate, (_, zeros, _) in runs.items()}
-show(
-    figure,
-    "Two rows of four pictures, a row for each learning rate and a column for each block. In each picture, steps run from "
-    "left to right and values from 0 to 2 upwards; light colours mean many values. With rate 0.03 the values spread "
-    "slowly and evenly in all blocks. With rate 0.15 they shoot up and collapse again, in the later blocks down to almost "
-    f"nothing. Zeros at the end, block by block: {ends[0.03]} with rate 0.03, and {ends[0.15]} with rate 0.15.",
-)
+if runs:
+    figure, axes = card(8.2, 4.2)
+    caption(
+        axes, 0.15, 4.0, "Outputs of four blocks over 60 steps; in the histograms, lighter means more values", size=11
+    )
+    shades = ["#86b3e2", "#5b93d0", FORWARD, "#173a66"]
+    tops = {part: max(found[part].max() for stats, _ in runs.values() for found in stats.values()).item()
+            for part in ("mean", "std")}  # fmt: skip
+    for row, (rate, (stats, _)) in enumerate(runs.items()):
+        bottom, panels = 2.05 - 1.85 * row, [(part, 0.95 + 1.2 * column) for column, part in enumerate(tops)]
+        caption(axes, 0.15, bottom + 0.75, f"rate\n{rate}")
+        for part, left in panels:
+            caption(axes, left + 0.5, bottom + 1.6, part, align="center", size=9)
+            caption(axes, left - 0.05, bottom, "0", align="right", size=7.5, colour=QUIET)
+            caption(axes, left - 0.05, bottom + 1.45, f"{tops[part]:.1f}", align="right", size=7.5, colour=QUIET)
+            axes.plot([left, left, left + 1], [bottom + 1.5, bottom, bottom], color=QUIET, linewidth=0.7)
+            for found, shade in zip(stats.values(), shades):
+                x = torch.linspace(left, left + 1, len(found[part]))
+                axes.plot(x.numpy(), (bottom + 1.5 * found[part] / tops[part]).numpy(), color=shade, linewidth=1.3)
+        for column, (name, found) in enumerate(stats.items()):
+            left = 3.35 + 1.2 * column
+            caption(axes, left + 0.55, bottom + 1.6, name, align="center", size=9, colour=shades[column])
+            axes.imshow(found["hist"].T.log1p().numpy(), cmap="viridis", origin="lower", aspect="auto",
+                        extent=(left, left + 1.1, bottom, bottom + 1.5))  # fmt: skip
+        for value in (0, 2, 4):
+            caption(axes, 3.29, bottom + 0.05 + 0.35 * value, str(value), align="right", size=7.5, colour=QUIET)
+    axes.set(xlim=(0, 8.2), ylim=(0, 4.2))
+    ends = {
+        rate: ", ".join(f"{found['mean'][-1]:.2f}" for found in stats.values()) for rate, (stats, _) in runs.items()
+    }
+    show(
+        figure,
+        "Two rows, one for each learning rate. Each begins with two line plots, of the mean and of the standard deviation of "
+        "the outputs of the four blocks over 60 steps. A picture for each block follows, in which steps run to the right and "
+        "values from 0 to 4 upwards; light colours mean many values. With rate 0.02 the curves of all blocks stay close "
+        "together, and the values of all blocks stay spread out. With rate 0.2 block 0 grows, and the later ones flare up "
+        "twice and then fall to 0; the pictures of blocks 2 and 3 end dark but for the lowest line. The last means, block by "
+        f"block: {ends[0.02]} with rate 0.02, and {ends[0.2]} with rate 0.2.",
+    )
 
 # %% [markdown]
-# With 0.15 the values shoot up, then collapse. Most of the last block ends at 0, and the loss hardly moves from 1.1, which
-# is what guessing among three classes costs. The loss alone does not say where that comes from; the picture does. Lesson
-# 13 is about such runs.
+# With 0.2 the later blocks flare up twice and go out: more than nine in ten of their outputs are close to 0. The mean of
+# block 0 has more than doubled instead. The loss alone says only that nothing is learned, for it ends at what guessing
+# among three classes costs. The picture says in which blocks, and from which step on. Lesson 13 is about such runs.
 #
+# ## Go deeper: three functions without a hook
+#
+# These three exercises are optional: nothing later depends on them. They are about what `stretch`, `sheet` and `strongest`
+# leave out.
+#
+# ### Every map from 0 to 1
+#
+# A flat map should become 0 and not NaN. A popular remedy is to add a little to the denominator: `max - min + 1e-5`. It
+# silently assumes that all maps are much larger than that. Below, a map with values around 1e-6 should reach 1, and does
+# not:
+
+# %%
+faint = 1e-6 * weak
+with_epsilon = (faint - faint.min()) / (faint.max() - faint.min() + 1e-5)
+print("largest value:", round(with_epsilon.max().item(), 3))
+assert 0.09 < with_epsilon.max() < 0.1
+
+# %% [markdown]
+# Three more surprises come from the conversion to numpy. Two raise:
+
+# %%
+for tensor, says in (
+    (torch.ones(2, 2, requires_grad=True), "Can't call numpy() on Tensor that requires grad"),
+    (torch.ones(2, 2, dtype=torch.bfloat16), "BFloat16"),
+):
+    try:
+        tensor.numpy()
+    except (RuntimeError, TypeError) as error:
+        print(f"{type(error).__name__}: {error}")
+        assert says in str(error)
+
+# %% [markdown]
+# `.detach()` and `.float()` help. The last one is silent: `.numpy()` copies nothing. The array and the tensor share
+# their memory, and so do a float32 tensor and its `.float()`.
+
+# %%
+original = torch.tensor([2.0, 3.0])
+array = original.detach().float().numpy()
+array -= array.min()
+print("the tensor is now:", original)
+assert original.tolist() == [0, 1]
+
+
+# %% exercise="09-normalize-maps"
+def normalize_maps(fm):
+    """Each channel of [C, H, W] from 0 to 1, as a float32 array."""
+    ### BEGIN SOLUTION
+    values = fm.detach().float().numpy()
+    low = values.min(axis=(1, 2), keepdims=True)
+    span = values.max(axis=(1, 2), keepdims=True) - low
+    return (values - low) / np.where(span == 0, 1, span)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ### Any number on one sheet
+#
+# `sheet` raises when the last row would not be full, and neighbours touch. Now the maps stand as tiles, row by row, with
+# a gap between them. Tile `k` stands in row `k // columns` and column `k % columns`.
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 3.05)
+for k in range(12):
+    row, column = divmod(k, 4)
+    used = k < 10
+    place = (0.5 + 1.1 * column, 1.85 - 0.8 * row)
+    axes.add_patch(
+        plt.Rectangle(place, 1.0, 0.7, facecolor="#e4ecf7" if used else "none", edgecolor=INK if used else QUIET)
+    )
+    text, colour = (str(k), INK) if used else ("fill", QUIET)
+    caption(axes, place[0] + 0.5, place[1] + 0.35, text, align="center", colour=colour)
+caption(axes, 0.5, 2.8, "C = 10 channels in 4 columns: ceil(10 / 4) = 3 rows")
+caption(axes, 5.35, 2.2, "gaps of pad pixels between tiles,")
+caption(axes, 5.35, 1.95, "none around the sheet")
+caption(axes, 5.35, 1.4, "height: 3 · H + 2 · pad")
+caption(axes, 5.35, 1.15, "width: 4 · W + 3 · pad")
+caption(axes, 5.35, 0.6, "gaps and unused places hold fill")
+show(
+    figure,
+    "A sheet with ten tiles in four columns and three rows: 0 to 3, 4 to 7, then 8 and 9. The two places that are left "
+    "in the last row hold the value fill, as do the gaps of pad pixels between tiles. There is no gap around the sheet. "
+    "Its height is 3 H + 2 pad and its width 4 W + 3 pad.",
+)
+
+
+# %% exercise="09-tile-maps"
+def tile_maps(fm, ncols, pad=1, fill=0.0):
+    """All channels of [C, H, W] on one sheet, row by row."""
+    ### BEGIN SOLUTION
+    count, height, width = fm.shape
+    columns = min(ncols, count)
+    rows = math.ceil(count / columns)
+    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
+    for k, tile in enumerate(fm.numpy()):
+        row, column = divmod(k, columns)
+        top, left = row * (height + pad), column * (width + pad)
+        sheet[top : top + height, left : left + width] = tile
+    return sheet
+    ### END SOLUTION
+
+
+# %% [markdown]
+# ### The strongest, in order
+#
+# `strongest` finds one channel, and often you want the first few. `topk` returns the largest values of a tensor, and where
+# they stand.
+
+
+# %% exercise="09-top-channels"
+def top_channels(fm, k):
+    """The indices of the k channels with the largest mean, the largest first."""
+    ### BEGIN SOLUTION
+    return fm.mean((1, 2)).topk(k).indices.tolist()
+    ### END SOLUTION
+
+
+# %% [markdown]
 # ## Myths
 #
 # **"First set the style: `plt.style.use('seaborn-white')`."** Many posts on feature maps start with this line. The name
@@ -1010,11 +1145,14 @@ assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 # | `figure.subplots(r, c, squeeze=False)` | always a two-dimensional array of axes |
 # | `matplotlib.figure.Figure()` | a figure that pyplot does not keep |
 # | `output.double()` before adding up | sums and squares that keep their digits |
+# | `values.histc(40, 0, 4)` | how many values lie in each of 40 equal bins from 0 to 4; others are not counted |
 #
 # ## Where you meet this in the wild
 #
 # - **Dead-channel audits.** After training, the share of zeros of each channel over the data shows which channels never
 #   respond. They can be removed, and they may point to a learning rate that was too high.
+# - **Training monitors.** fastai's `ActivationStats` records mean, standard deviation and histogram of each layer at every
+#   step of a training, and draws pictures such as the one above.
 # - **Quantisation calibration.** To run a network in 8-bit integers, one has to know the range of each layer's output.
 #   Hooks collect minima, maxima or histograms over a few hundred images, batch by batch, as `channel_stats` does.
 # - **BatchNorm.** Its running mean and variance are relatives of these numbers: moving averages over the batches seen

@@ -91,10 +91,10 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
 
 def test_missing_answers_are_reported() -> None:
     spare = Mistake("unheard-of", lambda seen: False, "Nobody does this.")
-    bare = replace(exercise("01-branch-grads"), mistakes=(spare,))
+    bare = replace(exercise("12-count-macs"), mistakes=(spare,))
     assert list(unanswered(bare, [])) == [
-        "01-branch-grads: tests/answers has no right answer in another style",
-        "01-branch-grads: tests/answers has no wrong answer for the mistake unheard-of",
+        "12-count-macs: tests/answers has no right answer in another style",
+        "12-count-macs: tests/answers has no wrong answer for the mistake unheard-of",
     ]
 
 
@@ -108,12 +108,12 @@ WATCHES = "def record_grad(t, store):\n    return t.register_hook(lambda g: stor
         (
             "01-branch-grads",
             Answer("an answer", EMPTY, mistake="unheard-of"),
-            "an answer is taken for None: grads: the key 'w' is missing; there are []",
+            "an answer is taken for None: the result: the key 'w' is missing; there are []",
         ),
         (
             "01-branch-grads",
             Answer("the solution", EMPTY, passes=True),
-            "the solution is wrong: grads: the key 'w' is missing; there are []",
+            "the solution is wrong: the result: the key 'w' is missing; there are []",
         ),
         ("02-record-grad", Answer("a wrong answer", WATCHES), "a wrong answer passes"),
     ],
@@ -123,30 +123,30 @@ def test_an_answer_that_does_not_come_out_right_is_reported_once(key: str, answe
 
 
 def test_numbers_that_an_oracle_leaves_out_are_reported() -> None:
-    asked = exercise("06-run-first")
+    asked = exercise("13-signal-report")
     right = answers_to(asked).right[0]
     assert list(prove.certain(asked, right, [0])) == []
     problems = list(prove.certain(replace(asked, oracle=None), right, [0]))
     assert problems
-    assert all(problem.startswith("06-run-first, seed 0, case ") for problem in problems)
+    assert all(problem.startswith("13-signal-report, seed 0, case ") for problem in problems)
 
 
 def test_an_exercise_that_lacks_something_is_reported() -> None:
-    bare = replace(exercise("01-branch-grads"), title=" ", hints=("one",), contract="Short.", why="Because.", minutes=0)
+    bare = replace(exercise("12-count-macs"), title=" ", hints=("one",), contract="Short.", why="Because.", minutes=0)
     assert list(prove.well_formed(bare)) == [
-        "01-branch-grads has no title",
-        "01-branch-grads has fewer than two hints",
-        "01-branch-grads does not say how long it takes and how hard it is: minutes=10, difficulty=1",
-        "01-branch-grads: its why has two sentences or more (why this way, what else would do) in 400 characters",
-        "01-branch-grads has no contract with an example in its docstring",
+        "12-count-macs has no title",
+        "12-count-macs has fewer than two hints",
+        "12-count-macs does not say how long it takes and how hard it is: minutes=10, difficulty=1",
+        "12-count-macs: its why has two sentences or more (why this way, what else would do) in 400 characters",
+        "12-count-macs has no contract with an example in its docstring",
     ]
 
 
 def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> None:
-    file = tmp_path / "test_branch_grads.py"
-    text = exercise("01-branch-grads").file.read_text()
+    file = tmp_path / "test_joint_norm_log.py"
+    text = exercise("12-joint-norm-log").file.read_text()
     file.write_text(re.sub(r"(def probe\(.*\n)", r"\1        expect(student)\n", text))
-    bad = replace(exercise("01-branch-grads"), file=file)
+    bad = replace(exercise("12-joint-norm-log"), file=file)
     assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 

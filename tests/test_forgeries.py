@@ -30,17 +30,7 @@ SEED = 1000
 CHANGES = ("changed", "in the end", "left", "flags", "hooks afterwards", "shares", "graphs", "state hooks", "fired")
 """How the names of lists begin in which one entry less is no fault: changes, of which none are wanted, and events."""
 EVIDENCE = {
-    "01-branch-grads": {"a call inside", "calls"},
-    "03-freeze-rows": {"x.grad of infinities"},
-    "03-reverse-gradient": {"hooks_on_y"},
-    "04-sgd-in-backward": {"others go on", "start", "stored again"},
-    "04-offload-grads": {"foreign", "others go on"},
-    "05-activation-store": {"calls of a chain", "one memory of two names"},
-    "06-ablate-channels": {"log"},
-    "06-patch-activation": {"log"},
     "07-activation-grad": {"in a hook"},
-    "08-trace-events": {"another_needs_grad"},
-    "08-count-hook-calls": {"drawn", "input_needs_grad", "later_calls"},
     "10-saliency-map": {"result"},
     "10-guided-backprop": {"hooked", "result"},
     "10-guided-grad-cam": {"example", "result"},

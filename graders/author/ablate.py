@@ -158,5 +158,5 @@ def _look_and_leave(
 def _named(exercise: SceneExercise, path: str) -> str:
     """The observation of a path such as "the gradient is scaled: x.grad[2]", as the family says it."""
     section, _, inner = path.partition(": ")
-    own = dict(zip(exercise.scene.sections, exercise.scene.given_sections))
+    own = {name: given for given, name in exercise.scene.names.items()}
     return f"{own.get(section, section)}: {inner.partition('[')[0].partition(': ')[0]}"

@@ -11,7 +11,7 @@ from graders.box.probing import Boom, NotAttempted
 
 KINDS: dict[str, type[BaseException]] = {
     "own": Boom, "RuntimeError": RuntimeError, "KeyError": KeyError, "ValueError": ValueError,
-    "KeyboardInterrupt": KeyboardInterrupt,
+    "StopIteration": StopIteration, "KeyboardInterrupt": KeyboardInterrupt,
 }  # fmt: skip
 PASSED_ON = (NotImplementedError, NotAttempted, MemoryError, SystemExit)
 """What is never a learner's answer to a failure: it says that there is no answer, or that a limit was hit."""

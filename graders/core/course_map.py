@@ -32,7 +32,9 @@ STOPS = {
     "06": Stop(150, "How to change the output or the input of a layer · ablation, activation patching, steering"),
     "07": Stop(150, "What are `grad_input` and `grad_output`? · where do my gradients vanish?"),
     "08": Stop(150, "In which order do hooks run? · how long does each layer take in `backward()`?"),
-    "09": Stop(150, "How to show the feature maps of a CNN · statistics of activations over a data set"),
+    "09": Stop(
+        170, "How to show the feature maps of a CNN · statistics of activations over a data set, or over training"
+    ),
     "10": Stop(180, "Saliency maps, guided backprop, Grad-CAM · can I trust such a picture?"),
     "11": Stop(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),
     "12": Stop(180, "Hooks on functions, on nodes of the graph, on saved tensors · how to count FLOPs and memory"),

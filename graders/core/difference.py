@@ -70,14 +70,22 @@ class Timelines:
         return self.equal_before + 1 + (len(self.expected) if split is None else split)
 
     @property
+    def parted(self) -> tuple[str, str]:
+        """The expected and the seen event where the timelines part; "(end)" for one that has ended."""
+        return self._at(self.parting - 1 - self.equal_before)
+
+    def _at(self, index: int) -> tuple[str, str]:
+        left, right = (side[index] if index < len(side) else "(end)" for side in (self.expected, self.seen))
+        return left, right
+
+    @property
     def rows(self) -> Iterator[Row]:
         """The events side by side; where one timeline has ended it says so."""
         if self.equal_before:
             yield Row(expected=f"({self.equal_before} equal)", seen="", first=False)
         split = first_divergence(self.expected, self.seen)
         for index in range(max(len(self.expected), len(self.seen))):
-            left = self.expected[index] if index < len(self.expected) else "(end)"
-            right = self.seen[index] if index < len(self.seen) else "(end)"
+            left, right = self._at(index)
             yield Row(expected=left, seen=right, first=index == split)
         if self.more_after:
             yield Row(expected=f"({self.more_after} more)", seen="", first=False)
@@ -143,7 +151,8 @@ class Difference:
             entry = f" at {self.entry}" if self.entry else ""
             said = f"expected {self.expected}, saw {self.seen}{entry}" + (f"; {self.note}" if self.note else "")
         elif self.timelines:
-            said = f"the timelines part at event {self.timelines.parting}"
+            expected, seen = self.timelines.parted
+            said = f"the timelines part at event {self.timelines.parting}: expected {expected}, saw {seen}"
         else:
             said = self.note
         return f"{self.where}: {said}" if self.where else said

@@ -60,6 +60,10 @@ COMMON: dict[str, str] = {
         "Hooks run in the order in which they were registered, unless `prepend=True`; "
         "hooks on tensors know no `prepend`."
     ),
+    "one-bound-only": (
+        "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...` takes it "
+        "for none)."
+    ),
     "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
         "The order asked for is the order of execution, not of definition. Fill the dict when the hook fires."
@@ -86,6 +90,13 @@ COMMON: dict[str, str] = {
     "zeros-left-out": (
         "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "
         "only `None` says that none came."
+    ),
+    "returned-a-value": (
+        "Your hook returned a value, and PyTorch refuses it. A post-accumulate-grad hook has to return `None`, but "
+        "a lambda returns the value of its expression. Write a function with `def` that returns nothing."
+    ),
+    "zeroed-not-freed": (
+        "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`."
     ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }

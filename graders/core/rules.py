@@ -23,7 +23,7 @@ RULES = (
         "Your function works for tensors of any shape and in any layout (a slice such as `t[:, 0]` does not "
         "lie in memory as a new tensor does), in `float32` and in `float64`; no tensor or gradient is sparse. It "
         "works however often it is called, on one object or on several at the same time, and also when one call "
-        "runs inside another.",
+        "runs inside another, on another object.",
     ),
     Rule(
         2,
@@ -34,7 +34,7 @@ RULES = (
         "entries. What a model or a function of the caller changes itself while you run it, such as the running "
         "statistics of a batch norm, may change, unless the contract says otherwise. Settings of PyTorch are "
         "afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` "
-        "switches it off).",
+        "switches it off). Random numbers are your caller's, too: set no seed.",
     ),
     Rule(
         3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,12 +13,13 @@ from torch import Tensor
 from graders.core.conditions import came_through, unwanted
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
-from graders.core.shown import show
 from graders.wire.data import Array
 
 RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
 """By how much a number may be off, as a part of the largest entry of its tensor."""
 RELATIVE_ELSEWHERE = 1e-5
+FLOATS = 1e-9
+"""The same for a Python float that comes from tensors of float64. Where it comes from others, it knows no more."""
 CHANGED = "changed"
 """What a witness told stands under names that begin so; who changes less than the reference is right, too."""
 CAME_THROUGH = "came through"
@@ -26,8 +28,11 @@ SHARED = "shared"
 """Sentences on tensors that share their memory stand under names that begin so; who shares less is right, too."""
 
 
-def differences(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
-    """The path and the difference of each place where `seen` is not as `wanted`, a decoded value."""
+def differences(seen: Seen, wanted: Any, floats: float = FLOATS) -> Iterator[tuple[str, Difference]]:
+    """The path and the difference of each place where `seen` is not as `wanted`, a decoded value.
+
+    A Python float may be off by the part `floats` of it.
+    """
     if _name(seen).startswith(CHANGED):
         yield from _unwanted_changes(seen, wanted)
     elif _name(seen).startswith(SHARED):
@@ -36,13 +41,13 @@ def differences(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
         yield from _of_keys(seen, wanted)
         for key in wanted if type(seen.value) is dict else ():
             if key in seen.value:
-                yield from differences(seen[key], wanted[key])
+                yield from differences(seen[key], wanted[key], floats)
     elif type(wanted) in (list, tuple) and _same_container(seen, wanted) and not _all_texts(seen, wanted):
         for entry, part in zip(seen, wanted):
-            yield from differences(entry, part)
+            yield from differences(entry, part, floats)
     else:
         try:
-            _equal(seen, wanted)
+            _equal(seen, wanted, floats)
         except Mismatch as mismatch:
             yield seen.path, mismatch.difference
 
@@ -78,7 +83,7 @@ def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Iterator[tuple[str, Diffe
 def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
     when = _name(seen).removeprefix(CHANGED).strip()
     try:
-        for kind, sentence in unwanted(seen, [" ".join(change) for change in wanted]):
+        for kind, sentence in unwanted(seen, [glob.escape(" ".join(change)) for change in wanted]):
             yield f"{seen.path}: {sentence}", Difference(kind, note=f"{when}, {sentence}" if when else sentence)
     except Mismatch as mismatch:
         yield seen.path, mismatch.difference
@@ -93,7 +98,7 @@ def _unwanted_sharing(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference
         yield seen.path, mismatch.difference
 
 
-def _equal(seen: Seen, wanted: Any) -> None:
+def _equal(seen: Seen, wanted: Any, floats: float) -> None:
     """Raises `Mismatch` unless a value is that of the reference: type, dtype, shape, and digits as far as they tell."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
         rtol, atol = tolerance(wanted.tensor)
@@ -102,13 +107,14 @@ def _equal(seen: Seen, wanted: Any) -> None:
             expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
         expect(seen).array_close_to(wanted.tensor)
-    elif type(wanted) is float and math.isnan(wanted):
-        if type(seen.value) is not float or not math.isnan(seen.value):
-            expect(seen).differs("nan", show(seen.value))
+    elif type(wanted) is type(seen.value) is float and math.isnan(wanted) and math.isnan(seen.value):
+        return
     elif type(wanted) is float:
-        expect(seen).close_to(wanted, rtol=1e-9, atol=1e-12)
+        expect(seen).close_to(wanted, rtol=floats, atol=floats / 1000)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
         expect(seen).timeline(wanted)
+    elif type(wanted) in (list, tuple) and not _same_container(seen, wanted):
+        expect(seen).has_length(len(wanted), container=type(wanted))
     elif wanted == CAME_THROUGH:
         came_through(seen, "what you call")
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):

@@ -62,8 +62,8 @@ class SceneExercise(Exercise):
 
     @property
     def follows_rules(self) -> bool:
-        """All with a scene do."""
-        return True
+        """All with a scene do, from lesson 1 on, where the rules stand."""
+        return not self.key.startswith("00-")
 
     @property
     def box_source(self) -> str:
@@ -100,7 +100,8 @@ def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[
     The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
     may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
     observation, a function of what was seen and what the reference showed that tells whether they may differ so.
-    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`.
+    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`, which says
+    the same. `Mistakes` may inherit wrong programs.
     Raises `TypeError` when a part is missing.
     """
     if scene is None:
@@ -151,7 +152,8 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
     """The covering design of the scene's axes."""
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
-    found = covering(scene.axes, scene.pairs, rules)
+    pairs = [pair for pair in scene.pairs if set(pair) <= set(scene.axes)]
+    found = covering(scene.axes, pairs, rules)
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 
@@ -172,9 +174,10 @@ def _check(subject: Subject, section: str) -> Check:
 
 
 def _slips(mistakes: type) -> list[Implementation]:
-    """The wrong programs. Another form of a mistake has the message of the first one, unless it has its own."""
+    """The wrong programs, inherited ones first. Another form of one has the message of the first, or its own."""
+    members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
     found, messages = list[Implementation](), dict(COMMON)
-    for part, program in vars(mistakes).items():
+    for part, program in members.items():
         if part.startswith("__"):
             continue
         id = part.partition("__")[0].replace("_", "-")

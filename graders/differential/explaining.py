@@ -1,8 +1,9 @@
 """Which mistake was made: the wrong program that shows what the learner's function showed.
 
-The first section that is wrong anywhere has to be explained wholly, in every case: what the learner's function showed
-there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of several, the one that is least
-unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline is better than a wrong one.
+The first section that is wrong anywhere, and those before it, have to be explained wholly, in every case: what the
+learner's function showed there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of
+several, the one that is least unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline
+is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from graders.core.expect import Seen
 from graders.core.explanations import Explanation
 from graders.differential.comparing import CHANGED, differences
 from graders.differential.implementations import Implementation, Play
-from graders.differential.subject import Differences, Subject
+from graders.differential.subject import Differences, Subject, floats_of
 from graders.run.transcript import Outcome
 
 NOTHING = Implementation("nothing-done", lambda *args, **kwargs: None)
 """Competes with the mistakes: who does nothing at all has not just forgotten to return something."""
 SAME_MESSAGE = 60
 """Characters of a message of torch, without numbers and names, by which two exceptions are the same."""
+
+
+OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
+"""Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
 
 
 def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
@@ -36,7 +41,7 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
             if outcome.seen is not None
         ]
         failing = [path for found in mine for path in found]
-        leading = next((name for name in subject.sections if any(_in(name, path) for path in failing)), "")
+        leading = _up_to_the_first_wrong(subject.sections, failing)
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
@@ -51,15 +56,10 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
 
 
 def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
-    """What a mistake shows for each draw. One that keeps something from draw to draw meets them in their order."""
+    """What a mistake shows for each draw. Where it keeps something, that depends on the draws before, and is new."""
     keeps = _keeps_something(subject.stage.players[mistake])
-    met = 0  # so many draws, in this child
-    for index, draw in enumerate(draws):
-        if keeps and not subject.is_kept(mistake, draw):
-            for earlier in draws[met:index]:
-                play(mistake, earlier)
-            met = index + 1
-        yield subject.outcome(play, mistake, draw)
+    for draw in draws:
+        yield play(mistake, draw) if keeps else subject.outcome(play, mistake, draw)
 
 
 def _keeps_something(program: Implementation) -> bool:
@@ -68,18 +68,33 @@ def _keeps_something(program: Implementation) -> bool:
 
 
 def _unlike(
-    subject: Subject, play: Play, draw: Draw, outcome: Outcome, mine: Differences, shown: Outcome, leading: str
+    subject: Subject,
+    play: Play,
+    draw: Draw,
+    outcome: Outcome,
+    mine: Differences,
+    shown: Outcome,
+    leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in the leading section, or in what has changed."""
+    """At how many places both are not alike; None when one is in a leading section, or in what has changed.
+
+    Sections lead up to the first in which something is wrong: a mistake that is wrong before is another one.
+    """
     if shown.seen is None or outcome.seen is None or _changed(shown.seen) != _changed(outcome.seen):
         return None
     theirs = subject.differences(shown.seen, draw, play=play)
     apart = {
         path
         for path in {*mine, *theirs}
-        if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen)
+        if path not in mine or path not in theirs or not _alike(path, outcome.seen, shown.seen, floats_of(draw))
     }
-    return None if any(_in(leading, path) for path in apart) else len(apart)
+    return None if any(_in(section, path) for section in leading for path in apart) else len(apart)
+
+
+def _up_to_the_first_wrong(sections: Sequence[str], failing: Sequence[str]) -> Sequence[str]:
+    """The sections that lead: what is right in the first of them is right with the mistake, too."""
+    wrong = [any(_in(section, path) for path in failing) for section in sections]
+    return sections[: wrong.index(True) + 1] if any(wrong) else ()
 
 
 def _in(section: str, path: str) -> bool:
@@ -97,28 +112,28 @@ def _changed(seen: Seen) -> list[list[str]]:
     ]
 
 
-def _alike(path: str, one: Seen, other: Seen) -> bool:
+def _alike(path: str, one: Seen, other: Seen, floats: float) -> bool:
     """Whether both show the same in the observation of a path."""
     section, _, inner = path.partition(": ")
     name = inner.partition("[")[0].partition(": ")[0]
     if not name:  # the section itself is missing
         return bool(one[section].value == other[section].value)
-    return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value))
+    return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))
 
 
 def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcome) -> list[int]:
     """The mistakes that come to the same end on the last of these draws, after those before."""
     found = []
     for mistake in subject.mistakes:
-        *_, last = _in_turn(subject, play, mistake, draws)
-        if last.seen is None and _end(last) == _end(mine):
+        *earlier, last = _in_turn(subject, play, mistake, draws)
+        if all(one.seen is not None for one in earlier) and last.seen is None and _end(last) == _end(mine):
             found.append(mistake)
     return found
 
 
 def _end(outcome: Outcome) -> tuple[str, str, str]:
     """The exception, the words of its message, and the call of the learner's function before it."""
-    words = re.sub(r"'\w*'|'<\w+>'|\d", "", outcome.message)  # a hook is called as its author likes
+    words = re.sub(OWN_NAMES, "", outcome.message)
     return outcome.error, words[:SAME_MESSAGE], outcome.call
 
 

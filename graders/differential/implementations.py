@@ -110,11 +110,11 @@ def seen_of(outcome: Outcome, key: str) -> Mapping[str, Any]:
 
 
 def numbers(value: Any) -> Iterator[Tensor]:
-    """All tensors and floats of what was seen, in order."""
+    """All tensors and floats of what was seen, in order. A float is as precise as a number of float32 here."""
     if isinstance(value, Array):
         yield value.tensor
     elif type(value) is float:
-        yield torch.tensor(value, dtype=torch.float64)
+        yield torch.tensor(value)
     elif isinstance(value, Mapping):
         for part in value.values():
             yield from numbers(part)

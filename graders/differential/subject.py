@@ -11,7 +11,7 @@ from graders.core.difference import Difference, Kind
 from graders.core.exercise import Draw
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
-from graders.differential.comparing import differences, tolerance
+from graders.differential.comparing import FLOATS, RELATIVE_ELSEWHERE, differences, tolerance
 from graders.differential.implementations import (
     DISTURBED,
     EXACT,
@@ -76,17 +76,17 @@ class Subject:
             if EXAMPLE in wanted:  # the literal numbers of the contract, whatever our program says
                 wanted[EXAMPLE] = self._example
             parts = {name: part for name, part in wanted.items() if section in (None, name)}
-            found.append(dict(self._in(seen, parts)))
+            found.append(dict(self._in(seen, parts, floats_of(draw))))
         return {path: why for path, why in found[0].items() if all(path in other for other in found[1:])}
 
-    def _in(self, seen: Seen, wanted: Mapping[str, Any]) -> Any:
+    def _in(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
         for section, part in wanted.items():
             mine = Seen(seen[section].value)
             if type(mine.value) is not dict:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
-            for path, difference in differences(mine, part):
-                top = path.partition("[")[0]
+            for path, difference in differences(mine, part, floats):
+                top = path.partition("[")[0].partition(": ")[0]
                 if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
                     yield f"{section}: {path}", difference
 
@@ -99,7 +99,7 @@ class Subject:
     def is_well_conditioned(self, play: Play, draw: Draw) -> bool:
         """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
         rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
-        if "float64" in draw["case"].values():
+        if floats_of(draw) == FLOATS:
             return True
         exact, disturbed = (list(numbers(seen_of(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED))
         if not len(rough) == len(exact) == len(disturbed):
@@ -109,6 +109,11 @@ class Subject:
             for shown, fine, moved in zip(rough, exact, disturbed)
             for other in (shown, moved)
         )
+
+
+def floats_of(draw: Draw) -> float:
+    """By how much a Python float may be off, as a part of it."""
+    return FLOATS if "float64" in draw["case"].values() else RELATIVE_ELSEWHERE
 
 
 def key_of(draw: Draw) -> Any:

@@ -1,38 +1,14 @@
 """Exercise 02-old-and-new-grad."""
 
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
-from graders.authoring import (
-    ALL,
-    CallersHooks,
-    Circumstances,
-    Failure,
-    Mistake,
-    Seen,
-    Witness,
-    came_through,
-    close,
-    exercise,
-    expect,
-    nothing_changed,
-    prepared,
-    refuse,
-    shares_storage,
-    snapshot,
-)
-from graders.lesson_02_watching_gradients.judging import OLD, digits, factor
-from graders.lesson_02_watching_gradients.shared import plain
-
-TAILS = {
-    "linear": lambda t, c: (c * t).sum(),
-    "square": lambda t, c: (c * t * t).sum() / 4,
-    "in-place": lambda t, c: (t.mul_(3).add_(c) * c).sum(),
-    "nonlinear in-place": lambda t, c: (t.mul_(1 / 4).tanh_() * c).sum(),
-}
-"""Losses of a tensor; two of them write into it."""
+from graders.authoring import exercise
+from graders.scenes.passes import TAILS, a_loss_of_three_x
+from graders.scenes.recorders import runs_backward
 
 
 @exercise(
@@ -52,273 +28,132 @@ TAILS = {
         "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
         "if `loss_fn` gets a copy of `new` that it may overwrite."
     ),
-    circumstances=Circumstances(
-        covers={
-            "dtype": ALL,
-            "rank": ALL,
-            "layout": ALL,
-            "values": ALL,
-            "place": ("leaf", "parameter"),
-            "grad": ALL,
-            "number": ALL,
-            "hooks": ALL,
-            "call": ALL,
-            "failure": ALL,
+    scene=runs_backward(
+        world=a_loss_of_three_x,
+        only={"number": ("zero", "one", "negative", "fraction"), "tail": tuple(TAILS)},
+        words={
+            "results": "the old and the new gradient are right",
+            "passes": "x has its gradient from one pass",
+            "own": "both gradients are tensors of their own",
+            "exception": "an exception comes through and nothing is left",
         },
-        excludes={
-            "collection": "there is no collection among the arguments",
-            "model": "there is no model",
-            "hooked": "there is no model; the hooks sit on x",
-            "grad_mode": "`backward()` needs it switched on",
-            "backward": "the function runs the pass itself",
-            "failing_run": "there is one pass",
-        },
-        own={"kind": tuple(TAILS), "uses_x": ("no", "yes"), "raised_in": ("loss", "backward")},
-        pairs=[("dtype", "place")],
     ),
 )
 class TestOldAndNewGrad:
-    """Write `old_and_new_grad(x, k, loss_fn)`. `x` is a leaf that requires grad, and `k` is a number, also 0. Compute
-    `t = 3 * x`, multiply the value of `t` by `k`, in place or not, and compute `loss = loss_fn(t)`, a scalar that
-    depends on `t`. `loss_fn` may use `x` as well, and may overwrite `t` in place. Call it once, and run backward once;
-    `torch.autograd.grad` counts, too.
+    """Write `old_and_new_grad(x, k, loss_fn)`. Compute `t = 3 * x`, multiply the value of `t` by the number `k`, and
+    run `loss_fn(t).backward()` once. Return a tuple of two gradients of the loss: with respect to `t` before the
+    multiplication, and after it.
 
-    Return a tuple of two gradients of the loss: with respect to `t` before the multiplication, and with respect to `t`
-    after it, which is the value that `loss_fn` gets. The gradient with respect to `x` is added to `x.grad`, as by
-    `loss.backward()`. Hooks on `t` may stay.
+    **Example.**
 
-    **Example.** For `x = tensor([2.])`, `k = 10` and `loss_fn = lambda t: 7 * t.sum()` the result is
-    `(tensor([70.]), tensor([7.]))`, and `x.grad` is `tensor([210.])`.
+    >>> x = torch.tensor([2.0], requires_grad=True)
+    >>> old_and_new_grad(x, 10, lambda t: 7 * t.sum())
+    (tensor([70.]), tensor([7.]))
+    >>> x.grad
+    tensor([210.])
+
+    **Fine print.** Multiply in place or not, as you like. `x` is a leaf, and its gradient is added to `x.grad`; there,
+    `torch.autograd.grad` and an addition of your own do as well. `loss_fn` returns a scalar; it may use `x`, too, and
+    may overwrite the `t` that it gets: your second gradient is with respect to the value that it got. `k` may be 0.
+    Hooks on `t` may stay.
     """
 
-    def draw(rng, dtype, rank, layout, values, number):
-        shape = rng.shape(rank)
-        like = {"dtype": dtype, "layout": layout, "values": digits(dtype, values)}
-        k = rng.choice((2, 3)) if number == "large" else rng.number(number)
-        return {
-            "x": rng.tensor(*shape, low=-1.0, high=1.0, **like),
-            "c": rng.tensor(*shape, low=0.5, high=3.0, **like),
-            "k": k - 0.1 if number in ("negative", "fraction") else k,  # no number of float32
-        }
+    def reference(x, k, loss_fn):
+        old = 3 * x
+        new = old * k
+        found, *pair = torch.autograd.grad(loss_fn(new.clone()), (x, old, new))
+        x.grad = found if x.grad is None else x.grad + found
+        return tuple(pair)
 
-    def oracle(x, k, kind, c, uses_x):
-        return [
-            gradient
-            for value, factor in ((x, k), (-x, k + 1), (x, 1))
-            for gradient in (after(value, factor, kind, c), added_to_x(value, factor, kind, c, uses_x))
-        ]
+    class Mistakes:
+        def hook_after_in_place(x, k, loss_fn):
+            """Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is
+            registered after the in-place operation. For the old value, register a hook before it.
+            """
+            new = hooked(x, k, loss_fn)[1]
+            return new, new.clone()
 
-    def alive(x, k, kind, c):
-        new = after(x, k, kind, c)
-        return bool((new.abs() > 0.05).any() and ((k - 1) * new).abs().max() > 0.05)
+        def hook_after_in_place__2(x, k, loss_fn):
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
 
-    def probe(student, x, k, kind, c, uses_x, layout, place, grad, hooks, call, failure, raised_in):
-        values, log = x, []
+        def multiplied_out_of_sight(x, k, loss_fn):
+            """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
+            and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.
+            """
+            return hooked(x, k, loss_fn, multiply=lambda t: t.data.mul_(k))
 
-        def loss_of(x, also_x=uses_x):
-            def loss_fn(t):
-                log.append(snapshot(t))
-                loss = TAILS[kind](t, c)
-                loss.register_hook(lambda gradient: log.append("backward"))
-                return loss + (x * x).sum() if also_x == "yes" else loss
+        def multiplied_out_of_sight__2(x, k, loss_fn):
+            new = hooked(x, k, loss_fn, multiply=lambda t: t.data.mul_(k))[1]
+            return k * new, new
 
-            return loss_fn
+        def swapped_pair(x, k, loss_fn):
+            """Both gradients are right, but the other way round: the one for the old value comes first."""
+            return hooked(x, k, loss_fn)[::-1]
 
-        def caller():
-            x = prepared(values, layout=layout, place=place, grad=grad)
-            CallersHooks(hooks).on_parameter(x, "x")
-            return x
+        def moved_on(x, k, loss_fn):
+            """`loss_fn` works in place on the tensor that it gets, and your second gradient went along to the newest
+            value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.
+            """
+            got = []
+            old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
+            return old, got[0].grad
 
-        x = caller()
-        witness = Witness(x=x)
-        result = student.old_and_new_grad(x, k, loss_of(x))
-        pair = plain(result)
-        seen = {"pair": pair, "shared": tied(pair, x.grad), "log": log[:10],
-                "x.grad": snapshot(x.grad), "changed": witness.changes()}  # fmt: skip
-        same = prepared(values, layout=layout)
-        equal = plain(student.old_and_new_grad(same, 1, loss_of(same)))
-        seen |= {"k = 1": equal, "shared for k = 1": tied(equal, same.grad)}
-        if call == "again":
-            seen["again"] = plain(student.old_and_new_grad(x, k, loss_of(x)))
-            seen["x.grad again"] = snapshot(x.grad)
-        elif call == "in turn":
-            other = prepared(-values, layout=layout)
-            seen["in turn"] = plain(student.old_and_new_grad(other, k + 1, loss_of(other)))
-            seen["x.grad in turn"] = other.grad
+        def moved_on__2(x, k, loss_fn):
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return k * got[0].grad, got[0].grad
 
-        beside, kept, within = torch.ones_like(values).requires_grad_(), [], []
-        beside.register_hook(kept.append)
+        def grad_replaced(x, k, loss_fn):
+            """`x.grad` held something before, and you replaced it. A backward pass adds to what is there."""
+            x.grad = None
+            return hooked(x, k, loss_fn)
 
-        def calling(t):
-            within.append(plain(student.old_and_new_grad(prepared(values), 2, lambda t: (t + 5 * t).sum())))
-            return ((t + beside) * c).sum()
+        def never_accumulated(x, k, loss_fn):
+            """Both gradients are right, and what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes
+            none, and nothing comes through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.
+            """
+            old = 3 * x
+            new = old * k
+            return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
-        pair = plain(student.old_and_new_grad(prepared(values, layout=layout), k, calling))
-        seen["shared with a neighbour"] = tied(pair, kept[0] if kept else None)
-        seen |= {"around another call": pair, "of a call within `loss_fn`": within[0] if within else None}
-        watched, passes = prepared(values, layout=layout), []
-        watched.register_hook(lambda gradient: passes.append(1))
-        seen["x in the loss"] = plain(student.old_and_new_grad(watched, k, loss_of(watched, also_x="yes")))
-        seen["passes to x"] = len(passes)
+        def never_accumulated__2(x, k, loss_fn):
+            return hooked(x.detach().requires_grad_(), k, loss_fn)
 
-        x, boom = caller(), Failure(failure)
+        def a_third_of_the_total(x, k, loss_fn):
+            """Your first gradient is a third of `x.grad`. That also holds what was there before, what hooks on `x` made
+            of it, and what `loss_fn` does with `x` itself. A hook on the old value gets its gradient alone.
+            """
+            new = hooked(x, k, loss_fn)[1]
+            return x.grad / 3, new
 
-        def failing(t):
-            if raised_in == "loss":
-                boom.strike()
-            loss = (t * t).sum()
-            loss.register_hook(boom.strike)
-            return loss
+        def stored_alias(x, k, loss_fn):
+            return hooked(x, k, loss_fn, keep=lambda grad: grad)
 
-        witness = Witness(x=x)
-        seen["failure"] = boom.during(lambda: student.old_and_new_grad(x, k, failing))
-        seen["changed_after"] = witness.changes()
-        x = torch.tensor([2.0], requires_grad=True)
-        return {
-            **seen,
-            "example": plain(student.old_and_new_grad(x, 10, lambda t: 7 * t.sum())),
-            "example.grad": x.grad,
-        }
+        def two_passes(x, k, loss_fn):
+            """Your function goes back through the loss twice: `torch.autograd.grad` is a pass, too. One is enough, if
+            it is asked for all gradients, or if hooks collect them.
+            """
+            old = 3 * x
+            new = old * k
+            loss = loss_fn(new.clone())
+            pair = torch.autograd.grad(loss, (old, new), retain_graph=True)
+            loss.backward()
+            return pair
 
-    mistakes = (
-        Mistake(
-            "hook-after-in-place",
-            lambda seen: pair_is(seen["example"], 7, 7) and close(seen["example.grad"], 210),
-            "Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is "
-            "registered after the in-place operation. For the old value, register a hook before it.",
-        ),
-        Mistake(
-            "multiplied-out-of-sight",
-            lambda seen: close(seen["example.grad"], 21),
-            "Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph, "
-            "and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.",
-        ),
-        Mistake(
-            "swapped-pair",
-            lambda seen: pair_is(seen["example"], 7, 70),
-            "Both gradients are right, but the other way round: the one for the old value comes first.",
-        ),
-        Mistake(
-            "moved-on",
-            lambda seen, x, k, kind, c: (
-                kind in ("in-place", "nonlinear in-place")
-                and pair_is(seen["example"], 70, 7)
-                and any(close(seen["pair"][0], k * new(x, k, kind, c)) for new in (after, newest))
-                and close(seen["pair"][1], newest(x, k, kind, c))
-            ),
-            "`loss_fn` works in place on the tensor that it gets, and your second gradient went along to the newest "
-            "value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.",
-        ),
-        Mistake(
-            "grad-replaced",
-            lambda seen, x, k, kind, c, uses_x, grad, hooks: (
-                grad == "filled"
-                and close(seen["x.grad"], factor(hooks) * added_to_x(x, k, kind, c, uses_x))
-                and pair_is(seen["example"], 70, 7)
-            ),
-            "`x.grad` held something before, and you replaced it. A backward pass adds to what is there.",
-        ),
-        Mistake(
-            "never-accumulated",
-            lambda seen: pair_is(seen["example"], 70, 7) and seen["example.grad"].value is None,
-            "Both gradients are right, and no pass wrote `x.grad`: `torch.autograd.grad` does not, and through "
-            "`x.detach()` no gradient comes to `x`. Run `loss.backward()`, or add the gradient yourself.",
-        ),
-        Mistake(
-            "a-third-of-the-total",
-            lambda seen: (
-                (total := seen["x.grad"].tensor) is not None
-                and close(seen["pair"][0], total / 3)
-                and pair_is(seen["example"], 70, 7)
-            ),
-            "Your first gradient is a third of `x.grad`. That also holds what was there before, what hooks on `x` made "
-            "of it, and what `loss_fn` does with `x` itself. A hook on the old value gets its gradient alone.",
-        ),
-    )
-
-    def test_the_old_and_the_new_gradient_are_right(seen, x, k, kind, c):
-        expect_pair(seen["pair"], x, k, kind, c)
-
-    def test_another_call_starts_afresh(seen, x, k, kind, c, uses_x, grad, hooks, call):
-        if call == "again":
-            expect_pair(seen["again"], x, k, kind, c)
-            added = 2 * factor(hooks) * added_to_x(x, k, kind, c, uses_x)
-            expect(seen["x.grad again"]).close_to((OLD if grad == "filled" else 0.0) + added)
-        elif call == "in turn":
-            expect_pair(seen["in turn"], -x, k + 1, kind, c)
-            expect(seen["x.grad in turn"]).close_to(added_to_x(-x, k + 1, kind, c, uses_x))
-
-        for name, old, new in (("around another call", k * c, c), ("of a call within `loss_fn`", 12, 6)):
-            expect(seen[name]).has_length(2, "gradients", tuple)
-            for entry, gradient in zip(seen[name], (old, new)):
-                expect(entry).close_to(torch.zeros_like(x) + gradient)
-
-    def test_x_has_its_gradient_from_one_pass(seen, x, k, kind, c, uses_x, grad, hooks):
-        added = factor(hooks) * added_to_x(x, k, kind, c, uses_x)
-        expect(seen["x.grad"]).close_to((OLD if grad == "filled" else 0.0) + added)
-        expect(seen["log"]).has_length(2, "events (one call of `loss_fn`, one backward pass)")
-        expect_pair(seen["x in the loss"], x, k, kind, c)
-        if seen["passes to x"].value != 1:
-            refuse(f"one backward pass is asked for, and {seen['passes to x'].value} of yours reached `x`")
-        expect(Seen(seen["log"][0].value, "what `loss_fn` got")).close_to(3 * k * x)
-
-    def test_both_gradients_are_tensors_of_their_own(seen, x, kind, c):
-        expect(seen["shared"]).is_false("a gradient shares its memory with the other one or with `x.grad`")
-        expect_pair(seen["k = 1"], x, 1, kind, c)
-        expect(seen["shared for k = 1"]).is_false(
-            "for k = 1 a gradient shares its memory with the other one or with `x.grad`"
-        )
-        expect(seen["shared with a neighbour"]).is_false(
-            "a gradient shares its memory with that of another tensor that is added to `t` in the loss"
-        )
-
-    def test_nothing_else_changes(seen):
-        nothing_changed(seen["changed"], but=["grad-* x"])
-
-    def test_an_exception_comes_through_and_nothing_is_left(seen):
-        came_through(seen["failure"], "`loss_fn` or `backward()`")
-        nothing_changed(seen["changed_after"], when="after an exception")
-
-    def test_the_example_of_the_contract_comes_out(seen):
-        expect(seen["example"]).has_length(2, "gradients", tuple)
-        expect(seen["example"][0]).close_to(torch.tensor([70.0]))
-        expect(seen["example"][1]).close_to(torch.tensor([7.0]))
-        expect(seen["example.grad"]).close_to(torch.tensor([210.0]))
+        def one_slot_for_all(x, k, loss_fn, seen={}):  # noqa: B006 - the mistake
+            """When one call runs inside another (a hook of the caller may call your function), both write into one
+            dict, and the outer one loses what it had. Make it anew in each call.
+            """
+            return hooked(x, k, loss_fn, seen=seen)
 
 
-def tied(pair: object, grad: Tensor | None) -> bool:
-    """Whether one of two gradients shares its memory with the other one, or with `grad`."""
-    entries = list(pair) if isinstance(pair, (tuple, list)) else []
-    return any(shares_storage(entry, grad) for entry in entries) or (len(entries) == 2 and shares_storage(*entries))
-
-
-def after(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:
-    """D loss / d t at the new value t = 3 k x, by autograd on a fresh leaf."""
-    t = (3 * k * x).requires_grad_()
-    (gradient,) = torch.autograd.grad(TAILS[kind](t * 1, c), t)
-    return gradient
-
-
-def newest(x: Tensor, k: float, kind: str, c: Tensor) -> Tensor:
-    """D loss / d t at the value that `loss_fn` leaves in t."""
-    t = (3 * k * x).requires_grad_() * 1
-    loss = TAILS[kind](t, c)
-    return torch.autograd.grad(loss, t)[0]
-
-
-def added_to_x(x: Tensor, k: float, kind: str, c: Tensor, uses_x: str) -> Tensor:
-    """D loss / d x."""
-    return 3 * k * after(x, k, kind, c) + (2 * x if uses_x == "yes" else 0.0)
-
-
-def expect_pair(pair: Seen, x: Tensor, k: float, kind: str, c: Tensor) -> None:
-    """A tuple of the gradient for the old value and that for the new one."""
-    gradient = after(x, k, kind, c)
-    expect(pair).has_length(2, "gradients", tuple)
-    expect(pair[0]).close_to(k * gradient)
-    expect(pair[1]).close_to(gradient)
-
-
-def pair_is(pair: Seen, old: float, new: float) -> bool:
-    """Whether the answer to the example is this one."""
-    return close(pair[0], old) and close(pair[1], new)
+def hooked(x, k, loss_fn, multiply=None, keep=torch.clone, seen=None):
+    """The right pair, unless something is done in another way."""
+    seen, t = {} if seen is None else seen, 3 * x
+    t.register_hook(lambda grad: seen.update(old=keep(grad)))
+    multiply(t) if multiply else t.mul_(k)
+    t.register_hook(lambda grad: seen.update(new=keep(grad)))
+    loss_fn(t).backward()
+    return seen["old"], seen["new"]

@@ -94,15 +94,9 @@ class TestClampGrad:
             return t.register_hook(lambda grad: grad * (hi / (grad.norm() + 1e-6)).clamp(max=1.0))
 
         def one_bound_only(t, lo, hi):
-            """Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...`
-            takes it for none).
-            """
             return t.register_hook(lambda grad: grad.clamp(max=hi))
 
         def one_bound_only__2(t, lo, hi):
-            return t.register_hook(lambda grad: grad.clamp(min=lo))
-
-        def one_bound_only__3(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(lo or None, hi or None))
 
         def one_slot_for_all(t, lo, hi, slot=[]):  # noqa: B006 - the mistake

@@ -30,8 +30,8 @@ from graders.scenes.tensor_hooks import logs_gradients
 )
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`, which returns a new, empty dict at once. From then on, each backward pass clamps
-    the gradient at `t` to the range from `lo` to `hi` before it goes on, and puts both into the dict: `"raw"`, before,
-    and `"clipped"`, after.
+    the gradient at `t` to the range from `lo` to `hi` before it goes on, and stores both in the dict: `"raw"` as it
+    arrived, and `"clipped"`.
 
     **Example.**
 
@@ -95,27 +95,10 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
-        def stored_alias__2(t, lo, hi):
-            log = {}
-
-            def hook(grad):
-                log["raw"], new = grad.detach(), grad.clamp(lo, hi)
-                log["clipped"] = new.detach()
-                return new
-
-            t.register_hook(hook)
-            return log
-
         def one_bound_only(t, lo, hi):
-            """Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...`
-            takes it for none).
-            """
             return logging(t, lambda grad: grad.clamp(max=hi))
 
         def one_bound_only__2(t, lo, hi):
-            return logging(t, lambda grad: grad.clamp(min=lo))
-
-        def one_bound_only__3(t, lo, hi):
             return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
 
         def rebound_dict(t, lo, hi):

@@ -30,8 +30,13 @@ from graders.scenes.tensor_hooks import changes_gradient
     scene=changes_gradient(
         arguments=some_rows,
         shape=as_many_rows_as_columns,
-        special=[([0, 1, 2, 3, 4],)],
-        only={"rank": (1, 2, 3), "place": ("parameter",), "number": ()},
+        special=[([0, 1, 2, 3, 4],), ([0, 2],)],
+        only={
+            "dtype": ("float32", "float64", "bfloat16"),
+            "rank": (1, 2, 3),
+            "place": ("parameter",),
+            "number": (),
+        },
         words={
             "task": "the rows get zero and the others their gradient",
             "passes": "every pass adds nothing to the rows",
@@ -40,7 +45,7 @@ from graders.scenes.tensor_hooks import changes_gradient
 )
 class TestFreezeRows:
     """Write `freeze_rows(p, rows)`: from now on, in every backward pass, the gradient of the parameter `p` is 0 in the
-    rows in the list `rows` (indexes along dimension 0), and unchanged in all others. Return the handle.
+    rows listed in `rows` (indexes along dimension 0), and unchanged in all others. Return the handle.
 
     **Example.**
 
@@ -52,8 +57,8 @@ class TestFreezeRows:
             [5., 5.],
             [0., 0.]])
 
-    **Fine print.** `p` requires grad and has one dimension or more. `rows` holds one index or more, each 0 or more; an
-    index may stand in it twice. No gradient is infinite or NaN.
+    **Fine print.** `p` requires grad, has one dimension or more, and is of any floating dtype. `rows` holds one index
+    or more, each 0 or more; an index may stand in it twice. No gradient is infinite or NaN.
     """
 
     def reference(p, rows):
@@ -73,6 +78,11 @@ class TestFreezeRows:
             return p.register_hook(lambda grad: grad.detach().index_fill(0, torch.tensor(rows), 0.0))
 
         def changed_dtype(p, rows):
+            mask = torch.ones(len(p), *[1] * (p.dim() - 1))
+            mask[rows] = 0
+            return p.register_hook(lambda grad: grad * mask)
+
+        def changed_dtype__2(p, rows):
             def hook(grad):
                 new = torch.zeros(grad.shape)
                 for row in set(range(len(grad))) - {*rows}:

@@ -32,7 +32,8 @@ from graders.scenes.tensor_hooks import passes_on
 )
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`: return a tensor `y` with the values of `x`. In every backward pass, what
-    arrives at `y` is multiplied by `-lam` on its way to `x`. What reaches `x` on other ways is as usual.
+    arrives at `y` is multiplied by `-lam` on its way to `x`. Gradients that reach `x` by other paths
+    stay as they are.
 
     **Example.**
 
@@ -78,6 +79,11 @@ class TestReverseGradient:
             if y.requires_grad:
                 y.register_hook(lambda grad: -lam * grad)
             return y
+
+        def hooked_the_input__4(x, lam):
+            if x.requires_grad:
+                x.register_hook(lambda grad: -lam * grad)
+            return x * 1
 
         def changed_forward(x, lam):
             """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
@@ -141,5 +147,11 @@ class TestReverseGradient:
         def hook_without_grad__2(x, lam):
             y = x * 1
             if torch.is_grad_enabled():
+                y.register_hook(lambda grad: -lam * grad)
+            return y
+
+        def hook_without_grad__3(x, lam):
+            y = x * 1
+            if x.requires_grad:
                 y.register_hook(lambda grad: -lam * grad)
             return y

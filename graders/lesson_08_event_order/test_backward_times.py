@@ -1,96 +1,48 @@
 """Exercise 08-backward-times."""
 
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-from typing import Any
+from contextlib import ExitStack
 
-import torch
-from torch import Tensor
+from torch.nn.modules.module import register_module_full_backward_hook
 
-from graders.authoring import (
-    ALL,
-    SILENT,
-    Circumstances,
-    Failure,
-    Meanwhile,
-    Mistake,
-    Seen,
-    Witness,
-    came_through,
-    close,
-    exercise,
-    expect,
-    fill_grads,
-    in_mode,
-    laid_out,
-    nothing_changed,
-    paired,
-    prepared,
-    refuse,
-    snapshot,
-)
-from graders.lesson_08_event_order.judging import expect_grad, plain_grads
-from graders.lesson_08_event_order.shared import OLD, SLOW, Clock, build, dot_grads, on_the_clock
-
-Spec = dict[str, Any]
-
-SHORT = 2.0**-30
-"""By what times are multiplied that are shorter than a microsecond."""
+from graders.authoring import exercise
+from graders.scenes.event_models import nested_model
+from graders.scenes.event_order import a_clock, a_layer, runs_passes
 
 
-def draw_model(rng, dtype, second_name):
-    """A nested model of layers and blocks that take time, with random names; one is called twice, and one never.
+def with_gradient(x):
+    """`x`, or a tensor with its values that requires grad."""
+    return x if x.requires_grad else x.detach().requires_grad_()
 
-    `second_name`: the one that is called twice has another name for the second call.
+
+def timed(model, x, clock, took=lambda times, name, time, own: times[name] + time, begins=False, ends=True):
+    """The times by hooks on all modules, in the lesson's style.
+
+    `took` makes the new entry of a module from the old ones, the time of a call, and how much of it is not that of
+    parts. The pre-hook is the first one when it `begins`; the hook is the first one when it `ends`.
     """
-    fresh = iter([name for name in rng.names(10) if name != "net"])
+    times, started, inside = {name or "net": 0.0 for name, _ in model.named_modules()}, {}, [0.0]
 
-    def cost():
-        return rng.integer(1025, 9215) / 1024  # sums of these are exact, and few have three decimals
+    def begin(name):
+        started[name] = clock()
+        inside.append(0.0)
 
-    def leaf():
-        return {
-            "name": next(fresh),
-            "kind": "costly",
-            "weight": rng.tensor(low=-2, high=2, away=0.5, dtype=dtype),
-            "cost": cost(),
-        }
+    def end(name):
+        time = clock() - started[name]
+        times[name] = took(times, name, time, time - inside.pop())
+        inside[-1] += time
 
-    def block(kinds, children, calls=None):
-        calls = calls or [child["name"] for child in children]
-        return {"name": next(fresh), "kind": rng.choice(kinds), "children": children, "calls": calls,
-                "passing": "position", "cost": cost()}  # fmt: skip
-
-    joins = ("chain", "residual", "sum")
-    first, often, last = leaf(), leaf(), leaf()
-    inner = block(joins, [leaf(), leaf()])
-    again = {"name": next(fresh), "kind": "alias", "of": often["name"]} if second_name == "yes" else often
-    outer = block(joins, [often, inner], calls=[often["name"], inner["name"], again["name"]])
-    outer["children"] += [again] * (again is not often)
-    outer["name"] += "net"
-    return {**block(("chain",), [first, outer, last, leaf()], calls=[first["name"], outer["name"], last["name"]]),
-            "name": "net"}  # fmt: skip
-
-
-def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, float]:
-    """The time of each module. On `slow`, hooks of the caller take time; `others` counts that for `slow`, too."""
-    found: dict[str, float] = {}
-
-    def one_call(part: Spec, name: str, times: int) -> float:
-        alias = {child["name"]: child["of"] for child in part.get("children", ()) if child["kind"] == "alias"}
-        called = [alias.get(call, call) for call in part.get("calls", ())]
-        own = float(part.get("cost", 0))
-        for child in part.get("children", ()):
-            if child["kind"] == "alias":
-                continue
-            count = called.count(child["name"])
-            own += count * one_call(child, f"{name}.{child['name']}".removeprefix("net."), times * count)
-        taken = own + (4 * SLOW if name == slow else 0)  # two pre-hooks and two hooks
-        found[name] = times * (taken if others else own)
-        return taken
-
-    one_call(spec, "net", 1)
-    return found
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            name = name or "net"
+            before, after = (lambda *_, name=name: begin(name)), (lambda *_, name=name: end(name))
+            stack.enter_context(module.register_full_backward_pre_hook(before, prepend=begins))
+            stack.enter_context(module.register_full_backward_hook(after, prepend=ends))
+        model(x).sum().backward()
+    return times
 
 
 @exercise(
@@ -112,226 +64,115 @@ def true_times(spec: Spec, slow: str = "", others: bool = False) -> dict[str, fl
         "for what is inside its module; `prepend=True` lets it stop the clock before the hooks of others run. "
         "`x.clone()` would do as well, and an object for each module that holds its start and its sum."
     ),
-    circumstances=Circumstances(
-        covers={
-            "dtype": ALL, "rank": ALL, "layout": ALL, "values": ALL, "place": ("leaf", "non-leaf"), "grad": ALL,
-            "mode": ALL, "frozen": ALL, "hooks": ("none", "watching"), "hooked": ("root", "named"),
-            "call": ("again", "in turn"), "failure": ALL,
+    scene=runs_passes(
+        model=nested_model,
+        arguments=a_clock,
+        alone=a_layer,
+        only={
+            "rank": (0, 1, 2, 3),
+            "first": ("layer", "frozen"),
+            "hooks": ("none", "watching"),
+            "hooked": ("root", "named"),
+        }
+        | dict.fromkeys(("passing", "order", "ckpt", "n", "run"), ()),
+        words={
+            "task": "each time is right",
+            "alone": "a model without parts has a time",
+            "plain": "it is one plain pass",
         },
-        excludes={
-            "number": "there is no number among the arguments",
-            "collection": "there is no collection among the arguments",
-            "tied": "the time belongs to modules",
-            "named": "all modules are named in the result",
-            "output": "the model returns a tensor, of which `sum()` is taken",
-            "follower": "full backward hooks forbid in-place layers behind a module",
-            "passing": "the contract says that it is by position",
-            "registered": "global hooks are not needed here",
-            "layers": "the layers have to take a time that is known",
-            "grad_mode": "`backward()` needs a graph",
-            "backward": "the function runs the pass itself",
-            "failing_run": "there is one run",
-        },
-        own={"needs": ("grad", "no grad"), "second_name": ("no", "yes")},
-        pairs=[("needs", "hooks"), ("needs", "frozen")],
-        impossible=[
-            lambda needs, place: needs == "no grad" and place == "non-leaf",
-            lambda needs, grad: needs == "no grad" and grad == "filled",
-        ],
     ),
-)  # fmt: skip
+)
 class TestBackwardTimes:
-    """Write `backward_times(model, x, clock)`. Run one forward pass and one backward pass. The `.grad` of the
-    parameters, and of `x` if it requires grad, accumulates as in one `model(x).sum().backward()`. `clock()` returns the
-    time, as `time.perf_counter()` does.
+    """Write `backward_times(model, x, clock)`. It runs one forward and one backward pass of `model(x).sum()`, and
+    returns a dict: for each name in `model.named_modules()` (the model itself is `net`), how long the backward pass of
+    this module took by `clock()`, with all that is inside it.
 
-    Return a dict: for each name in `model.named_modules()`, how long the backward pass of this module took, with all
-    that is inside it. The model itself is called `net`, and no child of it is. A module that is called several times
-    gets the sum, and one that is never called gets 0.
+    **Example.**
 
-    The time of one call begins when the gradient has arrived at the module's output, and ends when the gradient of its
-    input is complete: also when `x` requires no grad. It begins after the full backward pre-hooks of others on the
-    module, and ends before their full backward hooks.
+    >>> import time
+    >>> model, x = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)), torch.ones(3, 2)
+    >>> times = backward_times(model, x, time.perf_counter)
+    >>> sorted(times), times["net"] >= times["0"] + times["1"]
+    (['0', '1', 'net'], True)
 
-    Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it. Nothing works in
-    place, there are no global hooks, and some parameter requires grad.
-
-    **Example.** For `model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))` the keys are `"net"`, `"0"` and `"1"`,
-    and `"net"` has at least the time of the other two together.
+    **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after the full
+    backward pre-hooks of others, and ends when the gradient of its input is complete, before their full backward hooks:
+    also when `x` requires no grad. Several calls add up; a module that is never called gets 0. `.grad` accumulates as
+    usual. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it.
     """
 
-    tolerance = (1e-4, 1e-4)
+    def reference(model, x, clock):
+        names = {module: name or "net" for name, module in model.named_modules()}
+        times, started = dict.fromkeys(names.values(), 0.0), {}
 
-    def draw(rng, dtype, rank, layout, values, second_name):
-        x = rng.tensor(*rng.shape(rank), dtype=dtype, layout=layout, values=values)
-        spec = draw_model(rng, dtype, second_name)
-        return {"spec": spec, "x": x, "start": rng.uniform(1, 99), "part": spec["calls"][1]}
+        def begin(module, _):
+            started[module] = clock()
 
-    def alive(spec, x, needs, mode):
-        model = in_mode(build(spec), mode)
-        return all(gradient.abs().max() > 0.01 for gradient in plain_grads(model, x, needs == "grad").values())
+        def end(module, *_):
+            if module in started:
+                times[names[module]] += clock() - started.pop(module)
 
-    def oracle(spec, x, needs, mode):
-        return plain_grads(in_mode(build(spec), mode), x, needs == "grad")
+        with ExitStack() as stack:
+            for module in names:
+                stack.enter_context(module.register_full_backward_pre_hook(begin))
+            stack.enter_context(register_module_full_backward_hook(end))  # it fires before all hooks on modules
+            model(with_gradient(x)).sum().backward()
+        return times
 
-    def probe(student, spec, x, start, part, layout, place, grad, mode, frozen, hooks, hooked, needs, failure):
-        def made():
-            model, clock = in_mode(build(spec), mode), Clock(start)
-            on_the_clock(model, clock)
-            if frozen == "part":
-                model.get_submodule(spec["calls"][0]).requires_grad_(False)
-            if hooks != "none":
-                clock.slow_hooks(model if hooked == "root" else model.get_submodule(part))
-            return model, clock
+    class Mistakes:
+        def fired_at_once(model, x, clock):
+            """Where `x` requires no grad, the model took no time at all: its full backward hook fired at once, right
+            after the pre-hook. It waits for the gradient of the input only if the input requires grad.
+            """
+            return timed(model, x, clock)
 
-        def failing(owner):
-            model, clock = made()
-            one = Failure(failure)
-            owner(model)(one.strike)
-            witness = Witness(model=model, x=given)
-            became = one.during(lambda: student.backward_times(model, given, clock))
-            return {"failure": became, "changed": witness.changes()}
+        def counted_the_hooks_of_others(model, x, clock):
+            """The time that hooks of others on the same module take is in your time, too. Read the clock last of all
+            full backward pre-hooks, and first of all full backward hooks.
+            """
+            return timed(model, with_gradient(x), clock, ends=False)
 
-        leaf = prepared(x, layout=layout, grad=grad, old=OLD) if needs == "grad" else laid_out(x, layout)
-        given = leaf.view_as(leaf) if place == "non-leaf" else leaf
-        model, clock = made()
-        if grad == "filled":
-            fill_grads(model, OLD)
-        inputs = []
-        model.register_forward_pre_hook(lambda module, args: inputs.append(snapshot(args[0])))
-        witness = Witness(model=model, x=given)
-        times = student.backward_times(model, given, clock)
-        seen = {"times": dict(times) if isinstance(times, dict) else times, "grads": dot_grads(model, leaf)}
-        seen |= {"changed": witness.changes(), "inputs": inputs[:3]}
-        single = build(spec["children"][0])
-        stopwatch = Clock(0.0)
-        on_the_clock(single, stopwatch)
-        seen["of one module"] = student.backward_times(single, given, stopwatch)
-        seen["of short times"] = student.backward_times(single, given, lambda: stopwatch() * SHORT)
-        times = student.backward_times(model, laid_out(x / 2, layout).requires_grad_(needs == "no grad"), clock)
-        seen["of another input"] = dict(times) if isinstance(times, dict) else times
-        inner: list[Any] = []
-        first, second = build(spec["children"][0]), build(spec["children"][0])
-        on_the_clock(first, stopwatch)
-        on_the_clock(second, stopwatch)
-        outer = Meanwhile(lambda: inner.append(student.backward_times(second, given, stopwatch)), first)
-        seen["in a call"] = [student.backward_times(outer, given, stopwatch), *inner[:1]]
-        seen["in forward"] = failing(lambda model: model.get_submodule(part).register_forward_hook)
-        seen["in backward"] = failing(
-            lambda model: next(p for p in model.parameters() if p.requires_grad).register_hook
-        )
-        return seen
+        def counted_the_hooks_of_others__2(model, x, clock):
+            return timed(model, with_gradient(x), clock, begins=True)
 
-    mistakes = (
-        Mistake(
-            "fired-at-once",
-            lambda seen, needs: (
-                close(seen["times" if needs == "no grad" else "of another input"]["net"], 0.0)
-                and not close(seen["of another input" if needs == "no grad" else "times"]["net"], 0.0)
-            ),
-            "Where `x` requires no grad, the model took no time at all: its full backward hook fired at once, right "
-            "after the pre-hook. It waits for the gradient of the input only if the input requires grad.",
-        ),
-        Mistake(
-            "counted-the-hooks-of-others",
-            lambda seen, spec, hooks, hooked, part: (
-                others_counted(seen, spec, "net" if hooked == "root" else part) if hooks != "none" else SILENT
-            ),
-            "The time that hooks of others on the same module take is in your time, too. Read the clock last of all "
-            "full backward pre-hooks, and first of all full backward hooks.",
-        ),
-        Mistake(
-            "only-last-call",
-            lambda seen, spec, hooks, hooked, part: (
-                close(seen["times"][twice(spec)], slowed(spec, hooks, hooked, part)[twice(spec)] / 2)
-                and close(seen["times"]["net"], slowed(spec, hooks, hooked, part)["net"])
-            ),
-            "A module that is called twice has the time of one call. Add up the times of all its calls.",
-        ),
-        Mistake(
-            "only-its-own",
-            lambda seen, spec, hooks, hooked: (
-                SILENT if hooks != "none" and hooked == "named" else close(seen["times"]["net"], spec["cost"])
-            ),
-            "The time of the parts of a module is missing in its time: that is of its whole backward pass, with all "
-            "that is inside it.",
-        ),
-    )
+        def counted_the_hooks_of_others__3(model, x, clock):
+            return timed(model, with_gradient(x), clock, begins=True, ends=False)
 
-    def test_each_time_is_right(seen, spec, hooks, hooked, part):
-        expected = slowed(spec, hooks, hooked, part)
-        same_times(seen["times"], expected, "the times")
-        same_times(seen["of another input"], expected, "the times for another x")
+        def only_last_call(model, x, clock):
+            """A module that is called twice has the time of one call. Add up the times of all its calls."""
+            return timed(model, with_gradient(x), clock, lambda times, name, time, own: time)
 
-    def test_a_model_without_parts_has_a_time(seen, spec):
-        alone = {"net": float(spec["children"][0]["cost"])}
-        same_times(seen["of one module"], alone, "by a clock that starts at 0, the times of a model that is one layer")
-        expected = alone["net"] * SHORT
-        if not close(seen["of short times"]["net"], expected, 1e-4, 0):
-            short = seen["of short times"]["net"].value
-            refuse(f"the time of a model that is one layer is {expected:.4g}, and you return {short}")
+        def only_its_own(model, x, clock):
+            """The time of the parts of a module is missing in its time: that is of its whole backward pass, with all
+            that is inside it.
+            """
+            return timed(model, with_gradient(x), clock, lambda times, name, time, own: times[name] + own)
 
-    def test_a_call_inside_a_call_changes_nothing(seen, spec):
-        cost = float(spec["children"][0]["cost"])
-        calls = (({"net": cost, "0": cost}, "outer"), ({"net": cost}, "inner"))
-        for found, (times, whose) in paired(seen["in a call"], calls):
-            same_times(found, times, f"the times of the {whose} call")
+        def no_gradient_for_x(model, x, clock):
+            """The times are right, and `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,
+            give `x` itself to the model.
+            """
+            return timed(model, x.detach().requires_grad_(), clock)
 
-    def test_it_is_one_plain_pass(seen, spec, x, needs, grad, mode, frozen):
-        if len(seen["inputs"]) != 1:
-            refuse(f"the model is to be called once, and it was called {len(seen['inputs'])} times")
-        expect(Seen(seen["inputs"][0].value, "the input of the model")).close_to(x)
-        for name, gradient in accumulated(spec, x, needs, grad, mode, frozen).items():
-            expect_grad(seen["grads"], name, gradient, grad)
+        def uncalled_left_out(model, x, clock):
+            """A module that the pass never calls is missing. It gets 0: start with 0 for every name."""
+            called = []
+            with ExitStack() as stack:
+                for name, module in model.named_modules():
+                    stack.enter_context(
+                        module.register_forward_hook(lambda *_, name=name: called.append(name or "net"))
+                    )
+                times = timed(model, with_gradient(x), clock)
+            return {name: time for name, time in times.items() if name in called}
 
-    def test_nothing_else_changes(seen, needs):
-        allowed = [
-            "grad-filled model*",
-            "grad-changed model*",
-            *["grad-filled x", "grad-changed x"] * (needs == "grad"),
-        ]
-        nothing_changed(seen["changed"], but=allowed)
+        def hook_left_behind(model, x, clock):
+            for module in model.modules():
+                module.register_full_backward_hook(lambda *_: None)
+            return timed(model, with_gradient(x), clock)
 
-    def test_all_is_in_order_when_something_raises(seen):
-        for where in ("in forward", "in backward"):
-            came_through(seen[where]["failure"], "the model" if where == "in forward" else "a hook in backward")
-            allowed = ["grad-filled *", "grad-changed *"] if where == "in backward" else []
-            nothing_changed(seen[where]["changed"], but=allowed, when="after an exception")
-
-
-def slowed(spec: Spec, hooks: str, hooked: str, part: str) -> dict[str, float]:
-    """The right times, with what slow hooks on a part add to what it is in."""
-    return true_times(spec, "" if hooks == "none" else "net" if hooked == "root" else part)
-
-
-def same_times(seen: Seen, expected: dict[str, float], which: str) -> None:
-    """A dict with these numbers. `which` says in words which one it is."""
-    seen = Seen(seen.value, which)
-    expect(seen).has_keys(*expected)
-    for name, time in expected.items():
-        expect(seen[name]).close_to(time)
-
-
-def others_counted(seen: Seen, spec: Spec, slow: str) -> bool:
-    """Whether the time of `slow` is too long by one or both of its slow hooks on each call."""
-    right, wrong = true_times(spec, slow)[slow], true_times(spec, slow, others=True)[slow]
-    return any(close(seen["times"][slow], time) for time in (wrong, (right + wrong) / 2))
-
-
-def twice(spec: Spec) -> str:
-    """The name of the layer that is called twice."""
-    outer = spec["children"][1]
-    return f"{outer['name']}.{outer['calls'][0]}"
-
-
-def accumulated(spec: Spec, x: Tensor, needs: str, grad: str, mode: str, frozen: str) -> dict[str, Tensor | None]:
-    """What has to be in `.grad` afterwards: what was there and one pass, and None where nothing comes."""
-    model = in_mode(build(spec), mode)
-    if frozen == "part":
-        model.get_submodule(spec["calls"][0]).requires_grad_(False)
-    grads = plain_grads(model, x, needs == "grad")
-    found: dict[str, Tensor | None] = {}
-    for name, t in [*model.named_parameters(), ("x", x.clone().requires_grad_(needs == "grad"))]:
-        before = torch.full_like(t, OLD).detach() if grad == "filled" and t.requires_grad else None
-        found[name] = grads.get(name) if before is None else before + grads.get(name, 0.0)
-    return found
+        def hook_left_after_exception(model, x, clock):
+            handles = [module.register_full_backward_hook(lambda *_: None) for module in model.modules()]
+            times = timed(model, with_gradient(x), clock)
+            for handle in handles:
+                handle.remove()
+            return times

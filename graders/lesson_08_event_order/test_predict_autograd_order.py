@@ -1,43 +1,21 @@
 """Exercise 08-predict-autograd-order."""
 
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from graders.authoring import exercise
+from graders.scenes.event_order import tells_an_order
 
-from graders.authoring import (
-    Circumstances,
-    Mistake,
-    Seen,
-    Witness,
-    exercise,
-    expect,
-    nothing_changed,
-    paired,
-    refuse,
-)
-from graders.lesson_08_event_order.shared import now, one_list
-
-AUTOGRAD_ORDER = {
-    "non-leaf": ["tensor", "retain_grad", "node_pre", "node_post"],
-    "leaf": ["tensor", "node_pre", "post_acc", "node_post"],
-}
-
-ALMOST_KINDS = [
-    *("", "Leaf", "LEAF", "NON-LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non"),
-    *("leafs", "non-leafs", "non_leaf"),
-]
+LEAF = ("tensor", "node_pre", "post_acc", "node_post")
+NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")
 
 
-def error_of(call: Callable[[], Any]) -> str:
-    """Which exception a call raises: "ValueError" also for its subclasses, "none" when it returns."""
-    try:
-        call()
-    except ValueError:
-        return "ValueError"
-    except Exception as error:
-        return type(error).__name__
-    return "none"
+def either(kind, leaf, non_leaf, error=ValueError):
+    """The list of that kind; any other kind is an error."""
+    if kind not in ("leaf", "non-leaf"):
+        raise error(kind)
+    return list(leaf if kind == "leaf" else non_leaf)
 
 
 @exercise(
@@ -59,140 +37,93 @@ def error_of(call: Callable[[], Any]) -> str:
         "sets the four events up and notes them would do as well; `retain_grad` has been at work as soon as `.grad` "
         "is no longer `None`."
     ),
-    circumstances=Circumstances(
-        covers={"call": ("again", "in turn")},
-        excludes={
-            "tensor": "the function gets no tensor",
-            "number": "it gets no number",
-            "collection": "it gets no collection",
-            "model": "it gets no model",
-            "hooks": "a function that measures makes its own tensors, and no hook of a caller sits on these",
-            "grad_mode": "a list that is written down needs none, and one that measures runs a backward pass",
-            "backward": "the contract says which pass it is",
-            "failure": "it calls nothing of the caller's",
-        },
-        at_least=2,
+    scene=tells_an_order(
+        unlike=["", "Leaf", "LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non_leaf"],
+        only={"hooks": (), "failure": (), "raises at": ()},
+        words={"task": "both orders are right", "errors": "an unknown kind raises a value error"},
     ),
 )
 class TestPredictAutogradOrder:
-    """Write `predict_autograd_order(kind)`. It returns the order of four events of one backward pass, as a new list of
-    four labels.
+    """Write `predict_autograd_order(kind)`. For `"non-leaf"` (a tensor `y = 3 * x`) and for `"leaf"` (`x` itself), it
+    returns as a new list the four labels below, in the order in which these events happen in a backward pass. For any
+    other text it raises a `ValueError`.
 
-    For `kind == "non-leaf"` there is a tensor `y = 3 * x`, where `x` is a leaf that requires grad:
+    **Example.**
 
-    - `"tensor"`: a hook on `y` runs (`y.register_hook`).
-    - `"retain_grad"`: `y.grad` is written, as `y.retain_grad()` asked for.
-    - `"node_pre"`: a pre-hook of the node `y.grad_fn` runs (`register_prehook`).
-    - `"node_post"`: a hook of this node runs (`register_hook`).
+    >>> sorted(predict_autograd_order("leaf"))
+    ['node_post', 'node_pre', 'post_acc', 'tensor']
+    >>> sorted(predict_autograd_order("non-leaf"))
+    ['node_post', 'node_pre', 'retain_grad', 'tensor']
 
-    For `kind == "leaf"` it is about the leaf `x` and its node `get_gradient_edge(x).node`: `"tensor"`, `"node_pre"` and
-    `"node_post"` as above, and
-
-    - `"post_acc"`: a hook on `x` runs (`x.register_post_accumulate_grad_hook`).
-
-    All is set up before the pass, in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`. For any
-    other text, raise a `ValueError`. You may write the lists down, or let the function measure them.
-
-    **Example.** If a leaf had only the hooks `tensor` and `post_acc`, the answer would be `["tensor", "post_acc"]`:
-    you know that from lesson 4. `predict_autograd_order("tree")` raises a `ValueError`.
+    **Fine print.** `tensor`: a hook on the tensor runs (`register_hook`). `node_pre`, `node_post`: a pre-hook and a
+    hook of its node run (`y.grad_fn`, or `get_gradient_edge(x).node`). `retain_grad`: `y.grad` is written, as
+    `y.retain_grad()` asked for. `post_acc`: a hook on `x` runs (`register_post_accumulate_grad_hook`). They are set up
+    in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`. Write the lists down, or let the
+    function measure them.
     """
 
-    def draw(rng, call):
-        first, second = rng.shuffled(["leaf", "non-leaf"])
-        kinds = [first, first, second, second] if call == "again" else [first, second, first, second]
-        return {"kinds": kinds, "unknown": [*rng.names(2), *ALMOST_KINDS]}
+    def reference(kind):
+        return either(kind, LEAF, NON_LEAF)
 
-    def probe(student, kinds, unknown):
-        witness = Witness()
-        orders, results = {}, []
-        for kind in kinds:
-            results.append(student.predict_autograd_order(kind))
-            orders.setdefault(kind, []).append(now(results[-1]))
-        errors = [error_of(lambda kind=kind: student.predict_autograd_order(kind)) for kind in unknown]
-        return {
-            "orders": {kind: first for kind, (first, _) in orders.items()},
-            "second": {kind: second for kind, (_, second) in orders.items()},
-            "one list": one_list(results),
-            "errors": errors,
-            "changed": witness.changes(),
-        }
+    class Mistakes:
+        def documented_order(kind):
+            """For a non-leaf you follow the list in PyTorch's notes, and there the note and the engine disagree. Run
+            it: let the pre-hook of the node return a multiple, and see what `y.grad` holds.
+            """
+            return either(kind, LEAF, ("tensor", "node_pre", "retain_grad", "node_post"))
 
-    mistakes = (
-        Mistake(
-            "documented-order",
-            lambda seen: seen["orders"]["non-leaf"].value == ["tensor", "node_pre", "retain_grad", "node_post"],
-            "For a non-leaf you follow the list in PyTorch's notes, and there the note and the engine disagree. Run "
-            "it: let the pre-hook of the node return a multiple, and see what `y.grad` holds.",
-        ),
-        Mistake(
-            "registration-order",
-            lambda seen: (
-                seen["orders"]["non-leaf"].value == ["node_post", "node_pre", "retain_grad", "tensor"]
-                or seen["orders"]["leaf"].value == ["node_post", "node_pre", "post_acc", "tensor"]
-            ),
-            "This is the order of registration. It decides between hooks of one kind; between kinds, the moment "
-            "decides: the tensor, then its node, and the node's own work before its post hook.",
-        ),
-        Mistake(
-            "post-acc-last",
-            lambda seen: seen["orders"]["leaf"].value == ["tensor", "node_pre", "node_post", "post_acc"],
-            "You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is "
-            "written, and the post hook of the node waits until that work is done.",
-        ),
-        Mistake(
-            "node-not-held",
-            lambda seen: seen["orders"]["leaf"].value == ["tensor", "post_acc"],
-            "The hooks of the node of the leaf were never called. If no variable refers to this node and no graph uses "
-            "it yet, it is thrown away, and its hooks with it: hold on to it.",
-        ),
-        Mistake(
-            "kinds-exchanged",
-            lambda seen: all(
-                seen["orders"][kind].value == AUTOGRAD_ORDER[other]
-                for kind, other in (("leaf", "non-leaf"), ("non-leaf", "leaf"))
-            ),
-            "You exchanged the two: this is the list of a leaf for a non-leaf, and that of a non-leaf for a leaf.",
-        ),
-        Mistake(
-            "unknown-kind-accepted",
-            lambda seen: (
-                all(seen["orders"][kind].value == order for kind, order in AUTOGRAD_ORDER.items())
-                and any(error.value != "ValueError" for error in seen["errors"])
-            ),
-            'Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`: '
-            "not in a result, and not in another exception.",
-        ),
-        Mistake(
-            "the-same-list",
-            lambda seen: (
-                all(
-                    seen[which][kind].value == order
-                    for kind, order in AUTOGRAD_ORDER.items()
-                    for which in ("orders", "second")
-                )
-                and seen["one list"].value is True
-                and all(error.value == "ValueError" for error in seen["errors"])
-            ),
-            "You return the same list object in every call. A caller who changes it changes what the next call "
-            "returns. Make the lists inside the function.",
-        ),
-    )
+        def registration_order(kind):
+            """You wrote the order of registration. It decides between hooks of one kind; between kinds, the moment
+            decides: the tensor, then its node, and the node's own work before its post hook.
+            """
+            return either(
+                kind,
+                ("node_post", "node_pre", "post_acc", "tensor"),
+                ("node_post", "node_pre", "retain_grad", "tensor"),
+            )
 
-    def test_both_orders_are_right(seen):
-        for kind, order in AUTOGRAD_ORDER.items():
-            expect(Seen(seen["orders"][kind].value, f"the list for {kind!r}")).timeline(order)
+        def registration_order__2(kind):
+            return either(kind, LEAF, ("node_post", "node_pre", "retain_grad", "tensor"))
 
-    def test_a_second_call_returns_the_same(seen):
-        for kind, order in AUTOGRAD_ORDER.items():
-            expect(Seen(seen["second"][kind].value, f"the list of a second call for {kind!r}")).timeline(order)
-        nothing_changed(seen["changed"])
+        def registration_order__3(kind):
+            return either(kind, ("node_post", "node_pre", "post_acc", "tensor"), NON_LEAF)
 
-    def test_each_call_returns_a_new_list(seen):
-        if seen["one list"].value:
-            refuse("two calls returned the same list object")
+        def post_acc_last(kind):
+            """You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is
+            written, and the post hook of the node waits until that work is done.
+            """
+            return either(kind, ("tensor", "node_pre", "node_post", "post_acc"), NON_LEAF)
 
-    def test_an_unknown_kind_raises_a_value_error(seen, unknown):
-        for error, text in paired(seen["errors"], unknown):
-            if error.value != "ValueError":
-                became = "it returned" if error.value == "none" else f"it raised {error.value}"
-                refuse(f"for the text {text!r} the function is to raise a ValueError, and {became}")
+        def node_not_held(kind):
+            """The hooks of the node of the leaf were never called. If no variable refers to this node and no graph uses
+            it yet, it is thrown away, and its hooks with it: hold on to it.
+            """
+            return either(kind, ("tensor", "post_acc"), NON_LEAF)
+
+        def kinds_exchanged(kind):
+            """You exchanged the two: this is the list of a leaf for a non-leaf, and that of a non-leaf for a leaf."""
+            return either(kind, NON_LEAF, LEAF)
+
+        def unknown_kind_accepted(kind):
+            """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
+            not in a result, and not in another exception.
+            """
+            return list(NON_LEAF if kind == "non-leaf" else LEAF)
+
+        def unknown_kind_accepted__2(kind):
+            return either(kind, LEAF, NON_LEAF, error=KeyError)
+
+        def unknown_kind_accepted__3(kind):
+            return list(LEAF if kind == "leaf" else NON_LEAF)
+
+        def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
+            """You return the same list object in every call. A caller who changes it changes what the next call
+            returns. Make the lists inside the function.
+            """
+            either(kind, LEAF, NON_LEAF)
+            return lists[kind == "non-leaf"]
+
+        def kept_from_call_to_call(kind, events=[]):  # noqa: B006 - the mistake
+            """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
+            events += either(kind, LEAF, NON_LEAF)
+            return list(events)

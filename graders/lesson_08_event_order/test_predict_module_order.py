@@ -1,41 +1,43 @@
 """Exercise 08-predict-module-order."""
 
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
+import contextlib
+
+import torch
 from torch import nn
+from torch.nn.modules import module as for_all
 
-from graders.authoring import (
-    ALL,
-    FACTOR,
-    SILENT,
-    Circumstances,
-    Failure,
-    Mistake,
-    Seen,
-    Witness,
-    came_through,
-    changes,
-    exercise,
-    expect,
-    nothing_changed,
-    refuse,
-    snapshot,
-)
-from graders.lesson_08_event_order.judging import KEPT
-from graders.lesson_08_event_order.shared import GlobalHooks, now, one_list
-
-MODULE_ORDER = [
-    "G.pre", "P.pre", "A.pre",
-    "G.fwd", "P.fwd", "A.fwd",
-    "G.bpre", "P.bpre", "A.bpre",
-    "G.bwd", "P.bwd", "A.bwd",
-]  # fmt: skip
+from graders.authoring import exercise
+from graders.scenes.event_order import tells_an_order
 
 
-def twelve(forward: str, backward: str) -> list[str]:
+def twelve(forward, backward):
     """The twelve labels when the hooks of each kind fire in the order of these letters."""
     kinds = {"pre": forward, "fwd": forward, "bpre": backward, "bwd": backward}
     return [f"{letter}.{kind}" for kind, letters in kinds.items() for letter in letters]
+
+
+RIGHT = twelve("GPA", "GPA")
+
+
+def measured(events, stack):
+    """Registers the twelve hooks, of which `stack` removes the global ones, and runs the pass. Returns `events`."""
+    layer = nn.Linear(1, 1)
+    for kind, name, everywhere in (
+        ("pre", "forward_pre", for_all.register_module_forward_pre_hook),
+        ("fwd", "forward", for_all.register_module_forward_hook),
+        ("bpre", "full_backward_pre", for_all.register_module_full_backward_pre_hook),
+        ("bwd", "full_backward", for_all.register_module_full_backward_hook),
+    ):
+        register = getattr(layer, f"register_{name}_hook")
+        register(lambda *_, kind=kind: events.append(f"A.{kind}"))
+        register(lambda *_, kind=kind: events.append(f"P.{kind}"), prepend=True)
+        stack.enter_context(everywhere(lambda *_, kind=kind: events.append(f"G.{kind}")))
+    layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
+    return events
 
 
 @exercise(
@@ -55,140 +57,102 @@ def twelve(forward: str, backward: str) -> list[str]:
         "backward, too, so two loops make the list. A function that registers the twelve hooks, runs one pass and "
         "returns what they noted would do as well, if it removes the global ones afterwards."
     ),
-    circumstances=Circumstances(
-        covers={"hooks": ALL, "call": ("again",), "failure": ALL},
-        excludes={
-            "tensor": "the function gets no tensor",
-            "number": "it gets no number",
-            "collection": "it gets no collection",
-            "model": "it gets no model",
-            "hooked": "only global hooks of the caller can reach a layer that the function makes",
-            "grad_mode": "a list that is written down needs none, and one that measures runs a backward pass",
-            "backward": "the contract says which pass it is",
-            "failing_run": "one run is enough to measure",
+    scene=tells_an_order(
+        only={"first": ()},
+        words={
+            "task": "the twelve hooks are in the order in which they fire",
+            "errors": "all is in order when a hook of the caller raises",
         },
-        own={"raises_at": ("bwd", "bpre", "fwd", "pre")},  # in this order: an answer keeps what its first pass came to
     ),
 )
 class TestPredictModuleOrder:
-    """Write `predict_module_order()`. It answers this question: in which order do twelve hooks fire?
+    """Write `predict_module_order()`. Of each of four kinds, the hooks `A`, then `P` (`prepend=True`), then `G`
+    (a global hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which
+    they fire in one forward and backward pass.
 
-    There is one `nn.Linear` and an input that requires grad. There are four kinds of hooks: forward pre-hook (`pre`),
-    forward hook (`fwd`), full backward pre-hook (`bpre`) and full backward hook (`bwd`). Of each kind, three hooks are
-    registered, in this order: `A` on the layer, then `P` on the layer with `prepend=True`, then `G` as a global hook.
-    Then `layer(x).sum().backward()` runs once.
+    **Example.**
 
-    Return a new list of all twelve labels, such as `"A.fwd"`, in the order in which the hooks fire. You may write the
-    list down, or let the function measure it. In that case global hooks of others may be there: they fire as well, and
-    may change values.
+    >>> sorted(predict_module_order())[:4]
+    ['A.bpre', 'A.bwd', 'A.fwd', 'A.pre']
+    >>> len(predict_module_order())
+    12
 
-    **Example.** If there were only the hooks `A`, the answer would be `["A.pre", "A.fwd", "A.bpre", "A.bwd"]`.
+    **Fine print.** The kinds are forward pre-hook (`pre`), forward hook (`fwd`), full backward pre-hook (`bpre`) and
+    full backward hook (`bwd`). The input requires grad. Write the list down, or let the function measure it. Grad mode
+    is on when it is called, and global hooks of others may be there: they fire as well, and may replace values or
+    raise.
     """
 
-    def draw(rng):
-        return {"x": rng.tensor(2, 3), "weight": rng.tensor(4, 3)}
+    def reference():
+        with contextlib.ExitStack() as stack:
+            return measured([], stack)
 
-    def probe(student, x, weight, hooks, failure, raises_at):
-        callers = GlobalHooks(hooks)
-        failing = Failure(failure)  # first: what is kept from the call that is broken off shows in all that follow
-        handle = GlobalHooks.register(raises_at, failing.strike)
-        witness = Witness()
-        seen = {"failure": failing.during(student.predict_module_order), "changed by failure": witness.changes()}
-        handle.remove()
-        seen["after a failure"] = now(student.predict_module_order())
-        witness = Witness()
-        results, orders = [], []
-        for _ in range(2):
-            results.append(student.predict_module_order())
-            orders.append(now(results[-1]))
-        seen |= {"order": orders[0], "second_call": orders[1], "changed": witness.changes()}
-        seen["one list"] = one_list(results)
-        callers.log.clear()
-        layer = nn.Linear(3, 4, bias=False)
-        layer.weight = nn.Parameter(weight)
-        output = layer(x.requires_grad_())
-        output.sum().backward()
-        seen |= {"callers_calls": list(callers.log), "later output": snapshot(output), "later grad": snapshot(x.grad)}
-        return seen
+    def reference_written_down():
+        return twelve("GPA", "GPA")
 
-    mistakes = (
-        Mistake(
-            "local-before-global",
-            lambda seen: seen["order"].value in (twelve("PAG", "PAG"), twelve("PGA", "PGA")),
-            "You let hooks of the layer run before the global hook. Global hooks run first, even before a hook that "
-            "was registered with `prepend=True`, and no matter when they were registered.",
-        ),
-        Mistake(
-            "registration-order",
-            lambda seen: seen["order"].value in (twelve("APG", "APG"), twelve("GAP", "GAP")),
-            "You kept the order of registration. Hooks of one module do run in that order, but `prepend=True` puts a "
-            "hook at the front of them, and global hooks come before all of them.",
-        ),
-        Mistake(
-            "backward-reversed",
-            lambda seen: seen["order"].value in (twelve("GPA", "APG"), twelve("GPA", "GAP")),
-            "Your forward half is right. In backward the modules are visited in reverse, but the hooks of one module "
-            "are not: global, prepended, appended, as in forward.",
-        ),
-        Mistake(
-            "hook-left-behind",
-            lambda seen: seen["order"].value == MODULE_ORDER and len(changes(seen["changed"], "hook-left *")) > 0,
-            "Your list is right, but your global hooks are still registered, and now they fire for every module of "
-            "this process. Keep their handles and call `remove()`.",
-        ),
-        Mistake(
-            "the-same-list",
-            lambda seen: (
-                seen["order"].value == MODULE_ORDER
-                and seen["second_call"].value == MODULE_ORDER
-                and seen["one list"].value is True
-            ),
-            "You return the same list object in every call. A caller who changes it changes what the next call "
-            "returns. Make the list inside the function.",
-        ),
-        Mistake(
-            "kept-from-call-to-call",
-            lambda seen: (
-                len(seen["second_call"]) > len(MODULE_ORDER)
-                and len(seen["order"]) >= len(MODULE_ORDER)
-                and seen["second_call"].value[: len(seen["order"])] == seen["order"].value
-            ),
-            KEPT,
-        ),
-        Mistake(
-            "kept-after-a-failure",
-            lambda seen: (
-                0 < len(seen["order"]) < len(MODULE_ORDER)
-                and seen["order"].value == MODULE_ORDER[: len(seen["order"])]
-                and seen["order"].value == seen["after a failure"].value
-                and (SILENT if seen["failure"].value == "never raised" else True)  # as it is when nothing is measured
-            ),
-            "Your list breaks off. An earlier call ended in an exception, and what it had written down until then is "
-            "still there: start anew in each call.",
-        ),
-    )
+    class Mistakes:
+        def local_before_global():
+            """You let hooks of the layer run before the global hook. Global hooks run first, even before a hook that
+            was registered with `prepend=True`, and no matter when they were registered.
+            """
+            return twelve("PAG", "PAG")
 
-    def test_the_twelve_hooks_are_in_the_order_in_which_they_fire(seen):
-        expect(Seen(seen["order"].value, "the list")).timeline(MODULE_ORDER)
-        expect(Seen(seen["second_call"].value, "the list of a second call")).timeline(MODULE_ORDER)
+        def local_before_global__2():
+            return twelve("PGA", "PGA")
 
-    def test_each_call_returns_a_new_list(seen):
-        if seen["one list"].value:
-            refuse("two calls returned the same list object")
+        def registration_order():
+            """You kept the order of registration. Hooks of one module do run in that order, but `prepend=True` puts a
+            hook at the front of them, and global hooks come before all of them.
+            """
+            return twelve("APG", "APG")
 
-    def test_nothing_else_changes(seen, hooks, x, weight):
-        nothing_changed(seen["changed"])
-        calls = Seen(seen["callers_calls"].value, "the calls of the caller's global hooks in a later pass")
-        expect(calls).timeline([] if hooks == "none" else ["pre", "fwd", "bpre", "bwd"])
-        factor = FACTOR if hooks == "replacing" else 1.0  # a hook before the layer and one after it, in both directions
-        for name, later, plain in (
-            ("output", seen["later output"], x @ weight.T * factor**2),
-            ("gradient", seen["later grad"], weight.sum(0).expand_as(x) * factor**4),
-        ):
-            expect(Seen(later.value, f"the {name} of a layer in a later pass")).close_to(plain)
+        def registration_order__2():
+            return twelve("GAP", "GAP")
 
-    def test_all_is_in_order_when_a_hook_of_the_caller_raises(seen):
-        if seen["failure"].value != "never raised":  # a list that is written down calls nobody's hooks
-            came_through(seen["failure"], "a global hook of the caller")
-        nothing_changed(seen["changed by failure"], when="after an exception")
-        expect(Seen(seen["after a failure"].value, "the list of the call after an exception")).timeline(MODULE_ORDER)
+        def backward_reversed():
+            """Your forward half is right. In backward the modules are visited in reverse, but the hooks of one module
+            are not: global, prepended, appended, as in forward.
+            """
+            return twelve("GPA", "APG")
+
+        def backward_reversed__2():
+            return twelve("GPA", "GAP")
+
+        def by_letter():
+            """Your list holds all hooks of one letter together. A pass goes by kinds: all forward pre-hooks, then all
+            forward hooks, all full backward pre-hooks, and all full backward hooks.
+            """
+            return [f"{letter}.{kind}" for letter in "GPA" for kind in ("pre", "fwd", "bpre", "bwd")]
+
+        def hook_left_behind():
+            """Your list is right, but your global hooks are still registered, and now they fire for every module of
+            this process. Keep their handles and call `remove()`.
+            """
+            return list(measured([], contextlib.ExitStack().pop_all()))
+
+        def hook_left_after_exception():
+            """A hook of somebody else raised, and your `remove()` was skipped: your global hooks now fire for every
+            module of this process. Put it into `finally`, or use the handles as context managers.
+            """
+            stack = contextlib.ExitStack()
+            events = measured([], stack)
+            stack.close()
+            return events
+
+        def the_same_list(labels=RIGHT):
+            """You return the same list object in every call. A caller who changes it changes what the next call
+            returns. Make the list inside the function.
+            """
+            return labels
+
+        def kept_from_call_to_call(found=[]):  # noqa: B006 - the mistake
+            """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
+            found += twelve("GPA", "GPA")
+            return list(found)
+
+        def kept_after_a_failure(known=[]):  # noqa: B006 - the mistake
+            """Your list breaks off. An earlier call ended in an exception, and what it had written down until then is
+            still there: start anew in each call.
+            """
+            with contextlib.ExitStack() as stack:
+                return list(known or measured(known, stack))

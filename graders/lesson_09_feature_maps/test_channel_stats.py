@@ -149,6 +149,11 @@ def mean_about(seen: Seen, expected: dict[str, Tensor]) -> bool:
         "Do not average the means of the batches: the batches differ in size. Read the batches in one loop only, "
         "inside `torch.no_grad()`, with the hook in a `with` block.",
     ),
+    why=(
+        "A few sums are all that is kept, so memory does not grow with the data, and float64 keeps the digits"
+        " that the subtraction needs. Updating mean and squared deviations batch by batch (Chan, Golub and "
+        "LeVeque) would do as well, and cancels less."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "grad": ALL, "mode": ALL, "frozen": ALL,

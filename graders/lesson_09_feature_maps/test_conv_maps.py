@@ -225,6 +225,11 @@ def deep_maps(student: Any, photo: Tensor, stem: Tensor) -> dict[str, Any]:
         "Let each hook fill the dict when it fires: then the keys are in the order of execution. Bind the name with a "
         "default argument, and remove all handles in a `finally` block.",
     ),
+    why=(
+        "The dict is filled when hooks fire, so its keys stand in the order of execution, and each copy is "
+        "made before the next layer can overwrite the output. One hook for all modules, with a dict from "
+        "modules to names, would do as well, and so would `functools.partial` in place of `name=name`."
+    ),
     circumstances=Circumstances(
         covers={
             "dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL, "grad": ALL, "mode": ALL,

@@ -67,6 +67,11 @@ ONE_VALUE = torch.tensor([0.1, 0.3, 0.7, 1.1, 1.7], dtype=torch.float64).reshape
         "already, because its minimum has been subtracted.",
         "Do not add a small number to the span. There are maps whose whole range is smaller than your small number.",
     ),
+    why=(
+        "After `.float()` numpy can take the maps whatever their dtype, and dividing by 1 where the span is 0"
+        " leaves a flat map at 0. Doing it all in torch and calling `.numpy()` at the end would do as well, "
+        "and so would `np.nan_to_num` for the flat ones."
+    ),
     circumstances=Circumstances(
         covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL, "place": ALL, "grad": ALL},
         excludes={

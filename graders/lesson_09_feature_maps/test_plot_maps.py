@@ -223,6 +223,11 @@ def limits(fm: Tensor, shared: bool) -> list[list[float]]:
         "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
         "of the channel.",
     ),
+    why=(
+        "A `Figure` of your own is unknown to pyplot, so nothing has to be closed, and `squeeze=False` makes "
+        "one map no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
+        "`figure.add_subplot` for each map."
+    ),
     circumstances=Circumstances(
         covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL, "call": ("once", "again")},
         excludes={

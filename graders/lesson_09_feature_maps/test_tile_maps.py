@@ -85,6 +85,11 @@ WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
         "n tiles of height H with n - 1 gaps between them are n * H + (n - 1) * pad pixels high. There is no pad "
         "around the sheet. Round the number of rows up: `math.ceil(C / columns)`.",
     ),
+    why=(
+        "The sheet starts out full of `fill`, so gaps and unused places need no code, and each tile is one "
+        "slice. Padding the tiles and rearranging them with `reshape` and `permute`, as `sheet` does, would "
+        "do as well."
+    ),
     circumstances=Circumstances(
         covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL},
         excludes={

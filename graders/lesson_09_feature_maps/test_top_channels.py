@@ -65,6 +65,11 @@ def nearly(seen: Seen, fm: Tensor, k: int) -> bool:
         "`torch.topk(values, k)` returns a pair: the k largest values in descending order, and their indices.",
         "`.tolist()` makes Python ints of a tensor of indices.",
     ),
+    why=(
+        "`topk` sorts no more than it has to, and its indices are the channels. "
+        "`argsort(descending=True)[:k]` would do as well, and so would Python's `sorted` with the means as "
+        "`key`."
+    ),
     circumstances=Circumstances(
         covers={"dtype": ALL, "layout": ("contiguous", "transposed", "slice"), "values": ALL},
         excludes={

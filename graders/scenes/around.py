@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.passes import gradients, own_grads
 from graders.box.probing import removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.tensors import laid_out, prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Value
 from graders.wire.draws import Rng
@@ -36,12 +36,14 @@ class Around:
     def __init__(self, rng: Rng, case: Any, shape: Sequence[int]) -> None:
         """All of it drawn."""
         like = {"dtype": case.dtype, "values": case.values}
-        x, self.other, self.up, *self.factors = (rng.tensor(*shape, **like) for _ in range(5))
+        x, self.other, up, *self.factors = (rng.tensor(*shape, **like) for _ in range(5))
+        self.up = laid_out(up, "transposed")
         side = rng.choice((1, -1))
         for factor in self.factors:  # one entry of each lies far from 0, on one side and on the other
             factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
         self.neighbour = -self.other.requires_grad_()
-        self.x = prepared(x, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
+        layout = "transposed" if len(shape) == 3 else "contiguous"
+        self.x = prepared(x, layout=layout, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
         self.t = self.x.view_as(self.x) if case.place == "non-leaf" else self.x
         self.way, callers = case.backward, CallersHooks(case.hooks)
         (callers.on_parameter if self.t is self.x else callers.on_tensor)(self.t, "t")

@@ -38,10 +38,10 @@ class Scene:
     """The scene of one exercise: a family with the options of that exercise."""
 
     family: Callable[..., None]
-    sections: tuple[str, ...]
-    """What is looked at, in the order of the checks; the first is the task itself."""
-    given_sections: tuple[str, ...]
-    """The same as the family says them, before words are filled in."""
+    names: Mapping[str, str]
+    """What is looked at, in the order of the checks: as the family says it, and with the words of the exercise.
+
+    The first is the task itself. One that is left out has an empty name."""
     axes: Mapping[str, tuple[Value, ...]]
     """In which circumstances, by name. Each value of each occurs in every marking."""
     pairs: Sequence[tuple[str, str]] = ()
@@ -52,6 +52,11 @@ class Scene:
     """What the exercise gives to its family: plain values, and functions of scene files."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """All that the exercise says, from which the box makes this scene again."""
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """What is looked at, in the words of the exercise."""
+        return tuple(filter(None, self.names.values()))
 
     def shown(
         self,
@@ -67,9 +72,10 @@ class Scene:
         `example` holds lines of code, each with whether what it evaluates to is looked at. All inputs follow from
         `seed`. `to` is done to each float32 tensor that is drawn.
         """
-        seen: Sections = {section: {} for section in self.sections}
+        parts: Sections = {given: {} for given in self.names}
         torch.manual_seed(seed)
-        self.family(call, Rng("scene", seed, to=to), SimpleNamespace(**case), seen, **self.options)
+        self.family(call, Rng("scene", seed, to=to), SimpleNamespace(**case), parts, **self.options)
+        seen = {name: parts[given] for given, name in self.names.items() if name}
         if example:
             torch.manual_seed(seed)
             seen[EXAMPLE] = _example(call, name, example)
@@ -88,8 +94,9 @@ def family(
     It is called as `function(call, rng, case, seen, **options)`: the learner's function, the source of all inputs, the
     values of the axes as attributes, and an empty dict for each section.
 
-    What it makes takes those options, and of the family's `words` those that fill `{...}` in the names of sections,
-    `only={"place": ("leaf",)}` for an axis of which an exercise has fewer values; with `()` it does without.
+    What it makes takes those options, of the family's `words` those that fill `{...}` in the names of sections (a
+    section for which a word is missing is left out), and `only={"place": ("leaf",)}` for an axis of which an exercise
+    has other values (with `()` it does without), or which it alone has.
     """
 
     def make(function: Callable[..., None]) -> Callable[..., Scene]:
@@ -99,12 +106,10 @@ def family(
             only: Mapping[str, Sequence[Value]] | None = None,
             **options: Any,
         ) -> Scene:
-            chosen = {name: tuple((only or {}).get(name, values)) for name, values in axes.items()}
-            chosen = {name: values for name, values in chosen.items() if values}
+            chosen = {name: tuple(values) for name, values in {**axes, **(only or {})}.items() if values}
             return Scene(
                 family=function,
-                sections=tuple(section.format(**(words or {})) for section in sections),
-                given_sections=tuple(sections),
+                names={section: _in_words(section, words or {}) for section in sections},
                 axes=chosen,
                 pairs=pairs,
                 impossible=impossible,
@@ -118,14 +123,26 @@ def family(
     return make
 
 
+def _in_words(section: str, words: Mapping[str, str]) -> str:
+    """A section with the words of an exercise; empty when it has none for it."""
+    try:
+        return section.format(**words)
+    except KeyError:
+        return ""
+
+
 def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """What the lines of an example show, by their code. It is our own code, and the learner's function in it."""
+    """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
+
+    Where a line fails, this and all later ones show the error. What raises everywhere has raised in the scene already.
+    """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}
-    seen = {}
-    for code, shows in lines:
+    seen: dict[str, Any] = {}
+    for index, (code, shows) in enumerate(lines):
+        try:
+            value = (eval if shows else exec)(code, space)
+        except Exception as error:
+            return {**seen, **{code: f"{type(error).__name__}: {error}" for code, shows in lines[index:] if shows}}
         if shows:
-            value = eval(code, space)
             seen[code] = value.detach().clone() if isinstance(value, torch.Tensor) else value
-        else:
-            exec(code, space)
     return seen

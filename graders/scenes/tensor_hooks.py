@@ -53,7 +53,7 @@ def changes_gradient(
     same["changed"] = before.changes()
     with torch.no_grad():
         surroundings = Witness()
-        kept = [call(alone, *others)]  # a handle may keep its hook alive
+        its_own = call(alone, *others)
         same["changed under no_grad"] = surroundings.changes()
     around.passes(changed, passes, graph, same)
     passes["calls of the functions"] = calls[:50]
@@ -61,7 +61,7 @@ def changes_gradient(
     torch.autograd.backward((alone * first).sum(), inputs=[alone])
     several["the gradient of a second tensor"] = alone.grad
     if case.place != "parameter":
-        of_two = two_outputs(lambda last: kept.append(call(last, *args)), rng)
+        of_two = two_outputs(lambda last: call(last, *args), rng)
         several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
         several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
@@ -71,7 +71,7 @@ def changes_gradient(
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
     remove, what = (_all_removed, "is a list of handles") if handles_in_a_list else (removed, "has remove()")
-    for name, one in (("the first", handle), ("the second", again)):
+    for name, one in (("the first", handle), ("the second", again), ("the one under no_grad", its_own)):
         handles[f"what {name} call returned {what}"] = remove(one)
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
@@ -100,7 +100,7 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     same["changed"] = before.changes()
     changed["y"], changed["y is x itself"] = snapshot(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
-    kept = [call(t, *more), call(-t, *more)]
+    kept = call(-t, *more)
     w = torch.ones_like(x).requires_grad_()
     torch.autograd.backward((y * w).sum(), inputs=[w], retain_graph=True)
     others["the gradient of a tensor that is multiplied by y"] = w.grad
@@ -118,10 +118,10 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     plain = x.detach().clone()
     with torch.no_grad():
         inside = around.witness()
-        y = _result(call, t, *args)
+        y, without["an error under no_grad"] = _result(call, t, *args)
         without["y under no_grad"], without["changed under no_grad"] = snapshot(y), inside.changes()
         without["y under no_grad has a graph"] = y is not t and getattr(y, "grad_fn", None) is not None
-    y = _result(call, plain, *args)
+    y, without["an error where x requires no grad"] = _result(call, plain, *args)
     without["y of a tensor that requires no grad"] = snapshot(y)
     without["it requires grad"] = getattr(y, "requires_grad", None)
 
@@ -196,12 +196,12 @@ def logs_gradients(
     same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
 
-def _result(call: Callable[..., Any], *args: Any) -> Any:
-    """What a call returns, or what it raises: all that showed before it is shown, too."""
+def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
+    """What a call returns, and what it raises: all that showed before it is shown, too."""
     try:
-        return call(*args)
+        return call(*args), "none"
     except Exception as error:
-        return f"{type(error).__name__}: {error}"[:200]
+        return None, f"{type(error).__name__}: {error}"[:200]
 
 
 def _failed(call: Callable[..., Any], failing: Callable[[Failure], tuple[Any, ...]], kind: str) -> list[Any]:

@@ -8,11 +8,17 @@ with any diagnosis. A source is the text of an exercise cell.
 
 from __future__ import annotations
 
+import ast
 import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 
 from graders.core import course
+from graders.differential.exercise import SceneExercise
+from graders.differential.explaining import NOTHING
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,8 @@ def answers_of(lesson: str) -> Answers:
     stem = course.find_lesson(lesson)
     modules = {key: _module(stem, key) for key in course.keys(stem)}
     return Answers(
-        {key: module.RIGHT for key, module in modules.items()}, {key: _wrong(module) for key, module in modules.items()}
+        {key: module.RIGHT for key, module in modules.items()},
+        {key: {**dict(_programs(key)), **_wrong(module)} for key, module in modules.items()},
     )
 
 
@@ -41,6 +48,19 @@ def _wrong(module: ModuleType) -> dict[str, str]:
         if wrong.mistake is not None:
             found.setdefault(wrong.mistake, wrong.source)
     return found
+
+
+def _programs(key: str) -> Iterator[tuple[str, str]]:
+    """The mistakes of an exercise with a scene, each with its last form as the text of a cell."""
+    exercise = course.find_exercise(key)
+    if isinstance(exercise, SceneExercise):
+        text = exercise.file.read_text()
+        helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if type(node) is ast.FunctionDef]
+        for program in exercise.subject.stage.players[exercise.subject.mistakes.start :]:
+            if program is not NOTHING:
+                own = textwrap.dedent(inspect.getsource(program.function))
+                own = own.replace(program.function.__name__, exercise.name, 1)
+                yield program.id, "\n\n".join(["import torch", *map(str, helpers), own])
 
 
 def _module(lesson: str, key: str) -> ModuleType:

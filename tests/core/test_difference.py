@@ -77,7 +77,14 @@ def test_rows_say_where_a_timeline_has_ended_and_which_is_the_first_difference()
         ),
         (Difference(Kind.CONDITION, "x", note="it still requires grad"), "x: it still requires grad"),
         (Difference(Kind.CONDITION, note="a hook is gone"), "a hook is gone"),
-        (Difference(Kind.ORDER, "log", timelines=Timelines(("a",), ("b",), 4)), "log: the timelines part at event 5"),
+        (
+            Difference(Kind.ORDER, "log", timelines=Timelines(("a",), ("b",), 4)),
+            "log: the timelines part at event 5: expected a, saw b",
+        ),
+        (
+            Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b"), ("a",))),
+            "log: the timelines part at event 2: expected b, saw (end)",
+        ),
     ],
 )
 def test_a_difference_is_one_sentence(difference: Difference, sentence: str) -> None:

@@ -233,7 +233,7 @@ def test_true_and_false_are_the_booleans_alone() -> None:
 def test_timelines_part_at_the_first_event_that_differs() -> None:
     expect(Seen(["a", "b"])).timeline(["a", "b"])
     assert why(expect(Seen(["a", "c"], "log")).timeline, ["a", "b"]) == (
-        "log: the timelines part at event 2\n  expected  seen\n  a         a\n→ b         c"
+        "log: the timelines part at event 2: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
     )
     assert "part at event 3" in why(expect(Seen(["a", "b", "c"])).timeline, ["a", "b"])
     assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).timeline, ["a"])

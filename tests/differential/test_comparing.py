@@ -55,6 +55,8 @@ def test_everything_equals_itself(value: Any) -> None:
         ({"a": {"b": T}}, {"a": {"b": T + 1}}, {"a['b']": Kind.VALUE}),
         ([T, T], [T, T + 1], {"[1]": Kind.VALUE}),
         (["a", "b"], ["b", "a"], {"the result": Kind.ORDER}),
+        ("swallowed", "came through", {"the result": Kind.SWALLOWED}),
+        ("KeyError: 'a'", "came through", {"the result": Kind.EXCEPTION}),
     ],
 )
 def test_a_difference_is_named_by_its_path_and_its_kind(mine: Any, wanted: Any, found: dict[str, Kind]) -> None:
@@ -79,3 +81,8 @@ def test_the_tolerance_is_a_part_of_the_largest_entry_up_to_1() -> None:
 def test_an_array_of_numpy_is_no_tensor() -> None:
     assert type(sent(T.numpy())) is Array
     assert kinds(T.numpy(), T) == {"the result": Kind.TYPE}
+
+
+def test_a_list_of_another_length_is_said_to_be_one() -> None:
+    ((_, found),) = differences(Seen(sent([T])), sent([T, T]))
+    assert found.sentence == "the result: expected 2 entries, saw 1"

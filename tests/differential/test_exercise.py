@@ -15,8 +15,9 @@ from graders.core.results import Status
 from graders.differential.exercise import box_source, exercise
 from graders.differential.implementations import ReferenceFailed
 from graders.notebook.commands import check_in
+from graders.scenes.given import a_number
 from graders.scenes.scene import family
-from graders.scenes.tensor_hooks import a_number, changes_gradient
+from graders.scenes.tensor_hooks import changes_gradient
 
 
 @family(
@@ -171,7 +172,9 @@ def test_what_is_missing_is_said() -> None:
 
 
 def test_the_box_makes_the_scene_again_from_its_text() -> None:
-    scene = changes_gradient(arguments=a_number, special=[(float("inf"), 1.0)], words={"changed": "scaled"})
+    scene = changes_gradient(
+        arguments=a_number, special=[(float("inf"), 1.0)], words={"task": "it is scaled", "passes": "each pass is"}
+    )
     namespace: dict[str, object] = {}
     exec(box_source(scene, "scale_grad"), namespace)
     assert callable(namespace["probe"])
@@ -179,4 +182,9 @@ def test_the_box_makes_the_scene_again_from_its_text() -> None:
 
 def test_an_option_that_is_not_in_the_box_is_a_slip_of_the_author() -> None:
     with pytest.raises(TypeError, match="write it into a scene file"):
-        box_source(changes_gradient(arguments=lambda rng, case: (1,), words={"changed": "scaled"}), "scale_grad")
+        box_source(
+            changes_gradient(
+                arguments=lambda rng, case: (1,), words={"task": "it is scaled", "passes": "each pass is"}
+            ),
+            "scale_grad",
+        )

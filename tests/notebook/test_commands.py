@@ -63,15 +63,16 @@ def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: p
     text = capsys.readouterr().out
     assert text.startswith("✗ Not yet right: The gradient at every step of a chain (0 of 2 points)\n")
     assert "from the last step to the first" in text
-    assert "  ✗ not yet: the example of the contract comes out\n      example[0]: expected 12, saw 1\n" in text
-    assert "grads[0]" not in text
+    assert "  ✗ not yet: the example of the contract comes out\n      chain_grads([lambda t: 3 * t" in text
+    assert "x)[0]: expected 12, saw 1\n" in text
+    assert "the result[0]" not in text
     assert " other checks, " in text
     assert '`check("01-chain-grads", more=True)`' in text
     assert 'hint("01-chain-grads")' in text
     assert record.load().exercises == {"01-chain-grads": "wrong"}
     check("01-chain-grads", more=True)
     text = capsys.readouterr().out
-    assert "  ✗ not yet: every step has its gradient\n      grads[0]: expected " in text
+    assert "  ✗ not yet: every step has its gradient\n      the result[0]: expected " in text
     assert "more=True" not in text
 
 

@@ -196,16 +196,7 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
-    "03-clamp-grad": {"higher"},
-    "03-guarded-net": {"build", "filled"},
-    "04-sgd-in-backward": {"first_weight", "hooked", "loss_of", "part_loss", "values_of"},
-    "04-offload-grads": {"grads_of", "loss_of"},
-    "04-clip-global-norm-in-backward": {"run_pass"},
-    "06-force-kwargs": {"arrived", "told"},
     "07-activation-grad": {"linear", "model_of", "names_of", "packed", "unpacked"},
-    "08-trace-events": {"build", "model_of"},
-    "08-count-hook-calls": {"build", "make_stack", "with_hooks"},
-    "08-backward-times": {"build"},
     "11-remove-all-hooks": {"all_counts"},
     "12-grad-into-nodes": {"make_graph"},
     "12-saved-bytes": {"packed", "pass_in_a_pass", "passes", "run_kinds"},

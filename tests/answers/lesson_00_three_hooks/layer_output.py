@@ -1,6 +1,6 @@
 """Answers to 00-layer-output."""
 
-from graders.author.answers import Wrong, changed
+from graders.author.answers import Wrong
 
 RIGHT = [
     """
@@ -34,107 +34,7 @@ def layer_output(model, layer, x):
 """,
 ]
 
-WITH = """
-def layer_output(model, layer, x):
-    kept = []
-    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
-        result = model(x)
-    return kept[0]
-"""
-
-WRONG = [
-    Wrong(
-        "keeps the input",
-        violates="returns the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="stored-the-input",
-        source=changed(WITH, ("append(output)", "append(args[0])")),
-    ),
-    Wrong(
-        "keeps the tuple of inputs",
-        violates="returns the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="stored-the-input",
-        source=changed(WITH, ("append(output)", "append(args)")),
-    ),
-    Wrong(
-        "returns the list",
-        violates="returns the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="returned-the-list",
-        source=changed(WITH, ("kept[0]", "kept")),
-    ),
-    Wrong(
-        "returns what the model returns",
-        violates="the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="returned-the-models-output",
-        source=changed(WITH, ("kept[0]", "result")),
-    ),
-    Wrong(
-        "calls the layer alone",
-        violates="runs `model(x)`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="skipped-the-model",
-        source="""
-def layer_output(model, layer, x):
-    return layer(x)
-""",
-    ),
-    Wrong(
-        "keeps all outputs in one list and returns the first",
-        violates="runs `model(x)`, returns the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        mistake="left-over",
-        source="""
-kept = []
-
-def layer_output(model, layer, x):
-    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
-        model(x)
-    return kept[0]
-""",
-    ),
-    Wrong(
-        "leaves its hook",
-        violates="leaves no hook behind",
-        check="test_no_hook_is_left_and_nothing_has_changed",
-        mistake="hook-left-behind",
-        source="""
-def layer_output(model, layer, x):
-    kept = []
-    layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    model(x)
-    return kept[0]
-""",
-    ),
-    Wrong(
-        "takes all hooks off the layer",
-        violates="leaves no hook behind",
-        check="test_no_hook_is_left_and_nothing_has_changed",
-        source="""
-def layer_output(model, layer, x):
-    kept = []
-    layer.register_forward_hook(lambda module, args, output: kept.append(output))
-    model(x)
-    layer._forward_hooks.clear()
-    return kept[0]
-""",
-    ),
-    Wrong(
-        "runs the model before the hook is there",
-        violates="runs `model(x)`",
-        check="raised",
-        mistake="nothing-kept",
-        source="""
-def layer_output(model, layer, x):
-    kept = []
-    model(x)
-    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
-        return kept[0]
-""",
-    ),
-]
+WRONG: list[Wrong] = []
 
 SURVIVORS = {
     "lost copy": "nothing overwrites the output, and the contract asks for no copy",

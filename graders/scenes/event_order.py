@@ -1,0 +1,260 @@
+"""Scenes for functions that tell in which order hooks fire, how often, or how long it takes from one to another."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+from torch import nn
+from torch.nn.modules import module as _module
+
+from graders.box.callers_hooks import FACTOR, CallersHooks, times
+from graders.box.failures import KINDS, Failure
+from graders.box.models import fill_grads
+from graders.box.probing import snapshot
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.event_models import Activation, Attempt, Clock, Drawn, Layer, one_layer
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+LONGEST = 200
+"""No list of events that is right has as many entries."""
+SLOW = 100.0
+"""The time that each slow hook of a caller takes."""
+FOR_ALL: dict[str, Callable[..., Any]] = {
+    "pre": _module.register_module_forward_pre_hook,
+    "fwd": _module.register_module_forward_hook,
+    "bpre": _module.register_module_full_backward_pre_hook,
+    "bwd": _module.register_module_full_backward_hook,
+}
+"""By kind, what registers a global hook: one for all modules."""
+PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
+"""By kind, at which place of its arguments a hook gets what it may replace."""
+
+
+@family(
+    sections=("{task}", "each call returns a new list", "nothing else changes", "{errors}"),
+    axes={
+        "hooks": ("none", "watching", "replacing"),
+        "first": ("leaf", "non-leaf"),
+        "failure": tuple(KINDS),
+        "raises at": ("bwd", "bpre", "fwd", "pre"),
+    },
+)
+def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
+    """For a function that returns labels in an order which is always the same, written down or measured.
+
+    Where the axis `first` is used, it is called with a kind: these two, and `unlike`, which are none.
+    """
+    order, lists, same, errors = seen.values()
+    log: list[str] = []
+    if hasattr(case, "failure"):
+        failing = Failure(case.failure)  # first: what is kept from a call that is broken off shows in later ones
+        handle, before = FOR_ALL[vars(case)["raises at"]](failing.strike), Witness()
+        errors["the exception of a global hook of the caller"] = failing.during(call)
+        errors["changed after an exception"] = before.changes()
+        handle.remove()
+    hooks = getattr(case, "hooks", "none")
+    for kind in FOR_ALL if hooks != "none" else ():
+        FOR_ALL[kind](_global_hook(kind, hooks, log))
+    before, results = Witness(), list[Any]()
+    first = getattr(case, "first", "")
+    second = "leaf" if first == "non-leaf" else "non-leaf"
+    for number, kind in enumerate((first, first, second, second, first) if first else ("", "", "")):
+        results.append(call(kind) if kind else call())
+        order[f"the list of call {number + 1}" + (f", for {kind!r}" if kind else "")] = copied(results[-1])
+    same["changed"] = before.changes()
+    lists["two calls returned the same list object"] = any(
+        one is other for one, other in combinations(results, 2) if isinstance(one, list)
+    )
+    for text in (*rng.names(2), *unlike) if first else ():
+        errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
+
+    log.clear()
+    layer, x = nn.Linear(3, 4, bias=False), rng.tensor(2, 3).requires_grad_()
+    layer.weight = nn.Parameter(rng.tensor(4, 3))
+    output = layer(x)
+    output.sum().backward()
+    same["the calls of the caller's global hooks in a later pass"] = log
+    same["the output of a layer in a later pass"], same["the gradient of its input"] = snapshot(output), x.grad
+
+
+def copied(result: Any) -> Any:
+    """The first entries of a list, or a dict, as it is now: it may change later. All else as it is."""
+    return result[:LONGEST] if type(result) is list else dict(result) if isinstance(result, dict) else result
+
+
+def _global_hook(kind: str, what: str, log: list[str]) -> Callable[..., Any]:
+    def hook(*args: Any) -> Any:
+        log.append(kind)
+        return times(args[PLACE[kind]], FACTOR) if what == "replacing" else None
+
+    return hook
+
+
+def _error_of(call: Callable[[], Any]) -> str:
+    """What a call raises: "ValueError" also for its subclasses."""
+    try:
+        call()
+    except ValueError:
+        return "ValueError"
+    except Exception as error:
+        return type(error).__name__
+    return "nothing"
+
+
+@family(
+    sections=(
+        "{task}",
+        "{alone}",
+        "a call inside a call changes nothing",
+        "{plain}",
+        "nothing else changes",
+        "all is in order when something raises",
+    ),
+    axes={
+        "needs": ("grad", "no grad"),
+        "dtype": ("float32", "float64"),
+        "rank": (1, 2, 3),
+        "place": ("leaf", "non-leaf"),
+        "grad": ("empty", "filled"),
+        "mode": ("train", "eval"),
+        "first": ("layer", "frozen", "activation", "no gradient", "nested"),
+        "join": ("chain", "residual", "sum"),
+        "names": ("one", "two"),
+        "passing": ("position", "keyword"),
+        "unit": ("seconds", "microseconds"),
+        "order": ("plain", "twice", "last"),
+        "ckpt": (False, True),
+        "n": (1, 3, 5),
+        "hooks": ("none", "watching", "replacing"),
+        "hooked": ("root", "named", "parameter"),
+        "failure": tuple(KINDS),
+        "run": ("first", "second"),
+    },
+    pairs=[("place", "grad"), ("ckpt", "mode")],
+    impossible=[
+        lambda needs, place: needs == "no grad" and place == "non-leaf",
+        lambda needs, grad: needs == "no grad" and grad == "filled",
+        lambda first, order: first == "no gradient" and order != "plain",  # nothing would come to what is before it
+    ],
+)
+def runs_passes(
+    call: Callable[..., Any],
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    model: Callable[[Rng, Any], Drawn],
+    arguments: Callable[[Any, Clock, str], tuple[Any, ...]],
+    alone: Callable[[nn.Module], dict[str, nn.Module]],
+) -> None:
+    """For a function that runs forward and backward passes of a model on `x`, and tells what it saw.
+
+    `arguments(case, clock, call)` are what it gets beside these in a call: "first", "another", "nested", "alone" or
+    "failing". `alone(layer)` makes models around a layer, by what they are.
+    """
+    task, single, nested, plain, same, failing = seen.values()
+    drawn = model(rng, case)
+    leaf, other = (rng.tensor(*rng.shape(case.rank), dtype=case.dtype) for _ in range(2))
+    leaf = prepared(leaf, grad=case.grad) if case.needs == "grad" else leaf
+    x = leaf.view_as(leaf) if case.place == "non-leaf" else leaf
+    made, log, got = _made(drawn, case), list[str](), dict[str, Any]()
+    watched, clock = made()
+    watched.register_forward_pre_hook(lambda _, args: log.append(_told("the model", args[0])))
+    watched.register_forward_pre_hook(lambda _, args: got.update(x=snapshot(args[0])))
+    part = watched.get_submodule(drawn.part)
+    part.register_forward_hook(lambda *_: log.append("forward of a part"))
+    part.register_full_backward_hook(lambda *_: log.append("backward of a part"))
+    if case.grad == "filled":
+        fill_grads(watched)
+    before = Witness(model=watched, x=x)
+    result = call(watched, x, *arguments(case, clock, "first"))
+    task["the result"], same["changed"] = copied(result), before.changes()
+    plain["the calls of the model and of a part"], plain["what the model got"] = log[:LONGEST], got.get("x")
+    plain |= {f"{name}.grad": snapshot(p.grad) for name, p in watched.named_parameters()}
+    plain["x.grad"] = snapshot(leaf.grad)
+    log.clear()
+    other.requires_grad_(case.needs == "no grad")
+    task["the result for another x"] = copied(call(watched, other, *arguments(case, clock, "another")))
+    plain["the calls of the model and of a part, for another x"] = log[:LONGEST]
+    plain["what the model got, for another x"] = got.get("x")
+    same["the first result after another call"] = copied(result)
+
+    for name, one in alone(one_layer(rng, case)).items():
+        ticking = next(part.clock for part in one.modules() if isinstance(part, Layer))
+        single[f"the result for {name}"] = copied(call(one, x, *arguments(case, ticking, "alone")))
+    around, inside, inner = one_layer(rng, case), one_layer(rng, case), list[Any]()
+    outer, other_model = nn.Sequential(around, Activation()), nn.Sequential(inside)
+    outer[1].register_forward_hook(
+        lambda *_: inner.append(copied(call(other_model, x, *arguments(case, inside.clock, "nested"))))
+    )
+    nested["the result of the outer call"] = copied(call(outer, x, *arguments(case, around.clock, "nested")))
+    nested["the results of the inner call"] = inner[:5]
+
+    for where in ("forward", "backward"):
+        fragile, clock = made()
+        striking, hooked = Failure(case.failure, getattr(case, "run", "first")), fragile.get_submodule(drawn.part)
+        register: Any = hooked.register_forward_hook
+        if where == "backward":
+            register = fragile.get_parameter(drawn.parameter).register_hook
+        register(striking.strike)
+        before, args = Witness(model=fragile, x=x), (fragile, x, *arguments(case, clock, "failing"))
+        failing[f"an exception in {where}"] = striking.during(partial(call, *args))
+        failing[f"changed after an exception in {where}"] = before.changes()
+
+
+def no_more(*_: Any) -> tuple[()]:
+    """No arguments."""
+    return ()
+
+
+def a_clock(case: Any, clock: Clock, call: str) -> tuple[Clock]:
+    """The clock."""
+    return (clock,)
+
+
+def a_number_of_passes(case: Any, clock: Clock, call: str) -> tuple[int, bool]:
+    """How many passes, and whether with a checkpoint; it is the other way round in another call."""
+    calls = {"another": (2, not case.ckpt), "nested": (1, False), "alone": (3, True), "failing": (2, case.ckpt)}
+    return calls.get(call, (case.n, case.ckpt))
+
+
+def a_layer(layer: nn.Module) -> dict[str, nn.Module]:
+    """A layer by itself."""
+    return {"a model of one layer": layer}
+
+
+def in_a_sequential(layer: nn.Module) -> dict[str, nn.Module]:
+    """A layer that is all that there is."""
+    return {"an `nn.Sequential` of one layer": nn.Sequential(layer)}
+
+
+def also_one_that_catches(layer: nn.Module) -> dict[str, nn.Module]:
+    """A layer by itself, and a model that calls it after a part that raises."""
+    return {"a model of one layer": layer, "a model that catches an exception of a part": Attempt(layer)}
+
+
+def _made(drawn: Drawn, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:
+    """What makes copies of the model, each with a clock of its own and with the caller's hooks, which take time."""
+
+    def made() -> tuple[nn.Module, Clock]:
+        model, clock = copy.deepcopy((drawn.model, drawn.clock))
+        callers, place = CallersHooks(case.hooks), model.get_submodule("" if case.hooked == "root" else drawn.part)
+        if case.hooked == "parameter":
+            callers.on_parameter(model.get_parameter(drawn.parameter), "a parameter")
+        elif case.hooks != "none":
+            callers.on_module(place, "a module")
+            for _ in range(2):
+                place.register_full_backward_pre_hook(lambda *_: clock.spend(SLOW))
+                place.register_full_backward_hook(lambda *_: clock.spend(SLOW))
+        return model, clock
+
+    return made
+
+
+def _told(who: str, x: Any) -> str:
+    return f"{who}, with an x that {'requires grad' if x.requires_grad else 'requires no grad'}"

@@ -1,0 +1,164 @@
+"""Scenes for a network of a body and a linear layer behind it, which guards its gradients.
+
+They are scenes of their own because the hooks sit on what a module returns, anew in every pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import Failure, every_kind
+from graders.box.models import fill_grads, freeze_part
+from graders.box.passes import gradients, own_grads
+from graders.box.probing import snapshot
+from graders.box.witness import Witness
+from graders.scenes.around import AXES, differentiated
+from graders.scenes.given import Arguments
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+class Mode(nn.Module):
+    """A layer that shows its mode: 3/4 of its input in training."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A new tensor."""
+        return x * (0.75 if self.training else 1.0)
+
+
+def _net(kind: str) -> tuple[nn.Module, nn.Linear]:
+    """A body and the linear layer that fits its output: of shape [B, 3, 2, 2], [B, 5] and [B, 4]."""
+    if kind == "convolution":
+        return nn.Sequential(nn.Conv2d(2, 3, 2), Mode(), nn.Tanh()), nn.Linear(12, 2)
+    if kind == "linear":
+        return nn.Sequential(nn.Linear(4, 5), Mode(), nn.Tanh()), nn.Linear(5, 3)
+    return nn.Sequential(Mode(), nn.Tanh()), nn.Linear(4, 3)
+
+
+@family(
+    sections=(
+        "forward is fc after body",
+        "the gradient at the output of body is clamped",
+        "the bias gets zeros and the weight its gradient",
+        "it works pass after pass",
+        "it works with data that requires no grad",
+        "it works with a frozen body",
+        "the gradient can be differentiated again",
+        "nothing else changes",
+    ),
+    axes={
+        "dtype": ("float32", "float64", "double() later"),
+        "values": ("round", "full"),
+        "body": ("convolution", "linear", "no parameters"),
+        "batch": (1, 3),
+        "mode": ("train", "eval"),
+        "frozen": ("nothing", "part", "all"),
+        "grad": ("empty", "filled"),
+        "number": AXES["number"],
+        "hooks": AXES["hooks"],
+        "backward": AXES["backward"],
+    },
+    impossible=(lambda body, frozen: body == "no parameters" and frozen == "part",),
+)
+def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+    """For a class `net = call(body, fc, lo, hi)`."""
+    forward, clamped, bias, passes, data, frozen, graph, same = seen.values()
+    shape = (2, 3, 3) if case.body == "convolution" else (4,)
+    dtype = torch.float32 if case.dtype == "float32" else torch.float64
+    body, fc = _net(case.body)
+    with torch.no_grad():
+        for p in (*body.parameters(), *fc.parameters()):
+            # So small that tanh is not saturated, and in few digits, which float32 holds before `double()`.
+            p.copy_(rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype))
+    if case.dtype == "float64":
+        body.double(), fc.double()
+    first, second = (
+        rng.tensor(n, *shape, low=-2, high=2, dtype=dtype, values=case.values) for n in (case.batch, 4 - case.batch)
+    )
+    up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype, values=case.values) for x in (first, second))
+    first.requires_grad_(), second.requires_grad_()
+    freeze_part(body, case.frozen)
+    if case.grad == "filled":
+        fill_grads(body, 0.75), fill_grads(fc, 0.75)
+    kept: list[tuple[Tensor, Tensor]] = []
+    _keep(fc.bias, kept)
+    CallersHooks(case.hooks).on_module(body, "body").on_module(fc, "fc").on_parameter(fc.bias, "fc.bias")
+    lo, hi = arguments(rng, case, first, [])
+
+    before = Witness(body=body, fc=fc)
+    net = call(body, fc, lo, hi)
+    same["changed"] = [change for change in before.changes() if not change[0].endswith("left")]  # hooks may stay
+    for name, child in (("body", body), ("fc", fc)):
+        forward[f"net.{name} is the {name} that was given"] = dict(net.named_children()).get(name) is child
+    net.double() if case.dtype == "double() later" else None
+    net.train(case.mode == "train")
+    named = {"x": first, "fc.weight": fc.weight, "fc.bias": fc.bias, **dict(body.named_parameters("body"))}
+    asked = {name: t for name, t in named.items() if t.requires_grad or name == "fc.bias"}
+
+    def grads(loss: Callable[[], Tensor], way: str = "plain") -> dict[str, Tensor | None]:
+        with own_grads(list(asked.values())):  # an aborted pass fills `.grad`, too
+            found = gradients(loss, [t for t in asked.values() if t.requires_grad], way)
+        return dict(zip((name for name, t in asked.items() if t.requires_grad), found))
+
+    def one_pass() -> Tensor:
+        out: Tensor = net(first)
+        return (out * up).sum()
+
+    # One pass, and then several forward passes before a backward pass: nothing piles up.
+    for name, grad in grads(one_pass, case.backward).items():
+        (bias if name.startswith("fc") else clamped)[f"{name}.grad of a pass"] = grad
+    called: list[str] = []
+    between = Witness(net=net, first=first)
+    with (
+        body.register_forward_pre_hook(lambda *_: called.append("body")),
+        fc.register_forward_pre_hook(lambda *_: called.append("fc")),
+    ):
+        forward["what net(x) returns"], forward["modules that are called"] = snapshot(net(first)), called[:20]
+    passes["gradients of three passes"] = grads(lambda: one_pass() + (net(second) * other_up).sum() + one_pass())
+    with torch.no_grad():
+        inside = Witness()
+        forward["what net(x) returns under no_grad"] = snapshot(net(second))
+        same["changed by a pass under no_grad"] = inside.changes()
+    same["errors of body"] = every_kind(lambda failure: _failing(failure, net, first))
+    same["changed from pass to pass"] = [
+        change for change in between.changes() if not change[0].startswith(("attribute", "grad"))
+    ]
+    for name in ("x", "fc.weight"):
+        graph[f"{name}.grad differentiated"] = differentiated(lambda: (net(first) * up).sum(), named[name], up)
+
+    with fc.register_forward_pre_hook(lambda module, args: _keep(args[0], kept)):
+        data["gradients of a pass"] = grads(lambda: (net(first.detach()) * up).sum())
+        grads(one_pass)
+    same["a gradient that the caller kept was written into"] = any(not torch.equal(grad, then) for grad, then in kept)
+    other_body, other_fc = _net(case.body)
+    with torch.no_grad():
+        inside = Witness()
+        other = call(other_body.to(dtype), other_fc.to(dtype), lo - 0.25, hi + 0.25)
+        same["changed by a net under no_grad"] = inside.changes()
+    other.load_state_dict(net.state_dict())
+    passes["x.grad of two nets"] = gradients(lambda: one_pass() + (other(second) * other_up).sum(), [first, second])
+    torch.autograd.backward(one_pass())
+    bias[".grad afterwards"] = {name: snapshot(named[name].grad) for name in ("x", "fc.weight", "fc.bias")}
+    body.requires_grad_(False)
+    asked = {name: t for name, t in named.items() if not name.startswith("body")}
+    frozen["gradients of a pass"] = grads(one_pass)
+    frozen["gradients behind it"] = grads(lambda: (net(first.detach()) * up).sum())
+
+
+def _keep(t: Tensor, kept: list[tuple[Tensor, Tensor]]) -> None:
+    """Put a hook on `t` that keeps its gradient, beside a copy."""
+    register: Any = t.register_hook
+    if t.requires_grad:
+        register(lambda grad: kept.append((grad, grad.clone())))
+
+
+def _failing(failure: Failure, net: nn.Module, x: Tensor) -> None:
+    """A forward pass in which the body raises."""
+    body: nn.Module = net.get_submodule("body")
+    with body.register_forward_pre_hook(failure.strike):
+        net(x)

@@ -1,0 +1,270 @@
+"""Scenes for functions that run a model while the output of one of its submodules is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import Failure
+from graders.box.models import fill_grads, freeze_part
+from graders.box.passes import grad_mode
+from graders.box.probing import snapshot
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+SIZE = 5
+"""Samples, channels, and positions along each axis: an index into one of them fits all."""
+Call = Callable[..., Any]
+Ask = Callable[[Call, nn.Module, str, list[int], Tensor, Tensor], tuple[Any, Any]]
+"""Two results of calls with a model, the name of a submodule, channels, and two inputs."""
+
+
+class View(nn.Module):
+    """Hands on its input, as another tensor with the same memory."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A view."""
+        return input.view_as(input)
+
+
+class Pair(nn.Module):
+    """Takes two tensors."""
+
+    def __init__(self) -> None:
+        """With a factor for each position."""
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(SIZE))
+
+    def forward(self, input: Tensor, other: Tensor) -> Tensor:
+        """A new tensor."""
+        return input * self.scale + other
+
+
+class Drop(nn.Dropout):
+    """Dropout that leaves out the same numbers in every dtype."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor in training mode, and the input in eval mode."""
+        if not self.training:
+            return input
+        return input * (torch.rand(input.shape, dtype=torch.float32) > self.p) / (1 - self.p)
+
+
+class Block(nn.Module):
+    """Holds a module that takes two tensors, works in place on what that returns, and returns a tuple itself."""
+
+    def __init__(self, name: str, passing: str) -> None:
+        """`name` is that of the module inside, which gets its input by "position" or by "keyword"."""
+        super().__init__()
+        self.add_module(name, Pair())
+        self.name, self.passing = name, passing
+        self.behind = nn.LeakyReLU(0.5, inplace=True)
+
+    def forward(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        """What it computed, and its input."""
+        pair = self.get_submodule(self.name)
+        inner = pair(input=h, other=x) if self.passing == "keyword" else pair(h, x)
+        return self.behind(inner), h
+
+
+class Paths(nn.Module):
+    """A model with a skip connection, noise, and layers that show their mode; it shows its own, too.
+
+    Its parts are defined in another order than they run, and their names begin or end as those of others.
+    """
+
+    def __init__(self, rng: Rng, case: Any) -> None:
+        """For inputs with `case.rank` dimensions of `SIZE`."""
+        super().__init__()
+        entry, block, layer, norm, drop = rng.names(5)
+        self.named = {"nested": f"{block}.{entry}", "handing on": entry, "last": f"{entry}b", "root": ""}
+        batch_norm: Any = nn.BatchNorm2d if case.rank == 4 else nn.BatchNorm1d
+        with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+            parts: dict[str, nn.Module] = {
+                block: Block(entry, case.passing),
+                entry: View(),
+                norm: batch_norm(SIZE),
+                f"{entry}b": nn.Linear(SIZE, SIZE),
+                drop: Drop(0.5),
+                layer: nn.Linear(SIZE, SIZE),
+            }
+        for name in [block, entry, layer, *rng.shuffled([norm, f"{entry}b", drop])]:
+            self.add_module(name, parts[name])
+        self.run = (entry, layer, norm, block, drop, f"{entry}b")
+        self.begins: Callable[[Tensor], Any] = id
+        self.passing = case.passing
+        self.to(getattr(torch, case.dtype))
+        with torch.no_grad():
+            for parameter in self.parameters():
+                parameter.copy_(rng.tensor(*parameter.shape, low=-1, high=1, dtype=case.dtype))
+        self.train(case.mode != "eval")
+        if case.mode == "mixed":
+            for part in self.children():
+                part.eval()
+        freeze_part(fill_grads(self), case.frozen)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A row for each sample. `begins` is called at the beginning, with the input."""
+        self.begins(x)
+        entry, layer, norm, block, drop, last = map(self.get_submodule, self.run)
+        h = entry(input=x) if self.passing == "keyword" else entry(x)
+        h = norm(nn.functional.leaky_relu(layer(h), 0.25, inplace=True))
+        more, kept = block(h, x)
+        h = drop(kept + more)
+        scores: Tensor = last(h.mean(tuple(range(2, h.dim()))) if h.dim() > 2 else h)
+        return scores if self.training else scores + 1
+
+
+def ablating(
+    call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
+) -> tuple[Any, Any]:
+    """For `function(model, name, channels, x)`: also with other channels."""
+    others = (channels or [1])[::-1][:2]
+    return call(model, name, channels, first), call(model, name, others, second)
+
+
+def patching(
+    call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
+) -> tuple[Any, Any]:
+    """For `function(model, name, clean, corrupt, channels=None)`: without and with channels."""
+    return call(model, name, first, second), call(model, name, first, second, channels)
+
+
+@family(
+    sections=(
+        "{task}",
+        "{part}",
+        "a later call starts afresh",
+        "a call inside a call changes nothing",
+        "{runs}",
+        "{same}",
+        "an exception comes through and nothing is left",
+        "{exactly}",
+    ),
+    axes={
+        "named": ("nested", "handing on", "last", "root"),
+        "dtype": ("float32", "float64"),
+        "rank": (4, 2, 3),
+        "values": ("round", "full"),
+        "collection": ("many", "one", "repeated", "empty"),
+        "mode": ("train", "mixed", "eval"),
+        "hooks": ("none", "watching", "replacing"),
+        "frozen": ("nothing", "part"),
+        "passing": ("position", "keyword"),
+        "x_is": ("data", "a leaf"),
+        "grad_mode": ("on", "off"),
+        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+    },
+    # A tensor without a graph may be overwritten: then it shows in the caller's input.
+    impossible=(
+        lambda named, x_is: named == "handing on" and x_is == "a leaf",
+        # What the last layer and the model return has two dimensions.
+        lambda named, rank: (named in ("last", "root")) != (rank == 2),
+    ),
+)
+def edits_runs(
+    call: Call, rng: Rng, case: Any, seen: Sections, ask: Ask, exactly: Callable[[Call, Rng, dict[str, Any]], None]
+) -> None:
+    """`ask` makes two calls, and `exactly` looks at numbers that arithmetic would lose."""
+    task, part, later, inside, runs, same, failing, special = seen.values()
+    model, other = Paths(rng, case), Paths(rng, case)
+    name = model.named[case.named]
+    callers = hooked(model, name, case.hooks)
+    first, second, third, fourth = (an_input(rng, case) for _ in range(4))
+    channels, more = some_channels(rng, case.collection), some_channels(rng, "many")
+    own = list(channels)  # the scene's, whatever becomes of the caller's
+    things = {"model": model, "x": first, "another x": second, "third": third, "channels": channels}
+    ran_on: list[Tensor] = []
+    model.begins = lambda x: ran_on.append(snapshot(x))
+    with grad_mode(case.grad_mode):
+        before = Witness(**things)
+        task["the result"], part["the result"] = ask(call, model, name, channels, first, second)
+        runs["the inputs of the model, run by run"] = ran_on[:20]
+        runs["what hooks of the caller saw"] = callers.log[:200]
+        runs["the next random number"] = int(torch.randint(1 << 20, ()))
+        same["changed"] = before.changes()
+        model.begins = id
+        later["the results"] = list(ask(call, model, name, more, second, third))
+
+        found: list[Any] = []
+
+        def within(*args: Any) -> None:
+            if not found:
+                found.append("it has begun")
+                found[:] = ask(call, other, other.named[case.named], more, third, fourth)
+
+        around = model.get_submodule(model.run[-1]).register_forward_pre_hook(within)
+        inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
+        around.remove()
+        inside["the results of the call inside"] = found[:5]
+
+    for which, wanted in (("first", first), ("second", second)):
+        failure = Failure(case.failure)
+        current: list[bool] = []
+
+        def begin(x: Tensor, current: list[bool] = current, wanted: Tensor = wanted) -> None:
+            current.append(torch.equal(x, wanted))
+
+        def end(*args: Any, failure: Failure = failure, current: list[bool] = current) -> None:
+            if current and current[-1]:
+                failure.strike()
+
+        model.begins, breaking = begin, model.register_forward_hook(end)
+        before = Witness(**things)
+        failing[f"an exception in the {which} run"] = failure.during(
+            lambda: ask(call, model, name, list(own), first, second)
+        )
+        failing[f"changed after an exception in the {which} run"] = before.changes()
+        breaking.remove()
+    model.begins = id
+    exactly(call, rng, special)
+
+
+def hooked(model: Paths, name: str, hooks: str) -> CallersHooks:
+    """The caller's hooks on a submodule and on the model. Those that replace multiply and add."""
+    callers = CallersHooks(hooks)
+    for where, owner in {name: model.get_submodule(name), "the model": model}.items():
+        callers.on_module(owner, where)
+        if hooks == "replacing":
+            callers.handles.append(owner.register_forward_hook(lambda module, args, output: output.roll(1, 1) + 1))
+    return callers
+
+
+def an_input(rng: Rng, case: Any) -> Tensor:
+    """An input of the model: a leaf with something in `.grad`, or data."""
+    x = rng.tensor(*(SIZE,) * case.rank, dtype=case.dtype, values=case.values)
+    return prepared(x, grad="filled") if case.x_is == "a leaf" else x
+
+
+def some_channels(rng: Rng, collection: str) -> list[int]:
+    """In no order and with gaps."""
+    several = rng.choice(([4, 0, 2], [3, 1, 0, 4], [1, 4, 3]))
+    return {"empty": [], "one": several[:1], "many": several, "repeated": [several[0], several[1], several[0]]}[
+        collection
+    ]
+
+
+def switched_off(call: Call, rng: Rng, seen: dict[str, Any]) -> None:
+    """Channels that hold what no product makes 0, beside numbers that stay; and a single channel."""
+    x = torch.tensor([[float("inf"), rng.uniform(1, 2), float("nan"), -float("inf")]] * 2)
+    before = Witness(x=x)
+    seen["the result of nn.Identity for inf, a number, nan, -inf"] = call(nn.Identity(), "", [0], x)
+    seen["the result of nn.Identity with one channel"] = call(nn.Identity(), "", [0], rng.tensor(2, 1))
+    seen["changed"] = before.changes()
+
+
+def replaced(call: Call, rng: Rng, seen: dict[str, Any]) -> None:
+    """Channels that differ so much, or so little, that no difference brings one to the other."""
+    mine, near = rng.tensor(3, 3, dtype="float64", values="full"), rng.tensor(2, 2, dtype="float64")
+    corrupt = torch.tensor([[3.0, 1e9, float("inf")], [float("nan"), 1.0, 1e9], [2.0, 1e9, 5.0]], dtype=torch.float64)
+    before = Witness(clean=mine, corrupt=corrupt)
+    seen["the result of nn.Identity with large numbers"] = call(nn.Identity(), "", mine, corrupt, [1, 2, 1])
+    seen["the result of nn.Identity, all of it"] = call(nn.Identity(), "", corrupt, mine)
+    seen["the result of nn.Identity for nearly equal inputs"] = call(nn.Identity(), "", near + 1e-9, near, [1])
+    seen["changed"] = before.changes()

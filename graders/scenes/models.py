@@ -1,0 +1,146 @@
+"""Models as callers have them: drawn from a source of numbers, small, and with what real ones have.
+
+Parts are defined in another order than they run, and some run inside others, are called twice, or not at all. One
+takes two tensors; containers hand on tuples or dicts; what comes out of a module may be overwritten in place.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graders.box.models import fill_grads, freeze_part, in_mode, packed, unpacked
+from graders.wire.draws import Rng
+
+IN_PLACE = "in place"
+"""A step of a container that is no module: it overwrites what it got."""
+
+
+class Container(nn.Module):
+    """Calls its parts in an order of its own, and keeps a log of it."""
+
+    def __init__(self, parts: Mapping[str, nn.Module], steps: Sequence[str], passing: str, output: str) -> None:
+        """`steps` are names of parts; `passing` is "position" or "keyword", `output` "tensor", "tuple" or "dict"."""
+        super().__init__()
+        for name, part in parts.items():
+            self.add_module(name, part)
+        self.steps, self.passing, self.output = tuple(steps), passing, output
+        self.log: list[str] = []
+
+    def forward(self, input: Tensor) -> Any:
+        """What the last step makes, packed."""
+        self.log.append("forward begins")
+        value = input
+        for step in self.steps:
+            if step == IN_PLACE:
+                value = value.mul_(-0.5)
+                continue
+            part = self.get_submodule(step)
+            beside = {"other": input} if isinstance(part, Mix) else {}
+            value = part(input=value, **beside) if self.passing == "keyword" else part(value, *beside.values())
+            value = unpacked(value)
+            has_graph = value.requires_grad or not torch.is_grad_enabled()  # who needs no gradient may switch it off
+            self.log.append(step if has_graph else f"{step}, and there is no graph behind it")
+        self.log.append("forward ends")
+        return packed(value, self.output)
+
+
+class Mix(nn.Module):
+    """Takes two tensors of one shape. Attention, too, uses the weight of its layer without calling it."""
+
+    def __init__(self, size: int, calls: bool) -> None:
+        """`size` is that of the last dimension; `calls` is whether the layer is called."""
+        super().__init__()
+        self.layer, self.calls = nn.Linear(size, size, bias=False), calls
+
+    def forward(self, input: Tensor, other: Tensor) -> Tensor:
+        """A view: half of a larger tensor."""
+        value = self.layer(input) if self.calls else F.linear(input, self.layer.weight)
+        return torch.cat([value + other, other])[: len(input)]
+
+
+class Drop(nn.Dropout):
+    """Dropout that leaves out the same numbers in every dtype."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor in training mode, and the input in eval mode."""
+        if not self.training:
+            return input
+        return input * (torch.rand(input.shape, dtype=torch.float32) > self.p) / (1 - self.p)
+
+
+class Mean(nn.Module):
+    """The mean of all numbers."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A tensor without dimensions."""
+        return input.mean()
+
+
+@dataclass
+class Drawn:
+    """A model, the names of its modules by what they are, and how to make an input for it."""
+
+    model: Container
+    names: dict[str, str]
+    """By what it is, in the order of the run: "first", "norm", "nested" (it takes two tensors), "often" (a dropout
+    that is called five times), "flat", "identity" (both hand on what they get), "second name" (of "often"), "last" (in
+    "body", the container of "nested", is one of the same name), "scalar".
+    """
+    draw: Callable[[], Tensor]
+
+
+def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
+    """A model for inputs of shape [samples, channels, length], as the case says.
+
+    Of a case are read `dtype`, and where it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, `length`,
+    and `unused` (whether modules that are not called, with the names of others, are defined "before" those or "after"
+    them, or there are "none", and each module is called). With `in_place` the next step overwrites what a named module
+    returned.
+    """
+    get = vars(case).get
+    samples, channels, length, out = 3, rng.integer(2, 4), get("length", 4), rng.integer(2, 5)
+    first, norm, body, nested, often, flat, identity, second, last, scalar, unused = rng.names(11)
+    how = get("passing", "position"), get("output", "tensor")
+    step = [IN_PLACE] if in_place else []
+    with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+        targets: dict[str, nn.Module] = {
+            first: nn.Linear(length, length),
+            norm: nn.BatchNorm1d(channels),
+            nested: Mix(length, calls=get("unused") == "none"),
+            often: Drop(0.5),
+            flat: nn.Flatten(),
+            identity: nn.Identity(),
+            last: nn.Linear(channels * length, out),
+            scalar: Mean(),
+        }
+    idle = {unused: nn.ModuleDict(copy.deepcopy(targets))}
+    container = Container({last: nn.Tanh(), nested: targets.pop(nested)}, [nested, *step, last], *how)
+    parts = targets | {body: container}
+    parts = {name: parts[name] for name in rng.shuffled(list(parts))} | {second: parts[often]}
+    parts = {"before": idle | parts, "after": parts | idle, "none": parts}[get("unused", "before")]
+    groups = ([first], [norm], [body, often], [flat, identity], [second, often], [second], [often], [last], [scalar])
+    run = [name for group in groups for name in (*group, *step)]
+    model = Container(parts, run, *how).to(getattr(torch, case.dtype))
+    in_mode(model, get("mode", "train"))
+
+    def draw() -> Tensor:
+        return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "full"))
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(rng.tensor(*parameter.shape, low=-1, high=1, dtype=case.dtype))
+    freeze_part(model, get("frozen", "nothing"))
+    if get("grad") == "filled":
+        fill_grads(model)
+    names = {
+        "first": first, "norm": norm, "nested": f"{body}.{nested}", "body": body, "often": often, "flat": flat,
+        "identity": identity, "second name": second, "last": last, "scalar": scalar,
+    }  # fmt: skip
+    return Drawn(model, names, draw)

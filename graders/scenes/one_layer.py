@@ -1,0 +1,53 @@
+"""Scenes for functions that run a model, and return what one of its layers put out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+def by_module(call: Callable[..., Any], model: nn.Module, name: str, x: Tensor) -> Any:
+    """For `function(model, layer, x)`, whose result may have a graph or not."""
+    result = call(model, model.get_submodule(name), x)
+    return result.detach() if isinstance(result, Tensor) else result
+
+
+@family(
+    sections=("{captured}", "no hook is left and nothing has changed"),
+    axes={"layer": (0, 1, 2), "rank": (1, 2, 3), "dtype": ("float32", "float64")},
+)
+def runs_one_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, use: Callable[..., Any]) -> None:
+    """For a function that runs a model. `use(call, model, name, x)` calls it, and returns its result."""
+    captured, rest = seen.values()
+    size = rng.integer(2, 4)
+    x, later = (rng.tensor(*(2, 3, size)[-case.rank :], dtype=case.dtype) for _ in range(2))
+    model, name = Net([rng.tensor(size, size, dtype=case.dtype) for _ in range(3)]), f"layers.{case.layer}"
+    CallersHooks("watching").on_module(model.get_submodule(name), name)
+    before = Witness(model=model, x=x)
+    captured["output"] = use(call, model, name, x)
+    rest["changed"] = before.changes()
+    captured["output of a second call"] = use(call, model, name, later)
+
+
+class Net(nn.Module):
+    """Linear layers, and 1 is added after each of them: no layer's input is another one's output."""
+
+    def __init__(self, weights: list[Tensor]) -> None:
+        """The weights are square."""
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(len(weight), len(weight), bias=False) for weight in weights)
+        for layer, weight in zip(self.layers, weights):
+            layer.weight = nn.Parameter(weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., size] to [..., size]."""
+        for layer in self.layers:
+            x = layer(x) + 1
+        return x

@@ -1,0 +1,284 @@
+"""Answers to 09-activation-stats."""
+
+from graders.author.answers import Wrong, changed
+
+RIGHT = [
+    """
+import contextlib
+import torch
+
+def activation_stats(layers, step, batches):
+    rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}
+    with contextlib.ExitStack() as stack:
+        for name, layer in layers.items():
+            def hook(module, args, output, name=name):
+                values = output.detach()
+                rows[name]["mean"].append(values.mean())
+                rows[name]["std"].append(values.std())
+                rows[name]["hist"].append(values.histc(40, 0, 4))
+            stack.enter_context(layer.register_forward_hook(hook))
+        for batch in batches:
+            step(batch)
+    return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
+""",
+    """
+import numpy as np
+import torch
+
+class Recorder:
+    def __init__(self):
+        self.means, self.stds, self.counts = [], [], []
+
+    def __call__(self, module, args, output):
+        values = output.detach().cpu().numpy()
+        self.means.append(float(values.mean()))
+        self.stds.append(float(values.std(ddof=1)))
+        self.counts.append(np.histogram(values, bins=40, range=(0, 4))[0].tolist())
+
+def activation_stats(layers, step, batches):
+    recorders, handles = {}, []
+    try:
+        for name in layers:
+            recorders[name] = Recorder()
+            handles.append(layers[name].register_forward_hook(recorders[name]))
+        for batch in batches:
+            step(batch)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return {
+        name: {"mean": torch.tensor(r.means), "std": torch.tensor(r.stds), "hist": torch.tensor(r.counts)}
+        for name, r in recorders.items()
+    }
+""",
+    """
+import torch
+from functools import partial
+
+def keep(outputs, module, args, output):
+    outputs.append(output.detach().clone())
+
+def activation_stats(layers, step, batches):
+    kept = {name: [] for name in layers}
+    handles = [layer.register_forward_hook(partial(keep, kept[name])) for name, layer in layers.items()]
+    try:
+        list(map(step, batches))
+    finally:
+        [handle.remove() for handle in handles]
+    edges = torch.linspace(0, 4, 41)
+    result = {}
+    for name, outputs in kept.items():
+        flat = torch.stack([output.flatten() for output in outputs]).double()
+        counts = [((flat >= low) & (flat < high)).sum(1) for low, high in zip(edges, edges[1:])]
+        result[name] = {"mean": flat.mean(1), "std": flat.std(1), "hist": torch.stack(counts, 1)}
+    return result
+""",
+    """
+import torch
+
+def activation_stats(layers, step, batches):
+    n, names = len(batches), {layer: name for name, layer in layers.items()}
+    out = {k: {"mean": torch.zeros(n), "std": torch.zeros(n), "hist": torch.zeros(n, 40)} for k in layers}
+    def note(layer, _, y):
+        with torch.no_grad():
+            record = out[names[layer]]
+            record["std"][i], record["mean"][i] = torch.std_mean(y)
+            record["hist"][i] = torch.histogram(y.float(), 40, range=(0.0, 4.0)).hist
+    handles = [layer.register_forward_hook(note) for layer in names]
+    try:
+        for i, batch in enumerate(batches):
+            step(batch)
+    finally:
+        for h in handles:
+            h.remove()
+    return out
+""",
+]
+
+WRONG = [
+    Wrong(
+        "every hook writes under the last name",
+        violates='under each key, `"mean"`, `"std"` and `"hist"` of that module\'s outputs',
+        check="test_each_step_has_a_row_for_each_layer",
+        mistake="late-binding",
+        source="""
+import contextlib
+import torch
+
+def activation_stats(layers, step, batches):
+    rows = {}
+    with contextlib.ExitStack() as stack:
+        for name, layer in layers.items():
+            def hook(module, args, output):
+                record = rows.setdefault(name, {"mean": [], "std": [], "hist": []})
+                record["mean"].append(output.detach().mean())
+                record["std"].append(output.detach().std())
+                record["hist"].append(output.detach().histc(40, 0, 4))
+            stack.enter_context(layer.register_forward_hook(hook))
+        for batch in batches:
+            step(batch)
+    return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
+""",
+    ),
+    Wrong(
+        "never removes its hooks",
+        violates="rule 3",
+        check="test_nothing_else_changes",
+        mistake="hook-left-behind",
+        source=changed(
+            RIGHT[0], ("stack.enter_context(layer.register_forward_hook(hook))", "layer.register_forward_hook(hook)")
+        ),
+    ),
+    Wrong(
+        "removes its hooks only when all goes well",
+        violates="rule 4",
+        check="test_an_exception_comes_through_and_leaves_no_hook",
+        mistake="hook-left-after-exception",
+        source=changed(
+            RIGHT[2],
+            (
+                "    try:\n        list(map(step, batches))\n    finally:\n        [handle",
+                "    list(map(step, batches))\n    if True:\n        [handle",
+            ),
+        ),
+    ),
+    Wrong(
+        "keeps the last step alone",
+        violates="a row for each step",
+        check="test_each_step_has_a_row_for_each_layer",
+        mistake="only-the-last-step",
+        source="""
+import contextlib
+
+def activation_stats(layers, step, batches):
+    found = {}
+    with contextlib.ExitStack() as stack:
+        for name, layer in layers.items():
+            def hook(module, args, output, name=name):
+                y = output.detach()
+                found[name] = {"mean": y.mean(), "std": y.std(), "hist": y.histc(40, 0, 4)}
+            stack.enter_context(layer.register_forward_hook(hook))
+        for batch in batches:
+            step(batch)
+    return found
+""",
+    ),
+    Wrong(
+        "a histogram without limits",
+        violates="in 40 equal bins from 0 to 4",
+        check="test_each_step_has_a_row_for_each_layer",
+        mistake="bins-of-their-own",
+        source=changed(RIGHT[0], ("histc(40, 0, 4)", "histc(40)")),
+    ),
+    Wrong(
+        "keeps the outputs themselves for later",
+        violates="A later layer may overwrite an output in place.",
+        check="test_each_step_has_a_row_for_each_layer",
+        mistake="stored-alias",
+        source=changed(RIGHT[2], ("output.detach().clone()", "output.detach()")),
+    ),
+    Wrong(
+        "runs the steps without gradients",
+        violates="it trains a model",
+        check="raised",
+        mistake="gradients-off",
+        source=changed(
+            RIGHT[0], ("contextlib.ExitStack() as stack:", "contextlib.ExitStack() as stack, torch.no_grad():")
+        ),
+    ),
+    Wrong(
+        "the standard deviation of numpy",
+        violates="are what `output.mean()` and `output.std()` give",
+        check="test_each_step_has_a_row_for_each_layer",
+        mistake="divided-by-n",
+        source=changed(RIGHT[1], ("std(ddof=1)", "std()")),
+    ),
+    Wrong(
+        "statistics that hold the graph",
+        violates="All are detached tensors",
+        check="test_each_step_has_a_row_for_each_layer",
+        source=changed(
+            RIGHT[0], ("values = output.detach()", "values = output"), ("values.histc", "values.detach().histc")
+        ),
+    ),
+    Wrong(
+        "values above 4 are counted in the last bin",
+        violates="and no others",
+        check="test_each_step_has_a_row_for_each_layer",
+        source=changed(RIGHT[0], ("values.histc", "values[values >= 0].clamp(max=4).histc")),
+    ),
+    Wrong(
+        "one record for all calls",
+        violates="a row for each step",
+        check="test_a_second_call_has_a_record_of_its_own",
+        source="rows = {}\n"
+        + changed(
+            RIGHT[0],
+            (
+                '    rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}\n',
+                '    for name in layers:\n        rows.setdefault(name, {"mean": [], "std": [], "hist": []})\n',
+            ),
+            ("for name, parts in rows.items()", "for name, parts in rows.items() if name in layers"),
+        ),
+    ),
+    Wrong(
+        "hands the mean on in place of the output",
+        violates="it trains a model",
+        check="test_each_step_has_a_row_for_each_layer",
+        source=changed(
+            RIGHT[0], ("values.histc(40, 0, 4))", "values.histc(40, 0, 4))\n                return output * 1.5")
+        ),
+    ),
+    Wrong(
+        "each batch in a step and once more",
+        violates="Call `step(batch)` once for each batch, in order",
+        check="test_each_step_has_a_row_for_each_layer",
+        source=changed(RIGHT[3], ("            step(batch)\n", "            step(batch)\n            step(batch)\n")),
+    ),
+    Wrong(
+        "puts its lists into the caller's dict",
+        violates="rule 2",
+        check="test_nothing_else_changes",
+        source=changed(RIGHT[0], ("    return {name", "    layers.clear()\n    return {name")),
+    ),
+    Wrong(
+        "an exception ends the training quietly",
+        violates="rule 4",
+        check="test_an_exception_comes_through_and_leaves_no_hook",
+        source=changed(
+            RIGHT[0],
+            (
+                "            step(batch)\n",
+                "            try:\n                step(batch)\n            except BaseException:\n"
+                "                break\n",
+            ),
+        ),
+    ),
+]
+
+GIVENS = [
+    "Write `activation_stats(layers, step, batches)`.",
+]
+
+SURVIVORS = {
+    "zero_grad() first": "`step` empties `.grad` itself",
+    "`.grad` put back as a copy": "`step` empties `.grad` itself",
+    "eval() and back at the root": "it gets layers and no model",
+    ".view(-1)": "the outputs lie in memory as new tensors do",
+    "at least one dimension": "the outputs have one dimension or more",
+    "no empty collection": "there is a batch and a layer",
+    ".float() of the results": "any dtype of numbers will do",
+    "prepend=True": "the hooks of the caller only watch",
+    "a list for a tuple": "what `map` is made into is thrown away",
+    "almost: counts": "no value lies on an edge but 0, and below 0 there is no bin",
+    "not for all: for name, layer in _part(layers.items(), step=-1)": "hooks are registered in any order",
+    "not for all: for name in _part(layers, step=-1)": "hooks are registered in any order",
+    "not for all: handles = [": "hooks are registered in any order",
+    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the order of removal is free",
+    "not for all: rows = {": "the order of the keys is free",
+    "not for all: kept = {": "the order of the keys is free",
+    "not for all: out = {": "the order of the keys is free",
+    "not for all: n, names = ": "names are looked up",
+    "not for all: for name, outputs in _part(kept.items(), step=-1)": "the order of the keys is free",
+    "not for all: return {name: {": "the order of the keys is free",
+}

@@ -1,0 +1,31 @@
+"""A wrong program that keeps things from call to call is proved with nothing kept from the seed before."""
+
+# mypy: ignore-errors
+# An exercise class is a namespace of plain functions: there is no self.
+from __future__ import annotations
+
+from graders.author.prove_scenes import mistakes_are_recognised
+from graders.differential.exercise import exercise
+from graders.scenes.scene import family
+
+
+@family(sections=("the sum comes out",), axes={"dtype": ("float32", "float64")})
+def sums(call, rng, case, seen):
+    (result,) = seen.values()
+    for number in range(2):
+        result[f"sum {number}"] = call(rng.tensor(rng.integer(2, 4), dtype=case.dtype))
+
+
+def first_of_all(x, kept=[]):  # noqa: B006 - the mistake
+    """You return what the first call returned."""
+    kept.append(x.sum())
+    return kept[0]
+
+
+def test_nothing_is_kept_from_the_seed_before() -> None:
+    mistakes = type("Mistakes", (), {"first_of_all": first_of_all})
+    contract = "Add.\n\n**Example.**\n\n>>> made(torch.ones(2))\ntensor(2.)"
+    body = type("Made", (), {"__doc__": contract, "reference": lambda x: x.sum(), "Mistakes": mistakes})
+    made = exercise("99-made", points=1, title="Made", hints=("a", "b"), scene=sums())(body)
+    assert list(mistakes_are_recognised(made, range(3))) == []
+    assert first_of_all.__defaults__ == ([],)

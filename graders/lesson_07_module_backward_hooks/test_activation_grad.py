@@ -29,8 +29,7 @@ from graders.authoring import (
     snapshot,
     tie,
 )
-from graders.lesson_07_module_backward_hooks.judging import differ, times
-from graders.lesson_07_module_backward_hooks.shared import Weighted, linear, listed
+from graders.lesson_07_module_backward_hooks.shared import Weighted, differ, linear, listed, times
 
 OLD = 0.7
 """What `.grad` holds beforehand where it is filled."""

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import torch
 
-from graders.authoring import exercise, no_graph_for_zeros
+from graders.authoring import exercise
 from graders.scenes.given import a_bound
 from graders.scenes.module_changes import changes_what_flows_back
 
@@ -85,8 +85,6 @@ class TestClampGradInput:
             return t
 
         return on_inputs(module, through_a_view)
-
-    free = {"x.grad differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def hooked_all_modules(module, c):
@@ -226,6 +224,14 @@ class TestClampGradInput:
                 lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)) if on else None
             )
             return SimpleNamespace(remove=lambda: (on.clear(), handle.remove()))
+
+        def divided_by_the_gradient(module, c):
+            """Where a gradient is 0, you divide `c` by 0. The value comes out right, but with `create_graph=True` its
+            derivative is nan. `clamp(-c, c)` divides by nothing.
+            """
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g * (c / g.abs()).clamp(max=1))
+            )
 
         def one_side_only(module, c):
             """Positive gradients are clamped as they should be, and negative ones are not: the range is [-c, c]."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import torch
+
 from graders.authoring import exercise
 from graders.scenes.inner_gradients import measures_the_flow
 
@@ -190,11 +192,26 @@ class TestGradientFlow:
                 for m, mode in modes.items():
                     m.training = mode
 
+        def two_passes(model, loss_fn, x):
+            """Your function goes back through the loss twice: `torch.autograd.grad` is a pass, too, and the caller's
+            hooks run in both. One is enough, if hooks collect the gradients.
+            """
+            outs = {}
+
+            def run(loss):
+                grads = torch.autograd.grad(loss, list(outs.values()), retain_graph=True)
+                outs.update(zip(outs, map(mean, grads)))
+                loss.backward()
+
+            def keep(flow, name, module, args, output):
+                outs[name] = output
+
+            measured(model, loss_fn, x, keep, kind="register_forward_hook", run=run)
+            return dict(reversed(outs.items()))
+
         def no_backward(model, loss_fn, x):
             """The means are right, and no parameter has got its gradient: `torch.autograd.grad` writes no `.grad`. Run
             `loss.backward()`.
             """
-            import torch
-
             wanted = [p for p in model.parameters() if p.requires_grad] or [x]
             return measured(model, loss_fn, x, note, run=lambda loss: torch.autograd.grad(loss, wanted))

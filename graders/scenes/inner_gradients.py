@@ -216,11 +216,14 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         callers.on_module(model.get_submodule(model.names[name]), name, backward=True)
     callers.on_parameter(model.get_submodule(model.names["block"]).get_parameter("weight"), "weight")
     leaf, x = an_input(rng, case, 4, 3, **like)
-    up, losses = rng.tensor(4, 3, **like) / 128, list[str]()  # gradients are about 1: digits are compared so
+    up = rng.tensor(4, 3, **like) / 128  # gradients are about 1: digits are compared so
+    losses, passes = list[str](), list[Tensor]()
 
     def loss_fn(out: Tensor) -> Tensor:
         losses.append("called")
-        return (up * out * out).sum()
+        loss = (up * out * out).sum()
+        loss.register_hook(passes.append)  # type: ignore[no-untyped-call]  # of torch
+        return loss
 
     def measured(*args: Any) -> Any:
         """The dict with its numbers as tensors: they have as many digits as those of the model."""
@@ -231,7 +234,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     flow = measured(model, loss_fn, x)
     means["the dict"] = flow
     order["the keys"] = list(flow) if isinstance(flow, dict) else flow
-    accumulated["how often the model and the loss ran"] = [model.runs, len(losses)]
+    accumulated["how often the model, the loss and its backward pass ran"] = [model.runs, len(losses), len(passes)]
     note_grads(accumulated, model, leaf)
     same["changed"] = allowed(witness)
     anew["of a second call"] = measured(model, lambda out: (-0.5 * up * out).sum(), x)

@@ -129,10 +129,6 @@ def changes_what_flows_back(
         v,
         pair.get_parameter("weight"),
     )
-    up = ups[0].clone().requires_grad_()
-    (again,) = torch.autograd.grad(outs(x)[0], x, grad_outputs=up, create_graph=True)
-    graph["x.grad differentiated"] = torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
-
     neighbour, later = torch.zeros_like(ups[0]).requires_grad_(), torch.ones_like(ups[0]).requires_grad_()
     apart = -neighbour  # the same buffer comes to it after it came to the module
     torch.autograd.backward(outs(x)[0] + apart, grad_tensors=ups[0], inputs=[x, neighbour])
@@ -153,6 +149,13 @@ def changes_what_flows_back(
     of_tanh = call(tanh, *args)
     same["the type of a tuple of one output"] = type(tanh(data)).__name__
     same["the output of tanh of data requires grad"] = tanh(data)[0].requires_grad
+    t = rng.tensor(3, low=-0.5, high=0.5, **like).requires_grad_()
+    # A zero, as behind a ReLU; one that is smaller than every bound; one that is larger.
+    up = torch.tensor([0.0, rng.uniform(0.125, 0.375), -rng.uniform(4, 8)], dtype=t.dtype).requires_grad_()
+    (again,) = torch.autograd.grad((up * tanh(t)[0]).sum(), t, create_graph=True)
+    graph["the gradient below tanh, differentiated"] = (
+        torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
+    )
     for dtype in ("float32", "float64"):
         t = rng.tensor(2, dtype=dtype).requires_grad_()
         note(beside, f"the gradient below tanh, {dtype}", partial(_sum_of, partial(_eightfold, tanh, t)), t)

@@ -225,14 +225,6 @@ class TestClampGradInput:
             )
             return SimpleNamespace(remove=lambda: (on.clear(), handle.remove()))
 
-        def divided_by_the_gradient(module, c):
-            """Where a gradient is 0, you divide `c` by 0. The value comes out right, but with `create_graph=True` its
-            derivative is nan. `clamp(-c, c)` divides by nothing.
-            """
-            return module.register_full_backward_hook(
-                lambda m, gi, go: each(gi, lambda g: g * (c / g.abs()).clamp(max=1))
-            )
-
         def one_side_only(module, c):
             """Positive gradients are clamped as they should be, and negative ones are not: the range is [-c, c]."""
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(max=c)))

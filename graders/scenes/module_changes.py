@@ -150,8 +150,9 @@ def changes_what_flows_back(
     same["the type of a tuple of one output"] = type(tanh(data)).__name__
     same["the output of tanh of data requires grad"] = tanh(data)[0].requires_grad
     t = rng.tensor(3, low=-0.5, high=0.5, **like).requires_grad_()
-    # A zero, as behind a ReLU; one that is smaller than every bound; one that is larger.
-    up = torch.tensor([0.0, rng.uniform(0.125, 0.375), -rng.uniform(4, 8)], dtype=t.dtype).requires_grad_()
+    # Two that are smaller than every bound, and one that is larger. At 0 itself, right answers have other derivatives.
+    numbers = [-rng.uniform(0.125, 0.375), rng.uniform(0.125, 0.375), -rng.uniform(4, 8)]
+    up = torch.tensor(numbers, dtype=t.dtype).requires_grad_()
     (again,) = torch.autograd.grad((up * tanh(t)[0]).sum(), t, create_graph=True)
     graph["the gradient below tanh, differentiated"] = (
         torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None

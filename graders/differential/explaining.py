@@ -134,7 +134,8 @@ def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcom
 def _end(outcome: Outcome) -> tuple[str, str, str]:
     """The exception, the words of its message, and the call of the learner's function before it."""
     words = re.sub(OWN_NAMES, "", outcome.message)
-    return outcome.error, words[:SAME_MESSAGE], outcome.call
+    call = re.sub(r"'[^']*'", "", outcome.call)  # the path of a new file is another one each time
+    return outcome.error, words[:SAME_MESSAGE], call
 
 
 def _the_one(subject: Subject, found: Sequence[int]) -> Explanation | None:

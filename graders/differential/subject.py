@@ -86,6 +86,8 @@ class Subject:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
             for path, difference in differences(mine, part, floats):
+                if section == EXAMPLE and type(mine[path].value) is str and type(part.get(path)) is not str:
+                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {mine[path].value}")
                 top = path.partition("[")[0].partition(": ")[0]
                 if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
                     yield f"{section}: {path}", difference

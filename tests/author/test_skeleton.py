@@ -50,6 +50,7 @@ def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
         f"graders.lesson_{lesson}.shared",
         f"graders.lesson_{lesson}.judging",
         f"graders.lesson_{lesson}.runs",
+        f"graders.lesson_{lesson}",
     }
     for file in course.PACKAGE.glob(f"lesson_{lesson}/*.py"):
         nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]

@@ -231,12 +231,12 @@ def snapshot(value: Any) -> Any:
 
 def shares_storage(first: Any, second: Any) -> bool:
     """Whether both are ordinary dense tensors that look at the same memory."""
-    if not _has_memory(first) or not _has_memory(second) or not first.numel():
+    if not has_memory(first) or not has_memory(second) or not first.numel():
         return False
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
-def _has_memory(value: Any) -> TypeGuard[Tensor]:
+def has_memory(value: Any) -> TypeGuard[Tensor]:
     """Whether it is a tensor whose memory can be asked for: a sparse one has none, a class answers as it likes."""
     return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
+from graders.box.probing import has_memory
 from graders.box.tensors import laid_out, prepared
 from graders.box.witness import Witness
 from graders.scenes.models import Drawn, a_model
@@ -146,7 +147,7 @@ def copied(value: Any) -> Any:
 def tensors_in(value: Any) -> list[Tensor]:
     """The tensors of a result that has several."""
     entries = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [entry for entry in entries[:20] if isinstance(entry, Tensor)]
+    return [entry for entry in entries[:20] if has_memory(entry)]
 
 
 def keys_of(told: Told) -> Any:

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
-from graders.box.probing import snapshot
+from graders.box.probing import has_memory, snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Change, Witness
 from graders.scenes.scene import Sections, family

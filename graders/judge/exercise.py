@@ -148,7 +148,8 @@ def _without_numbers(
     exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome], worst: Outcome
 ) -> ExerciseResult:
     """The result when at least one probe did not come to its end."""
-    found = diagnose(exercise, draws, outcomes)
+    # Nobody has made a mistake yet where nothing was attempted, and to look for one takes time.
+    found = None if worst.status is Status.NOT_ATTEMPTED else diagnose(exercise, draws, outcomes)
     message = f"{found.message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
     return replace(
         not_judged(exercise, _of(worst), message),

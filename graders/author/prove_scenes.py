@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from types import FunctionType
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
 from graders.core.results import Status
@@ -38,7 +35,7 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
     for seed in seeds:
         draws = exercise.draws(seed)
         for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: afresh(program.function)}, seed, draws=draws)
+            result = check_in(exercise, {exercise.name: program.afresh().function}, seed, draws=draws)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -47,14 +44,6 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
             if problem:
                 left.remove(program)
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
-
-
-def afresh(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function as if it were defined now: what it keeps in its defaults is as it was written."""
-    if not isinstance(function, FunctionType):
-        return function
-    kept = copy.deepcopy(function.__defaults__)
-    return FunctionType(function.__code__, function.__globals__, function.__name__, kept, function.__closure__)
 
 
 def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

@@ -28,6 +28,7 @@ from graders.core.circumstances import Circumstances
 from graders.core.conditioning import well_conditioned
 from graders.core.difference import Kind
 from graders.core.errors import ExerciseDefect
+from graders.core.explanations import Explanation
 from graders.core.mistakes import COMMON, EXPLAINED_KINDS
 from graders.wire.draws import Rng
 from graders.wire.threads import one_thread
@@ -148,7 +149,7 @@ class Exercise:
         """What defines `probe` in the box; empty where that has to be cut out of the grader."""
         return ""
 
-    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Any:
+    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Explanation | None:
         """What explains an answer that is not right, where the exercise knows it without its list of mistakes."""
         return None
 

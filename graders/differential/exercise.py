@@ -1,24 +1,27 @@
 """An exercise that a newcomer reads in a minute: a contract, a reference, and wrong programs.
 
-@exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
-hints=(...), why=..., scene=changes_gradient(arguments=a_number))
-class TestScaleGrad:
-'''Multiply by `s` ... the gradient that arrives at `t`. Return the handle.
+    @exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
+              hints=(...), why=..., scene=changes_gradient(arguments=a_number))
+    class TestScaleGrad:
+        '''Multiply by `s` ... the gradient that arrives at `t`. Return the handle.
 
-**Example.**
+        **Example.**
 
->>> ...
+        >>> ...
 
-**Fine print.** ...
-'''
+        **Fine print.** ...
+        '''
 
-def reference(t, s):
-return t.register_hook(lambda grad: grad * s)
+        def reference(t, s):
+            return t.register_hook(lambda grad: grad * s)
 
-class Mistakes:
-def forgot_return(t, s):
-'''What a learner reads who made it; without it, what `graders.core.mistakes` says for all exercises.'''
-return t.register_hook(lambda grad: None)
+        class Mistakes:
+            def forgot_return(t, s):
+                '''What the learner reads; without it, what `graders.core.mistakes` says for all exercises.'''
+                return t.register_hook(lambda grad: None)
+
+A right answer shows in the scene what the reference shows; a mistake is recognised when it shows what the learner's
+function showed.
 """
 
 from __future__ import annotations
@@ -167,8 +170,8 @@ def _probe(scene: Scene, name: str) -> Callable[..., Any]:
 def _check(subject: Subject, section: str) -> Check:
     def run(seen: Seen, seed: int, case: Mapping[str, Any], example: Sequence[Any]) -> None:
         draw = {"seed": seed, "case": case, "example": example}
-        for difference in subject.differences(seen, draw, section).values():
-            raise Mismatch(difference)
+        if found := list(subject.differences(seen, draw, section).values()):
+            raise Mismatch(found[0])
 
     return Check(f"test_{section.replace(' ', '_')}", run)
 

@@ -23,8 +23,6 @@ NOTHING = Implementation("nothing-done", lambda *args, **kwargs: None)
 """Competes with the mistakes: who does nothing at all has not just forgotten to return something."""
 SAME_MESSAGE = 60
 """Characters of a message of torch, without numbers and names, by which two exceptions are the same."""
-
-
 OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
 """Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
 
@@ -56,7 +54,7 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
 
 
 def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
-    """What a mistake shows for each draw. Where it keeps something, that depends on the draws before, and is new."""
+    """What a mistake shows for each draw. If it keeps something, that depends on the draws before: never cached."""
     keeps = _keeps_something(subject.stage.players[mistake])
     for draw in draws:
         yield play(mistake, draw) if keeps else subject.outcome(play, mistake, draw)

@@ -7,8 +7,10 @@ be forked, and in a known state elsewhere.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -39,6 +41,16 @@ class Implementation:
     function: Callable[..., Any]
     message: str = ""
 
+    def afresh(self) -> Implementation:
+        """The same as if it were defined now: what it keeps in its defaults is as it was written."""
+        old = self.function
+        if not isinstance(old, FunctionType):
+            return self
+        defaults = copy.deepcopy(old.__defaults__)
+        return replace(
+            self, function=FunctionType(old.__code__, old.__globals__, old.__name__, defaults, old.__closure__)
+        )
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -53,12 +65,13 @@ class Stage:
     @contextlib.contextmanager
     def open(self) -> Iterator[Play]:
         """In the block, what the value of the context returns is what shows with a player, for a draw."""
+        stage = replace(self, players=[player.afresh() for player in self.players])
         if not forking.available:
-            yield lambda player, draw, way="": _outcome(self._work(_request(player, draw, way)))
+            yield lambda player, draw, way="": _outcome(stage._work(_request(player, draw, way)))
             return
         from graders.box.forked import ForkedProbes  # it needs os.fork
 
-        children = ForkedProbes(self._work)
+        children = ForkedProbes(stage._work)
         try:
             yield lambda player, draw, way="": _outcome(children.answer(self.key, _request(player, draw, way), SECONDS))
         finally:

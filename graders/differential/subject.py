@@ -64,10 +64,6 @@ class Subject:
                 self._kept.popitem(last=False)
         return self._kept[which]
 
-    def is_kept(self, player: int, draw: Draw) -> bool:
-        """Whether what shows with that program is known."""
-        return (player, key_of(draw)) in self._kept
-
     def differences(self, seen: Seen, draw: Draw, section: str | None = None, play: Play | None = None) -> Differences:
         """By path, what no reference showed; in one section or in all."""
         found: list[Differences] = []
@@ -101,7 +97,7 @@ class Subject:
     def is_well_conditioned(self, play: Play, draw: Draw) -> bool:
         """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
         rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
-        if floats_of(draw) == FLOATS:
+        if is_exact(draw):
             return True
         exact, disturbed = (list(numbers(seen_of(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED))
         if not len(rough) == len(exact) == len(disturbed):
@@ -113,9 +109,14 @@ class Subject:
         )
 
 
+def is_exact(draw: Draw) -> bool:
+    """Whether its tensors are of float64."""
+    return "float64" in draw["case"].values()
+
+
 def floats_of(draw: Draw) -> float:
     """By how much a Python float may be off, as a part of it."""
-    return FLOATS if "float64" in draw["case"].values() else RELATIVE_ELSEWHERE
+    return FLOATS if is_exact(draw) else RELATIVE_ELSEWHERE
 
 
 def key_of(draw: Draw) -> Any:

@@ -32,8 +32,7 @@ def diagnose(
     wrong, or the circumstances in which they occur when it is wrong.
     """
     if (told := exercise.explain(draws, outcomes)) is not None:
-        found: Explanation = told
-        return found
+        return told
     met = [difference for found in differences for difference in found if difference]
     unseen = [index for index, outcome in enumerate(outcomes) if outcome.seen is None]
     leading = unseen or _failing_the_first(differences)

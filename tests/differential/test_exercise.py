@@ -139,7 +139,8 @@ def test_draws_are_the_same_for_a_seed_and_expected_once() -> None:
     first, second = SCALED.draws(1), SCALED.draws(1)
     assert first == second != SCALED.draws(2)
     assert [len(draw["example"]) for draw in first] == [1, *[0] * (len(first) - 1)]
-    assert all(SCALED.subject.is_kept(0, draw) for draw in first)
+    kept = [SCALED.subject.outcome(None, 0, draw) for draw in first]
+    assert all(SCALED.subject.outcome(None, 0, draw) is outcome for draw, outcome in zip(first, kept))
 
 
 def made(reference):

@@ -1,17 +1,19 @@
 """A contract: what an exercise asks for, in two layers, with an example that can be run.
 
-'''Multiply by `s`, in every backward pass from now on, the gradient that arrives at `t`. Return the handle.
+    '''Multiply by `s`, in every backward pass from now on, the gradient that arrives at `t`. Return the handle.
 
-**Example.**
+    **Example.**
 
->>> w = torch.tensor([1.0], requires_grad=True)
->>> handle = scale_grad(w, 10.0)
->>> (3 * w).sum().backward()
->>> w.grad
-tensor([30.])
+    >>> w = torch.tensor([1.0], requires_grad=True)
+    >>> handle = scale_grad(w, 10.0)
+    >>> (3 * w).sum().backward()
+    >>> w.grad
+    tensor([30.])
 
-**Fine print.** `t` may be a leaf or not.
-'''
+    **Fine print.** `t` may be a leaf or not.
+    '''
+
+What stands before the example is the task.
 """
 
 from __future__ import annotations

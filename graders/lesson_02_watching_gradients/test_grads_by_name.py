@@ -9,8 +9,8 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.passes import tensors_and_a_loss
 from graders.scenes.recorders import runs_backward
+from graders.scenes.worlds import tensors_and_a_loss
 
 
 @exercise(

@@ -7,8 +7,8 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.passes import losses_of_a_leaf
 from graders.scenes.recorders import runs_backward
+from graders.scenes.worlds import losses_of_a_leaf
 
 
 @exercise(

@@ -7,8 +7,8 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.passes import TAILS, a_loss_of_three_x
 from graders.scenes.recorders import runs_backward
+from graders.scenes.worlds import TAILS, a_loss_of_three_x
 
 
 @exercise(

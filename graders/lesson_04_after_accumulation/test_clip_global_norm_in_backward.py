@@ -9,7 +9,7 @@ import itertools
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_04_after_accumulation.shared import hooked
+from graders.lesson_04_after_accumulation.programs import hooked
 from graders.scenes.in_backward import acts_on_all
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_04_after_accumulation.shared import hooked
+from graders.lesson_04_after_accumulation.programs import hooked
 from graders.scenes.in_backward import acts_on_each, in_float64, most_parameters, sums_and_handles
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_04_after_accumulation.shared import hooked
+from graders.lesson_04_after_accumulation.programs import hooked
 from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_and_handles, with_a_tied_parameter
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations import runs
+from graders.lesson_05_capturing_activations import programs
 from graders.scenes.captures import records
 
 
@@ -188,7 +188,7 @@ class TestActivationStore:
                 torch.set_grad_enabled(self.before)
 
         class returned_the_copy(Store):
-            __doc__ = runs.returned_the_copy.__doc__
+            __doc__ = programs.returned_the_copy.__doc__
 
             def hook(self, name):
                 return lambda module, args, output: self.keep(name, output) or self.data[name][-1]
@@ -202,21 +202,21 @@ class TestActivationStore:
                 return lambda module, args, output: self.data[name] or self.keep(name, output)
 
         class changed_the_mode(Store):
-            __doc__ = runs.changed_the_mode.__doc__
+            __doc__ = programs.changed_the_mode.__doc__
 
             def __enter__(self):
                 self.model.eval()
                 return super().__enter__()
 
         class set_the_seed(Store):
-            __doc__ = runs.set_the_seed.__doc__
+            __doc__ = programs.set_the_seed.__doc__
 
             def __enter__(self):
                 torch.manual_seed(0)
                 return super().__enter__()
 
         class before_the_callers_hook(Store):
-            __doc__ = runs.before_the_callers_hook.__doc__
+            __doc__ = programs.before_the_callers_hook.__doc__
 
             options = {"prepend": True}
 

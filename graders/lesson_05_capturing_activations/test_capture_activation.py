@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.runs import (
+from graders.lesson_05_capturing_activations.programs import (
     run_with_hooks,
     skipped_the_model,
     stored_the_input,

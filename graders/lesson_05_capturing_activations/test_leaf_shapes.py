@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.runs import run_with_hooks, wrong_runs
+from graders.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
 from graders.scenes.captures import captures, of_all
 
 

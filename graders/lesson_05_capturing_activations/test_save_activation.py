@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.runs import run_with_hooks, wrong_runs
+from graders.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
 from graders.scenes.captures import captures, in_a_file
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_06_changing_the_forward.runs import run, wrong_runs
+from graders.lesson_06_changing_the_forward.programs import run, wrong_runs
 from graders.scenes.model_edits import ablating, edits_runs, switched_off
 
 

@@ -9,7 +9,7 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_06_changing_the_forward import runs
+from graders.lesson_06_changing_the_forward import programs
 from graders.scenes.model_edits import edits_runs, patching, replaced
 
 
@@ -21,7 +21,7 @@ def put(output, kept, channels, dim=1):
     return output.index_copy(dim, index, kept.index_select(dim, index))
 
 
-def patch(model, name, clean, corrupt, channels=None, *, run=runs.run, second=None, put=put, copy=torch.clone):
+def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, second=None, put=put, copy=torch.clone):
     """Two runs: one keeps a copy of the output, and in the other one `put(output, kept, channels)` takes its place."""
     kept = []
     run(model, name, lambda module, args, output: kept.append(copy(output.detach())), clean)
@@ -99,18 +99,18 @@ class TestPatchActivation:
             raise Stop
 
         with contextlib.suppress(Stop):
-            runs.run(model, name, keep, clean)
-        return runs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+            programs.run(model, name, keep, clean)
+        return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
-    class Mistakes(runs.wrong_runs(patch)):
+    class Mistakes(programs.wrong_runs(patch)):
         def hook_left_behind__2(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, second=runs.hook_left_behind)
+            return patch(model, name, clean, corrupt, channels, second=programs.hook_left_behind)
 
         def hook_left_after_exception__2(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, second=runs.hook_left_after_exception)
+            return patch(model, name, clean, corrupt, channels, second=programs.hook_left_after_exception)
 
         def before_other_hooks__3(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, run=runs.before_other_hooks, second=runs.run)
+            return patch(model, name, clean, corrupt, channels, run=programs.before_other_hooks, second=programs.run)
 
         def forgot_return(model, name, clean, corrupt, channels=None):
             """You got the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or
@@ -176,7 +176,7 @@ class TestPatchActivation:
             kept, module = [], model.get_submodule(name)
             with module.register_forward_hook(lambda module, args, output: kept.append(args[0].detach().clone())):
                 model(clean)
-            return runs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+            return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
         def stored_alias(model, name, clean, corrupt, channels=None):
             """You kept a reference to the clean output, and the in-place module that follows rewrote it before you
@@ -215,7 +215,7 @@ class TestPatchActivation:
                 first, second = output.chunk(2)
                 return torch.cat([first, put(second, first, channels)])
 
-            return runs.run(model, name, mix, torch.cat([clean, corrupt])).chunk(2)[1]
+            return programs.run(model, name, mix, torch.cat([clean, corrupt])).chunk(2)[1]
 
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
             """Your hook edited `output` in place, and some modules, such as Identity, hand on the tensor that they were
@@ -235,6 +235,6 @@ class TestPatchActivation:
             It belongs to your caller: leave it alone.
             """
             kept, state = [], torch.get_rng_state()
-            runs.run(model, name, lambda module, args, output: kept.append(output.clone()), clean)
+            programs.run(model, name, lambda module, args, output: kept.append(output.clone()), clean)
             torch.set_rng_state(state)
-            return runs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+            return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)

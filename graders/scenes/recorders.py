@@ -216,7 +216,7 @@ class World:
 def runs_backward(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:
     """For a function that runs backward passes, and returns what they brought.
 
-    `world(rng, case, strike=None, within=None)` makes what the caller has, as in `graders.scenes.passes`. Code of the
+    `world(rng, case, strike=None, within=None)` makes what the caller has, as in `graders.scenes.worlds`. Code of the
     caller calls `strike` where `case.raised_in` says, and `within` late in a pass.
     """
     results, later, passes, own, same, failing = seen.values()

@@ -35,7 +35,7 @@ def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
     assert {file.grader for file in wanted} == set(folder.glob("test_*.py"))
     answers = set(next(iter(wanted)).answers.parent.glob("*.py"))
     assert {file.stem for file in answers} - {"__init__", "shared"} == {file.answers.stem for file in wanted}
-    assert {file.stem for file in folder.glob("*.py")} - {"__init__", "shared", "judging", "runs"} == {
+    assert {file.stem for file in folder.glob("*.py")} - {"__init__", "shared", "judging", "programs"} == {
         file.grader.stem for file in wanted
     }
 
@@ -49,7 +49,7 @@ def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
         "graders.nets",
         f"graders.lesson_{lesson}.shared",
         f"graders.lesson_{lesson}.judging",
-        f"graders.lesson_{lesson}.runs",
+        f"graders.lesson_{lesson}.programs",
         f"graders.lesson_{lesson}",
     }
     for file in course.PACKAGE.glob(f"lesson_{lesson}/*.py"):

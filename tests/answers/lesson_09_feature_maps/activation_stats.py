@@ -2,8 +2,7 @@
 
 from graders.author.answers import Wrong, changed
 
-RIGHT = [
-    """
+PLAIN = """
 import contextlib
 import torch
 
@@ -20,7 +19,10 @@ def activation_stats(layers, step, batches):
         for batch in batches:
             step(batch)
     return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
-""",
+"""
+"""The solution, of which nine wrong answers are small changes."""
+
+RIGHT = [
     """
 import numpy as np
 import torch
@@ -126,7 +128,7 @@ def activation_stats(layers, step, batches):
         check="test_nothing_else_changes",
         mistake="hook-left-behind",
         source=changed(
-            RIGHT[0], ("stack.enter_context(layer.register_forward_hook(hook))", "layer.register_forward_hook(hook)")
+            PLAIN, ("stack.enter_context(layer.register_forward_hook(hook))", "layer.register_forward_hook(hook)")
         ),
     ),
     Wrong(
@@ -135,7 +137,7 @@ def activation_stats(layers, step, batches):
         check="test_an_exception_comes_through_and_leaves_no_hook",
         mistake="hook-left-after-exception",
         source=changed(
-            RIGHT[2],
+            RIGHT[1],
             (
                 "    try:\n        list(map(step, batches))\n    finally:\n        [handle",
                 "    list(map(step, batches))\n    if True:\n        [handle",
@@ -168,14 +170,14 @@ def activation_stats(layers, step, batches):
         violates="in 40 equal bins from 0 to 4",
         check="test_each_step_has_a_row_for_each_layer",
         mistake="bins-of-their-own",
-        source=changed(RIGHT[0], ("histc(40, 0, 4)", "histc(40)")),
+        source=changed(PLAIN, ("histc(40, 0, 4)", "histc(40)")),
     ),
     Wrong(
         "keeps the outputs themselves for later",
         violates="A later layer may overwrite an output in place.",
         check="test_each_step_has_a_row_for_each_layer",
         mistake="stored-alias",
-        source=changed(RIGHT[2], ("output.detach().clone()", "output.detach()")),
+        source=changed(RIGHT[1], ("output.detach().clone()", "output.detach()")),
     ),
     Wrong(
         "runs the steps without gradients",
@@ -183,7 +185,7 @@ def activation_stats(layers, step, batches):
         check="raised",
         mistake="gradients-off",
         source=changed(
-            RIGHT[0], ("contextlib.ExitStack() as stack:", "contextlib.ExitStack() as stack, torch.no_grad():")
+            PLAIN, ("contextlib.ExitStack() as stack:", "contextlib.ExitStack() as stack, torch.no_grad():")
         ),
     ),
     Wrong(
@@ -191,21 +193,21 @@ def activation_stats(layers, step, batches):
         violates="are what `output.mean()` and `output.std()` give",
         check="test_each_step_has_a_row_for_each_layer",
         mistake="divided-by-n",
-        source=changed(RIGHT[1], ("std(ddof=1)", "std()")),
+        source=changed(RIGHT[0], ("std(ddof=1)", "std()")),
     ),
     Wrong(
         "statistics that hold the graph",
         violates="All are detached tensors",
         check="test_each_step_has_a_row_for_each_layer",
         source=changed(
-            RIGHT[0], ("values = output.detach()", "values = output"), ("values.histc", "values.detach().histc")
+            PLAIN, ("values = output.detach()", "values = output"), ("values.histc", "values.detach().histc")
         ),
     ),
     Wrong(
         "values above 4 are counted in the last bin",
         violates="and no others",
         check="test_each_step_has_a_row_for_each_layer",
-        source=changed(RIGHT[0], ("values.histc", "values[values >= 0].clamp(max=4).histc")),
+        source=changed(PLAIN, ("values.histc", "values[values >= 0].clamp(max=4).histc")),
     ),
     Wrong(
         "one record for all calls",
@@ -213,7 +215,7 @@ def activation_stats(layers, step, batches):
         check="test_a_second_call_has_a_record_of_its_own",
         source="rows = {}\n"
         + changed(
-            RIGHT[0],
+            PLAIN,
             (
                 '    rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}\n',
                 '    for name in layers:\n        rows.setdefault(name, {"mean": [], "std": [], "hist": []})\n',
@@ -226,27 +228,27 @@ def activation_stats(layers, step, batches):
         violates="it trains a model",
         check="test_each_step_has_a_row_for_each_layer",
         source=changed(
-            RIGHT[0], ("values.histc(40, 0, 4))", "values.histc(40, 0, 4))\n                return output * 1.5")
+            PLAIN, ("values.histc(40, 0, 4))", "values.histc(40, 0, 4))\n                return output * 1.5")
         ),
     ),
     Wrong(
         "each batch in a step and once more",
         violates="Call `step(batch)` once for each batch, in order",
         check="test_each_step_has_a_row_for_each_layer",
-        source=changed(RIGHT[3], ("            step(batch)\n", "            step(batch)\n            step(batch)\n")),
+        source=changed(RIGHT[2], ("            step(batch)\n", "            step(batch)\n            step(batch)\n")),
     ),
     Wrong(
         "puts its lists into the caller's dict",
         violates="rule 2",
         check="test_nothing_else_changes",
-        source=changed(RIGHT[0], ("    return {name", "    layers.clear()\n    return {name")),
+        source=changed(PLAIN, ("    return {name", "    layers.clear()\n    return {name")),
     ),
     Wrong(
         "an exception ends the training quietly",
         violates="rule 4",
         check="test_an_exception_comes_through_and_leaves_no_hook",
         source=changed(
-            RIGHT[0],
+            PLAIN,
             (
                 "            step(batch)\n",
                 "            try:\n                step(batch)\n            except BaseException:\n"

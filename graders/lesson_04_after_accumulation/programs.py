@@ -14,4 +14,5 @@ def hooked(params: Iterable[Tensor], use: Callable[[Tensor], object]) -> list[An
     def hook(p: Tensor) -> None:
         use(p)
 
-    return [p.register_post_accumulate_grad_hook(hook) for p in params]
+    registers: list[Any] = [p.register_post_accumulate_grad_hook for p in params]  # torch leaves it untyped
+    return [register(hook) for register in registers]

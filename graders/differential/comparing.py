@@ -53,7 +53,7 @@ def differences(seen: Seen, wanted: Any, floats: float = FLOATS) -> Iterator[tup
 
 
 def tells_changes(name: str) -> bool:
-    """Whether a witness told what stands under this name. `changed_by_hooks(model)`, in an example, is not such a one."""
+    """Whether a witness told what stands under this name. `changed_by_hooks(model)`, in an example, is not one."""
     return name.split(maxsplit=1)[:1] == [CHANGED]
 
 

@@ -126,7 +126,7 @@ WRONG = [
     Wrong(
         "remembers the modules of earlier passes",
         violates="no module that holds the parameter is called in this run",
-        check="test_a_later_call_starts_afresh",
+        check="test_a_call_inside_a_call_changes_nothing",
         source=changed(
             BACKWARD,
             ("import torch\n", "import torch\n\nCALLED = []\n"),

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graders.box.failures import Failure
 from graders.box.probing import module_hooks, snapshot
-from graders.box.tensors import fill_grad, prepared
+from graders.box.tensors import fill_grad, laid_out, prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import drawn_linear
@@ -120,8 +120,9 @@ def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Calla
         for parameter in (*model.parameters(), *other.parameters(), *third.parameters()):
             fill_grad(parameter)  # also where it is frozen
     (x, up), (t, down) = ([rng.tensor(4, SIZE, dtype=case.dtype, values="full") for _ in range(2)] for _ in range(2))
+    x, t = laid_out(x, "transposed"), laid_out(t, "transposed")
     if case.x_is == "a leaf":
-        x, t = prepared(x, grad=case.grad), prepared(t, grad=case.grad)
+        x, t = prepared(x, layout="transposed", grad=case.grad), prepared(t, layout="transposed", grad=case.grad)
     loss_fn, other_loss, failing_loss = Loss(up), Loss(down), Loss(up)
     before = Witness(model=model, x=x, other=other, t=t)
     task["the result"] = call(model, loss_fn, x)

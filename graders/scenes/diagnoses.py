@@ -99,7 +99,7 @@ FAULTS: dict[str, tuple[str, Callable[[Patient], Any]]] = {
     "cut": ("cut", id),
     "cut at the end": ("nothing", lambda p: p.behind("head", detached)),
     "exploding in a loop": ("nothing", lambda p: p.often(300.0)),
-    "dead": ("dead", id),
+    "dead": ("dead", lambda p: p.behind("it", nn.ReLU(), name="late")),
     "dead after a step": ("dead", lambda p: p.on_the_brink(1.0)),
     "dead until a step": ("dead", lambda p: p.on_the_brink(-1.0)),
     "vanishing": ("vanishing", id),
@@ -162,14 +162,15 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
         y = y + steep
     if case.x_is == "leaves":
         x, y = prepared(x, grad="filled"), prepared(y, grad="filled")
-    lr = 0.002 if steep is None else 5.0
+    # A step with `lr` decides where it is large, and one with another number does not.
+    lr, factor = (0.002, 1e-12 if case.fault == "a backward hook" else 1.0) if steep is None else (320.0, 1 / 64)
     of_the_model = copy.deepcopy(rng)
 
     def maker(fault: str) -> Callable[[], nn.Module]:
         return lambda: made(copy.deepcopy(of_the_model), case, fault)
 
     def loss_fn(output: Tensor, y: Tensor) -> Tensor:
-        return (output - y).square().mean() * (1e-12 if case.fault == "a backward hook" else 1)
+        return (output - y).square().mean() * factor
 
     before, random = Witness(x=x, y=y), torch.get_rng_state()
     found["the result"] = call(maker(case.fault), x, y, loss_fn, lr)
@@ -177,7 +178,9 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
     same["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())
     if case.call == "again":
         torch.rand(3)
-        anew["the result for a sound model"] = call(maker("nothing"), x, y, loss_fn, 0.002)
+        anew["the result for a sound model"] = call(
+            maker("nothing"), x, y, lambda output, y: 1e-6 * loss_fn(output, y), 0.002
+        )
         anew["the result again"] = call(maker(case.fault), x, y, loss_fn, lr)
 
     failure, random = Failure(case.failure), torch.get_rng_state()

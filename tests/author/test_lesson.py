@@ -8,8 +8,7 @@ from nbformat import NotebookNode
 
 from graders.author.lesson import INSTALL, notebook_from
 from graders.core.source import SourceError
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 SOURCE = """\
 # %% [markdown]

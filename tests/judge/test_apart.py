@@ -12,8 +12,8 @@ from graders.judge.apart import LARGE, Bench, Bounds, is_large
 from graders.judge.exercise import judge_exercise
 from graders.judge.submission import Verdicts
 from graders.run.transcript import Outcome
-from tests.heavy import TestHeavy as HEAVY
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.heavy import HEAVY
+from tests.sample import SCALE_SUM
 
 DRAWS = HEAVY.draws(1)
 

@@ -13,7 +13,7 @@ from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.judge.exercise import describe, judge_exercise
 from graders.run.transcript import Outcome
 from graders.wire.data import decode, encode
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import SCALE_SUM
 
 SEED = 5
 DRAWS = SCALE_SUM.draws(SEED)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import torch
-
 from graders.lesson_10_explaining_predictions.judging import hits
+
 from graders.lesson_10_explaining_predictions.test_grad_cam import DRAWINGS, reference_hits
 from graders.nets import draw_shapes, shapes_net
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 Keep = Mapping[str, Callable[[Any], Any]]
@@ -51,43 +49,11 @@ def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
         model(x)
 
 
-def called_forward(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You called `model.forward(x)`, which runs no hook of the model itself, and there may be some. Call the model:
-    `model(x)`.
-    """
-    handles = _registered(model, keep)
-    try:
-        model.forward(x)
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
 def changed_the_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute something
     else. Run the model in the mode in which you got it, and leave it so.
     """
     run_with_hooks(model.eval(), keep, x)
-
-
-def changed_the_mode__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
-    before = {module: module.training for module in model.modules()}
-    run_with_hooks(model.eval(), keep, x)
-    for module, training in before.items():
-        module.training = training
-
-
-def set_the_seed(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You set the seed of the random numbers, and they belong to your caller: dropout then leaves out the same numbers
-    in every run. Leave the seed alone.
-    """
-    torch.manual_seed(0)
-    run_with_hooks(model, keep, x)
-
-
-def set_the_seed__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
-    torch.manual_seed(42)
-    run_with_hooks(model, keep, x)
 
 
 def ran_more_than_once(model: nn.Module, keep: Keep, x: Tensor) -> None:
@@ -96,48 +62,6 @@ def ran_more_than_once(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """
     run_with_hooks(model, keep, x)
     model(x)
-
-
-def ran_more_than_once__2(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
-    model(x)
-    run_with_hooks(model, keep, x)
-
-
-def stopped_the_run(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You stopped the run when you had what you need. The task asks for a run to its end: hook, store, and let the
-    model go on.
-    """
-
-    class Stop(Exception):
-        pass
-
-    left = dict(keep)
-
-    def noted(name: str) -> Callable[[Any], None]:
-        def note(output: Any) -> None:
-            keep[name](output)
-            left.pop(name, None)
-            if not left:
-                raise Stop
-
-        return note
-
-    with contextlib.suppress(Stop):
-        run_with_hooks(model, {name: noted(name) for name in keep}, x)
-
-
-def ran_a_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You ran a copy of the model. What a run changes in a model, such as the statistics of a batch norm, has to change
-    in the model itself: call `model(x)`.
-    """
-    run_with_hooks(copy.deepcopy(model), keep, x)
-
-
-def callers_hook_removed(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """Hooks of the caller are gone. Remove your own hooks only, each by its handle."""
-    run_with_hooks(model, keep, x)
-    for name in keep:
-        model.get_submodule(name)._forward_hooks.clear()
 
 
 def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
@@ -183,16 +107,8 @@ WRONG = (
     hook_left_behind,
     hook_left_after_exception,
     returned_the_copy,
-    called_forward,
     changed_the_mode,
-    changed_the_mode__2,
-    set_the_seed,
-    set_the_seed__2,
     ran_more_than_once,
-    ran_more_than_once__2,
-    stopped_the_run,
-    ran_a_copy,
-    callers_hook_removed,
     before_the_callers_hook,
 )
 

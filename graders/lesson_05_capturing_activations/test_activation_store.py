@@ -120,13 +120,6 @@ class TestActivationStore:
             def keep(self, name, output):
                 self.data[name] = [output.detach().clone()]
 
-        class only_last_call__2(Store):
-            def keep(self, name, output):
-                self.data[name] = output.detach().clone()
-
-            def clear(self):
-                self.data.clear()
-
         class clear_does_nothing(Store):
             """After `clear()` the old entries are still there. `data = {}` only binds a local name: empty the dict
             itself with `self.data.clear()`, or assign to `self.data`.
@@ -146,10 +139,6 @@ class TestActivationStore:
         class stored_alias(Store):
             def keep(self, name, output):
                 self.data[name].append(output.detach())
-
-        class stored_alias__2(Store):
-            def keep(self, name, output):
-                self.data[name].append(output)
 
         class swallowed_exception(Store):
             """The exception of the block disappeared: `__exit__` returned something true. Return `None`."""
@@ -192,28 +181,6 @@ class TestActivationStore:
 
             def hook(self, name):
                 return lambda module, args, output: self.keep(name, output) or self.data[name][-1]
-
-        class returned_a_list(Store):
-            """A hook of yours returned a list, and that took the place of the output. Mind the lambda:
-            `kept or kept.append(...)` returns `kept` when it is not empty. A hook that only watches returns `None`.
-            """
-
-            def hook(self, name):
-                return lambda module, args, output: self.data[name] or self.keep(name, output)
-
-        class changed_the_mode(Store):
-            __doc__ = programs.changed_the_mode.__doc__
-
-            def __enter__(self):
-                self.model.eval()
-                return super().__enter__()
-
-        class set_the_seed(Store):
-            __doc__ = programs.set_the_seed.__doc__
-
-            def __enter__(self):
-                torch.manual_seed(0)
-                return super().__enter__()
 
         class before_the_callers_hook(Store):
             __doc__ = programs.before_the_callers_hook.__doc__

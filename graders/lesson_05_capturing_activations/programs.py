@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
 
-Keep = Mapping[str, Callable[[Any], Any]]
+Note = Callable[[Any], Any]
+Keep = Mapping[str, Note]
 """By the name of a module, what becomes of its output."""
 
 
-def run_with_hooks(model: nn.Module, keep: Keep, x: Tensor, **options: Any) -> None:
-    """Run the model once, and hand on the outputs. `options` are those of `register_forward_hook`."""
-    with contextlib.ExitStack() as stack:
-        for name, note in keep.items():
+def watch(note: Note, module: nn.Module, args: Any, output: Any) -> None:
+    """A forward hook that hands on the output, and returns nothing."""
+    note(output)
 
-            def hook(module: nn.Module, args: Any, output: Any, note: Callable[[Any], Any] = note) -> None:
-                note(output)
 
-            stack.enter_context(model.get_submodule(name).register_forward_hook(hook, **options))
+def hooked(model: nn.Module, keep: Keep, hook: Callable[..., Any] = watch, **options: Any) -> list[Any]:
+    """The handles of such a hook on each module. `options` are those of `register_forward_hook`."""
+    return [
+        model.get_submodule(name).register_forward_hook(partial(hook, note), **options) for name, note in keep.items()
+    ]
+
+
+def run_with_hooks(model: nn.Module, keep: Keep, x: Tensor, hook: Callable[..., Any] = watch, **options: Any) -> None:
+    """Run the model once, and hand on the outputs."""
+    handles = hooked(model, keep, hook, **options)
+    try:
         model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 def hook_left_behind(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - says what COMMON says
-    _registered(model, keep)
+    hooked(model, keep)
     model(x)
 
 
 def hook_left_after_exception(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
-    handles = _registered(model, keep)
+    handles = hooked(model, keep)
     model(x)
     for handle in handles:
         handle.remove()
@@ -41,12 +51,7 @@ def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """Your hook returns what it stored, and what a hook returns takes the place of the output. So the model went on
     with your copy. A hook that only watches returns `None`.
     """
-    with contextlib.ExitStack() as stack:
-        for name, note in keep.items():
-            stack.enter_context(
-                model.get_submodule(name).register_forward_hook(lambda module, args, output, note=note: note(output))
-            )
-        model(x)
+    run_with_hooks(model, keep, x, lambda note, module, args, output: note(output))
 
 
 def changed_the_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:
@@ -71,18 +76,16 @@ def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
     run_with_hooks(model, keep, x, prepend=True)
 
 
+def take_the_input(note: Note, module: nn.Module, args: Any, output: Any) -> None:
+    """A forward hook that hands on the input."""
+    note(args[0])
+
+
 def stored_the_input(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """You took the input of the module. The task asks for its `output`. And where somebody calls the module with
     `module(input=x)`, `args` is empty.
     """
-    with contextlib.ExitStack() as stack:
-        for name, note in keep.items():
-
-            def hook(module: nn.Module, args: Any, output: Any, note: Callable[[Any], Any] = note) -> None:
-                note(args[0])
-
-            stack.enter_context(model.get_submodule(name).register_forward_hook(hook))
-        model(x)
+    run_with_hooks(model, keep, x, take_the_input)
 
 
 def skipped_the_model(model: nn.Module, keep: Keep, x: Tensor) -> None:
@@ -91,16 +94,6 @@ def skipped_the_model(model: nn.Module, keep: Keep, x: Tensor) -> None:
     """
     for name, note in keep.items():
         note(model.get_submodule(name)(x))
-
-
-def _registered(model: nn.Module, keep: Keep) -> list[Any]:
-    def hook(module: nn.Module, args: Any, output: Any, note: Callable[[Any], Any]) -> None:
-        note(output)
-
-    return [
-        model.get_submodule(name).register_forward_hook(functools.partial(hook, note=note))
-        for name, note in keep.items()
-    ]
 
 
 WRONG = (

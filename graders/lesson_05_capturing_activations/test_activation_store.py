@@ -4,10 +4,7 @@
 # An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-import torch
-
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations import programs
 from graders.scenes.captures import records
 
 
@@ -97,14 +94,6 @@ class TestActivationStore:
             def __enter__(self):
                 return self
 
-        class hook_left_behind(Store):
-            """Hooks are still registered after the `with` block. Keep every handle in `__enter__`, and call `remove()`
-            on each in `__exit__`.
-            """
-
-            def __exit__(self, kind, error, traceback):
-                pass
-
         class hook_left_after_exception(Store):
             """The block raised an exception, and your hooks stayed on the model. `__exit__` is called in that case,
             too: remove the handles there whatever its arguments say.
@@ -161,37 +150,3 @@ class TestActivationStore:
 
             def __enter__(self):
                 super().__enter__()
-
-        class cut_the_graph(Store):
-            """Inside the block the model builds no graph: you switched grad mode off, and the caller may want a
-            gradient. The entries need `.detach()`, and nothing else does.
-            """
-
-            def __enter__(self):
-                self.before = torch.is_grad_enabled()
-                torch.set_grad_enabled(False)
-                return super().__enter__()
-
-            def __exit__(self, kind, error, traceback):
-                super().__exit__(kind, error, traceback)
-                torch.set_grad_enabled(self.before)
-
-        class returned_the_copy(Store):
-            __doc__ = programs.returned_the_copy.__doc__
-
-            def hook(self, name):
-                return lambda module, args, output: self.keep(name, output) or self.data[name][-1]
-
-        class before_the_callers_hook(Store):
-            __doc__ = programs.before_the_callers_hook.__doc__
-
-            options = {"prepend": True}
-
-        class one_name_for_each_module(Store):
-            """Two of the names belong to one module, and only one of them has entries. Register a hook for each name,
-            or keep all names of a module.
-            """
-
-            def __init__(self, model, names):
-                super().__init__(model, names)
-                self.names = list({model.get_submodule(name): name for name in names}.values())

@@ -100,11 +100,6 @@ class TestActivationGrad:
             with_hook(model, name, x, loss_fn, hook).backward()
             return kept[0].grad.clone()
 
-        def retain_grad_follows_in_place__2(model, name, x, loss_fn, pick=lambda out: out):
-            kept = []
-            loss = with_hook(model, name, x, loss_fn, lambda module, args, output: kept.append(pick(output)))
-            return torch.autograd.grad(loss, kept)[0].clone()
-
         def values_not_gradients(model, name, x, loss_fn, pick=lambda out: out):
             """These are the values that left the module, not the gradients that arrive there."""
             kept = []
@@ -116,6 +111,7 @@ class TestActivationGrad:
             return kept[0]
 
         def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
+            """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
             kept = []
 
             def hook(module, args, output):
@@ -144,53 +140,9 @@ class TestActivationGrad:
             """
             return at_output(model, name, x, loss_fn, lambda output: output)
 
-        def ignored_pick__2(model, name, x, loss_fn, pick=lambda out: out):
-            def first(output):
-                entries = list(output.values()) if isinstance(output, dict) else output
-                return entries if isinstance(entries, torch.Tensor) else entries[0]
-
-            return at_output(model, name, x, loss_fn, first)
-
         def name_with_dots(model, name, x, loss_fn, pick=lambda out: out):
             """A module inside another one has a name with dots, and the model itself is called `""`:
             `model.get_submodule(name)` finds them all, and `getattr` does not.
             """
             getattr(model, name)
             return at_output(model, name, x, loss_fn, pick)
-
-        def cleared_callers_grad(model, name, x, loss_fn, pick=lambda out: out):
-            """The `.grad` of a parameter held something before your call, and that is gone: `backward()` adds to it,
-            and nobody asked for `zero_grad()`.
-            """
-            model.zero_grad()
-            return at_output(model, name, x, loss_fn, pick)
-
-        def another_mode(model, name, x, loss_fn, pick=lambda out: out):
-            modes = {module: module.training for module in model.modules()}
-            try:
-                return at_output(model.eval(), name, x, loss_fn, pick)
-            finally:
-                for module, mode in modes.items():
-                    module.training = mode
-
-        def hook_left_behind(model, name, x, loss_fn, pick=lambda out: out):
-            found = []
-
-            def hook(module, args, output):
-                pick(output).register_hook(lambda grad: found.append(grad.detach().clone()))
-
-            model.get_submodule(name).register_forward_hook(hook)
-            loss_fn(model(x)).backward()
-            return found[0]
-
-        def hook_left_after_exception(model, name, x, loss_fn, pick=lambda out: out):
-            found = []
-
-            def hook(module, args, output):
-                pick(output).register_hook(lambda grad: found.append(grad.detach().clone()))
-
-            handle = model.get_submodule(name).register_forward_hook(hook)
-            loss = loss_fn(model(x))
-            handle.remove()
-            loss.backward()
-            return found[0]

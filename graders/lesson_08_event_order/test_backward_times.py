@@ -135,18 +135,9 @@ class TestBackwardTimes:
         def counted_the_hooks_of_others__2(model, x, clock):
             return timed(model, with_gradient(x), clock, begins=True)
 
-        def counted_the_hooks_of_others__3(model, x, clock):
-            return timed(model, with_gradient(x), clock, begins=True, ends=False)
-
         def only_last_call(model, x, clock):
             """A module that is called twice has the time of one call. Add up the times of all its calls."""
             return timed(model, with_gradient(x), clock, lambda times, name, time, own: time)
-
-        def only_its_own(model, x, clock):
-            """The time of the parts of a module is missing in its time: that is of its whole backward pass, with all
-            that is inside it.
-            """
-            return timed(model, with_gradient(x), clock, lambda times, name, time, own: times[name] + own)
 
         def no_gradient_for_x(model, x, clock):
             """The times are right, and `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,
@@ -164,15 +155,3 @@ class TestBackwardTimes:
                     )
                 times = timed(model, with_gradient(x), clock)
             return {name: time for name, time in times.items() if name in called}
-
-        def hook_left_behind(model, x, clock):
-            for module in model.modules():
-                module.register_full_backward_hook(lambda *_: None)
-            return timed(model, with_gradient(x), clock)
-
-        def hook_left_after_exception(model, x, clock):
-            handles = [module.register_full_backward_hook(lambda *_: None) for module in model.modules()]
-            times = timed(model, with_gradient(x), clock)
-            for handle in handles:
-                handle.remove()
-            return times

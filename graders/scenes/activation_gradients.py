@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import unpacked
 from graders.box.witness import Witness
-from graders.scenes.inner_gradients import AXES, HandedOut, allowed, an_input, fail
+from graders.scenes.inner_gradients import AXES, HandedOut, allowed, an_input, fail, grads_in_a_row
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import Fn, Steps, copied, drawn_linear
 from graders.wire.draws import Rng
@@ -91,8 +91,3 @@ def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) 
     copies["the gradient, when somebody has written zeros into its memory"] = handed_out
     fail(failed, case, model, lambda loss: call(model, name, x, loss, *pick))
     failed["changed after it"] = same["changed in the end"] = allowed(witness)
-
-
-def grads_in_a_row(model: nn.Module) -> Tensor:
-    """The `.grad` of all parameters in one tensor, with zeros where there is none."""
-    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in model.parameters()])

@@ -144,7 +144,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         callers.on_module(model.get_submodule(model.names[name]), name, backward=True)
     callers.on_parameter(model.get_submodule(model.names["block"]).get_parameter("weight"), "weight")
     leaf, x = an_input(rng, case, 4, 3, **like)
-    up = rng.tensor(4, 3, **like) / 128  # gradients are about 1: digits are compared so
+    up = rng.tensor(4, 3, **like)
     losses, passes = list[str](), list[Tensor]()
 
     def loss_fn(out: Tensor) -> Tensor:
@@ -153,40 +153,28 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         loss.register_hook(passes.append)  # type: ignore[no-untyped-call]  # of torch
         return loss
 
-    def measured(*args: Any) -> Any:
-        """The dict with its numbers as tensors: they have as many digits as those of the model."""
-        flow = call(*args)
-        return in_digits(flow, getattr(torch, case.dtype)) if isinstance(flow, dict) else flow
-
     witness = Witness(model=model, other=other, x=leaf, given=x, up=up)
-    flow = measured(model, loss_fn, x)
+    flow = call(model, loss_fn, x)
     means["the dict"] = flow
     order["the keys"] = list(flow) if isinstance(flow, dict) else flow
     accumulated["how often the model, the loss and its backward pass ran"] = [model.runs, len(losses), len(passes)]
-    note_grads(accumulated, model, leaf)
+    accumulated["the `.grad` of all parameters in a row"] = grads_in_a_row(model).clone()
+    accumulated["x.grad"] = snapshot(leaf.grad)
     same["changed"] = allowed(witness)
-    anew["of a second call"] = measured(model, lambda out: (-0.5 * up * out).sum(), x)
-    anew["of another model"] = measured(other, loss_fn, x)
+    anew["of a second call"] = call(model, lambda out: (-0.5 * up * out).sum(), x)
+    anew["of another model"] = call(other, loss_fn, x)
     cube, square = rng.tensor(2, 2, 3, **like), drawn_linear(rng, 3, 3, **like)
-    anew["for a loss whose gradient is zero"] = measured(square, lambda out: (0 * out).sum(), cube)
+    anew["for a loss whose gradient is zero"] = call(square, lambda out: (0 * out).sum(), cube)
     growing = rng.tensor(2, 2, 3, **like)
-    anew["of a layer whose output has three dimensions"] = measured(square, lambda out: (growing * out).sum(), cube)
+    anew["of a layer whose output has three dimensions"] = call(square, lambda out: (growing * out).sum(), cube)
 
     def asking(out: Tensor) -> Tensor:
-        inside["the inner dict"] = measured(square, lambda y: (growing * y).sum(), cube)
+        inside["the inner dict"] = call(square, lambda y: (growing * y).sum(), cube)
         return (up * out).sum()
 
-    inside["the outer dict"] = measured(other, asking, x)
+    inside["the outer dict"] = call(other, asking, x)
     fail(failed, case, model, lambda loss: call(model, loss, x))
     failed["changed after it"] = same["changed in the end"] = allowed(witness)
-
-
-def in_digits(numbers: dict[Any, Any], dtype: torch.dtype) -> dict[Any, Any]:
-    """Floats as tensors of a dtype, and of anything else its type."""
-    return {
-        key: torch.tensor(number, dtype=dtype) if type(number) is float else f"a {type(number).__name__}, not a float"
-        for key, number in numbers.items()
-    }
 
 
 def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Tensor]:
@@ -197,11 +185,9 @@ def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Ten
     return leaf, leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf
 
 
-def note_grads(where: dict[str, Any], model: nn.Module, leaf: Tensor) -> None:
-    """The `.grad` of all parameters and of an input."""
-    for name, p in [*model.named_parameters(), ("x", leaf)]:
-        where[f"{name}.grad"] = snapshot(p.grad)
-        where[f"{name}.grad has a graph"] = p.grad is not None and p.grad.requires_grad
+def grads_in_a_row(model: nn.Module) -> Tensor:
+    """The `.grad` of all parameters in one tensor, with zeros where there is none."""
+    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in model.parameters()])
 
 
 def fail(failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]) -> None:

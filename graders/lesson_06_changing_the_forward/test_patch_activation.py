@@ -21,11 +21,11 @@ def put(output, kept, channels, dim=1):
     return output.index_copy(dim, index, kept.index_select(dim, index))
 
 
-def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, second=None, put=put, copy=torch.clone):
+def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, put=put, copy=torch.clone):
     """Two runs: one keeps a copy of the output, and in the other one `put(output, kept, channels)` takes its place."""
     kept = []
     run(model, name, lambda module, args, output: kept.append(copy(output.detach())), clean)
-    return (second or run)(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+    return run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
 
 class Stop(Exception):

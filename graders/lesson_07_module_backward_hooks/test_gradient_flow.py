@@ -31,14 +31,13 @@ def mean(grad):
     return grad.abs().mean().item()
 
 
-def measured(model, loss_fn, x, hook, modules=None, kind="register_full_backward_pre_hook", run=None):
+def measured(model, loss_fn, x, hook, modules=None, kind="register_full_backward_pre_hook"):
     """The dict that `hook(flow, name, module, *gradients)` fills in a pass."""
     flow, handles = {}, []
     try:
         for name, module in (modules or with_parameters(model)).items():
             handles.append(getattr(module, kind)(lambda *args, name=name: hook(flow, name, *args)))
-        loss = loss_fn(model(x))
-        loss.backward() if run is None else run(loss)
+        loss_fn(model(x)).backward()
     finally:
         for handle in handles:
             handle.remove()

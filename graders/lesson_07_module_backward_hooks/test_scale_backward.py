@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import torch
+
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import a_number
 from graders.scenes.module_changes import changes_what_flows_back
@@ -127,10 +129,11 @@ class TestScaleBackward:
             return module.register_full_backward_pre_hook(lambda m, go: tuple(g * s for g in go))
 
         def tuple_left_alone(module, s):
-            """The module may return a tuple, which takes no hook. Scale what arrives at each output in it."""
+            """Where the module returns a tuple, nothing is scaled. Scale what arrives at each output in it."""
 
             def hook(m, args, out):
-                out.register_hook(lambda grad: grad * s)
+                if isinstance(out, torch.Tensor) and out.requires_grad:
+                    out.register_hook(lambda grad: grad * s)
 
             return module.register_forward_hook(hook)
 

@@ -18,22 +18,19 @@ def with_gradient(x):
     return x if x.requires_grad else x.detach().requires_grad_()
 
 
-def timed(model, x, clock, took=lambda times, name, time, own: times[name] + time, begins=False, ends=True):
+def timed(model, x, clock, took=lambda before, time: before + time, begins=False, ends=True):
     """The times by hooks on all modules, in the lesson's style.
 
-    `took` makes the new entry of a module from the old ones, the time of a call, and how much of it is not that of
-    parts. The pre-hook is the first one when it `begins`; the hook is the first one when it `ends`.
+    `took` makes the new entry of a module from the old one and the time of a call. The pre-hook is the first one when
+    it `begins`; the hook is the first one when it `ends`.
     """
-    times, started, inside = {name or "net": 0.0 for name, _ in model.named_modules()}, {}, [0.0]
+    times, started = {name or "net": 0.0 for name, _ in model.named_modules()}, {}
 
     def begin(name):
         started[name] = clock()
-        inside.append(0.0)
 
     def end(name):
-        time = clock() - started[name]
-        times[name] = took(times, name, time, time - inside.pop())
-        inside[-1] += time
+        times[name] = took(times[name], clock() - started[name])
 
     with ExitStack() as stack:
         for name, module in model.named_modules():
@@ -137,7 +134,7 @@ class TestBackwardTimes:
 
         def only_last_call(model, x, clock):
             """A module that is called twice has the time of one call. Add up the times of all its calls."""
-            return timed(model, with_gradient(x), clock, lambda times, name, time, own: time)
+            return timed(model, with_gradient(x), clock, lambda before, time: time)
 
         def no_gradient_for_x(model, x, clock):
             """The times are right, and `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,

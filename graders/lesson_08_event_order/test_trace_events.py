@@ -16,22 +16,18 @@ KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
 
 
-def traced(named, run, events, kinds=KINDS):
-    """Runs with hooks of these kinds on these modules, in the lesson's style, and returns the list `events`."""
+def traced(model, x, named=None, kinds=KINDS, events=None):
+    """One pass with hooks of these kinds on these modules, in the lesson's style."""
+    events = [] if events is None else events
     with ExitStack() as stack:
-        for name, module in named:
+        for name, module in model.named_modules() if named is None else named:
             for kind, method in zip(KINDS, METHODS):
                 register = getattr(module, f"register_{method}_hook")
                 label = f"{name or 'net'}.{kind}"
                 if kind in kinds:
                     stack.enter_context(register(lambda *_, label=label: events.append(label)))
-        run()
+        model(x).sum().backward()
     return events
-
-
-def one_pass(model, x):
-    """What runs the pass that is asked for."""
-    return lambda: model(x).sum().backward()
 
 
 @exercise(
@@ -105,10 +101,10 @@ class TestTraceEvents:
             """The model received an input that differs from `x` in `requires_grad`. That changes the order: give `x` to
             the model as it is, without `requires_grad_()` and without `detach()`.
             """
-            return traced(model.named_modules(), one_pass(model, x.detach().requires_grad_()), [])
+            return traced(model, x.detach().requires_grad_())
 
         def changed_the_input__2(model, x):
-            return traced(model.named_modules(), one_pass(model, x.requires_grad_()), [])
+            return traced(model, x.requires_grad_())
 
         def mirrored_forward(model, x):
             """Your backward half is the mirror of the forward half. It is no mirror where an input requires no grad (a
@@ -116,44 +112,44 @@ class TestTraceEvents:
             backward with hooks, too.
             """
             mirror = {"fpre": "bwd", "fwd": "bpre"}
-            events = traced(model.named_modules(), one_pass(model, x), [], KINDS[:2])
+            events = traced(model, x, kinds=KINDS[:2])
             halves = [event.rpartition(".") for event in reversed(events)]
             return events + [f"{name}.{mirror[kind]}" for name, _, kind in halves]
 
         def kept_from_call_to_call(model, x, events=[]):  # noqa: B006 - the mistake
             """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
-            return list(traced(model.named_modules(), one_pass(model, x), events))
+            return list(traced(model, x, events=events))
 
         def late_binding(model, x):
             """All your lambdas read the loop variable when they run, and by then it has its last value. Bind it with a
             default argument: `lambda *args, name=name: ...`.
             """
             *_, (last, _) = model.named_modules()
-            events = traced(model.named_modules(), one_pass(model, x), [])
+            events = traced(model, x)
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
 
         def registered_after_forward(model, x):
             """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the
             module is called: register all of them before the forward pass.
             """
-            return traced(model.named_modules(), one_pass(model, x), [], KINDS[:2])
+            return traced(model, x, kinds=KINDS[:2])
 
         def leaves_only(model, x):
             """Events of containers are missing. The model itself and the blocks in it are modules, too: register on
             everything that `model.named_modules()` gives.
             """
             named = [(name, module) for name, module in model.named_modules() if not [*module.children()]]
-            return traced(named, one_pass(model, x), [])
+            return traced(model, x, named)
 
         def children_only(model, x):
             """You registered on the children of the model alone. `model.named_modules()` gives every module in it: the
             model itself, and the parts of its parts.
             """
-            return traced(model.named_children(), one_pass(model, x), [])
+            return traced(model, x, model.named_children())
 
         def empty_name(model, x):
             """The name of the model itself is empty in `model.named_modules()`, and its events are asked for as those
             of `net`: write `name or "net"`.
             """
-            events = traced(model.named_modules(), one_pass(model, x), [])
+            events = traced(model, x)
             return [event.removeprefix("net") if event.startswith("net.") else event for event in events]

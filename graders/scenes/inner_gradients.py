@@ -169,7 +169,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     anew["of a layer whose output has three dimensions"] = call(square, lambda out: (growing * out).sum(), cube)
 
     def asking(out: Tensor) -> Tensor:
-        inside["the inner dict"] = call(square, lambda y: (growing * y).sum(), cube)
+        inside["the inner dict"] = call(nn.Sequential(square), lambda y: (growing * y).sum(), cube)
         return (up * out).sum()
 
     inside["the outer dict"] = call(other, asking, x)

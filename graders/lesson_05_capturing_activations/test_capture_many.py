@@ -77,9 +77,6 @@ class TestCaptureMany:
             """
             return capture(model, names, x, key=lambda name: repr(model.get_submodule(name)))
 
-        def repr_keys__2(model, names, x):
-            return capture(model, names, x, key=lambda name: type(model.get_submodule(name)).__name__)
-
         def one_run_per_name(model, names, x):
             """You ran the model once for each name. Register all hooks first, and run it a single time: every hook
             writes its own entry.

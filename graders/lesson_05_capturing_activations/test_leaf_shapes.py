@@ -81,10 +81,6 @@ class TestLeafShapes:
             """
             return shapes(model, x, names=lambda model: [name for name, _ in model.named_modules()])
 
-        def containers_included__2(model, x):
-            names = [name for name, _ in model.named_modules() if name]
-            return shapes(model, x, names=lambda model: names)
-
         def definition_order(model, x):
             found = shapes(model, x)
             return {name: found[name] for name in leaves(model) if name in found}
@@ -95,9 +91,6 @@ class TestLeafShapes:
             """
             last = [name for name, _ in model.named_modules()][-1]  # of the loop, which went through all
             return shapes(model, x, key=lambda name: last)
-
-        def late_binding__2(model, x):
-            return shapes(model, x, key=lambda name: leaves(model)[-1])
 
         def uncalled_included(model, x):
             """Your dict lists a module that the model never calls. Make an entry only when the hook fires."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.hooks import RemovableHandle
 
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
@@ -16,6 +18,25 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 Call = Callable[..., Any]
+
+
+class Spot:
+    """A place where functions are called, with the gradient of a tensor or with nothing."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.functions = OrderedDict[int, Callable[..., Any]]()
+
+    def register(self, function: Callable[..., Any]) -> RemovableHandle:
+        """From now on, this one is called, too."""
+        handle = RemovableHandle(self.functions)
+        self.functions[handle.id] = function
+        return handle
+
+    def __call__(self, *args: Any) -> None:
+        """Call them."""
+        for function in list(self.functions.values()):
+            function(*args)
 
 
 @dataclass
@@ -61,7 +82,7 @@ def inspects(
     case: Any,
     seen: Sections,
     made: Callable[[Rng, Any], Patient],
-    also: Callable[[Call, Rng, Any, dict[str, Any]], None],
+    also: Callable[[Call, Rng, Any, dict[str, Any]], None] | None = None,
 ) -> None:
     """`made` draws a model for a case, and `also` looks at more."""
     task, special, anew, inside, runs, same, failing = seen.values()
@@ -88,8 +109,13 @@ def inspects(
 
         for where, register in other.places.items():
             failure = Failure(case.failure, "second")
-            before, breaking = Witness(**other.things), register(failure.strike)
+
+            def strike(*args: Any, failure: Failure = failure) -> None:  # a copy of the model has the same function
+                failure.strike()
+
+            before, breaking = Witness(**other.things), register(strike)
             failing[f"an exception {where}"] = failure.during(lambda: [other.ask(call) for _ in "12"])
             breaking.remove()
             failing[f"changed after an exception {where}"] = before.changes()
-        also(call, rng, case, special)
+        if also:
+            also(call, rng, case, special)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import fill_grads, in_mode, unpacked
@@ -26,29 +25,10 @@ from graders.scenes.broken_models import (
     shows_its_mode,
     times,
 )
-from graders.scenes.inspections import Patient
+from graders.scenes.inspections import Patient, Spot
 from graders.scenes.models import Drop
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
-
-
-class Spot:
-    """A place where functions are called, with the gradient of a tensor or with nothing."""
-
-    def __init__(self) -> None:
-        """None yet."""
-        self.functions: dict[int, Callable[..., Any]] = {}
-
-    def register(self, function: Callable[..., Any]) -> RemovableHandle:
-        """From now on, this one is called, too."""
-        handle = RemovableHandle(self.functions)
-        self.functions[handle.id] = function
-        return handle
-
-    def __call__(self, *args: Any) -> None:
-        """Call them."""
-        for function in list(self.functions.values()):
-            function(*args)
 
 
 def several(weight: Tensor, output: str) -> nn.Module:
@@ -72,14 +52,15 @@ def several(weight: Tensor, output: str) -> nn.Module:
 
 
 def with_signals(rng: Rng, case: Any) -> Patient:
-    """For `function(model, loss_fn, x)`. Of a case are also read `rank`, `follower`, `frozen`, `grad` and `loss_is`."""
+    """For `function(model, loss_fn, x)`. Of a case are also read `rank`, `follower`, `frozen` and `grad`."""
     (first, modal, block, inside, inner, act, again, token, unused, cut, behind, blind, drop, pair, quiet, other, head,
      second, never) = rng.names(19)  # fmt: skip
-    like, how, log = {"dtype": case.dtype, "values": "full"}, (case.passing, case.output), list[str]()
+    small: dict[str, Any] = {"low": -1, "high": 1, "away": 0.125, "dtype": case.dtype, "values": "full"}
+    how, log = (case.passing, case.output), list[str]()
     shape = (2, 3, SIZE)[-case.rank :]
 
     def layer() -> nn.Linear:
-        return even_linear(rng, case.dtype)
+        return even_linear(rng, case.dtype, gain=0.5)  # no tanh is flat at numbers that are so small
 
     def noting(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append("the model runs")
@@ -87,30 +68,31 @@ def with_signals(rng: Rng, case: Any) -> Patient:
 
     hidden, follow = nn.Tanh(), times(1.5, case.follower == "in-place")
     parts: dict[str, nn.Module] = {
-        first: layer(), modal: shows_its_mode(rng.tensor(SIZE, **like)),
+        first: layer(), modal: shows_its_mode(rng.tensor(SIZE, **small)),
         block: Chain(defined_otherwise(rng, {inside: layer(), inner: nn.Tanh()}), [inside, follow, inner], *how),
-        act: nn.Tanh(), again: layer(), token: Fn(lambda module, input: module.weight, weight=nn.Parameter(rng.tensor(SIZE, **like))),
+        act: nn.Tanh(), again: layer(),
+        token: Fn(lambda module, input: module.weight, weight=nn.Parameter(rng.tensor(SIZE, **small))),
         unused: layer(), cut: layer(), behind: layer(), blind: layer(), drop: Drop(0.5),
-        pair: several(rng.tensor(3, low=0.5, **like), case.output), quiet: nn.Sequential(), other: layer(),
+        pair: several(rng.tensor(3, **small), case.output), quiet: nn.Sequential(), other: layer(),
         head: layer(), never: nn.ModuleList([layer()]),
     }  # fmt: skip
     run: list[Step] = [
         noting, first, modal, follow, plus(block), act, again, follow, plus(token), aside(unused), plus_detached(cut),
         plus_of_detached(behind), plus_without_grad(blind), drop, act, plus(pair), quiet, lambda call, h, x: hidden(h),
-        plus(again), other, follow, second, modal,
+        plus(again), other, follow, second, modal, aside(act),
     ]  # fmt: skip
     model = Chain(defined_otherwise(rng, parts) | {second: parts[head]}, run, *how)
-    parts[first].requires_grad_(case.frozen == "nothing")
     in_mode(model, case.mode)
     if case.grad == "filled":
         fill_grads(model)
+    parts[first].requires_grad_(case.frozen == "nothing")
     callers = CallersHooks(case.hooks).on_module(model, "model").on_module(parts[other], "a layer")
     if case.hooks == "watching":
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
                 callers.on_parameter(parameter, name)
 
-    x, later, target = (rng.tensor(*shape, **like) for _ in range(3))
+    x, later, target = (rng.tensor(*shape, **small) for _ in range(3))
     in_loss, in_backward = Spot(), Spot()
 
     def loss_fn(out: Any) -> Tensor:
@@ -120,7 +102,7 @@ def with_signals(rng: Rng, case: Any) -> Patient:
         if out.requires_grad:
             out.register_hook(in_backward)
         loss: Tensor = ((out - target) ** 2).mean()
-        return loss.detach() if case.loss_is == "cut" else loss
+        return loss
 
     return Patient(
         model,
@@ -137,12 +119,14 @@ def with_signals(rng: Rng, case: Any) -> Patient:
 
 
 def single_leaves(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """Models that are a leaf themselves, the second one without a parameter that requires grad."""
+    """A model that is a leaf itself, also with a loss without a graph, and when nothing requires grad."""
     layer, x, factor = (
         even_linear(rng, case.dtype),
         rng.tensor(2, SIZE, dtype=case.dtype, values="full"),
         rng.number("large"),
     )
     seen["the report of a layer"] = call(layer, lambda out: factor * out.sum(), x)
+    seen["the report for a loss without a graph"] = call(layer, lambda out: factor * out.detach().sum(), x)
+    seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-6 * factor * out.sum(), x)
     layer.requires_grad_(False)
     seen["the report of a frozen layer"] = call(layer, lambda out: factor * out.sum(), x)

@@ -54,7 +54,7 @@ def differences(seen: Seen, wanted: Any, floats: float = FLOATS) -> Iterator[tup
 
 def tolerance(wanted: Tensor) -> tuple[float, float]:
     """(rtol, atol) for a tensor: small entries beside large ones are as uncertain as those are."""
-    finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted[:0]
+    finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted.flatten()[:0]
     most = float(finite.max()) if finite.numel() else 1.0
     limit = RELATIVE.get(wanted.dtype, RELATIVE_ELSEWHERE)
     return limit, limit * (min(1.0, most) or 1e-30)

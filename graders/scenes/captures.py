@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from graders.box.failures import Failure
 from graders.box.passes import grad_mode
 from graders.box.tensors import laid_out, prepared
 from graders.box.witness import Witness
+from graders.scenes.kept_graphs import SavedTensors
 from graders.scenes.models import Drawn, a_model
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
@@ -27,6 +29,7 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
 @family(
     sections=(
         "{results}",
+        "{kept}",
         "{order}",
         "a call inside a call changes nothing",
         "the model runs once as it is",
@@ -51,14 +54,23 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
     # Then every value has a graph where grad mode is on, and one that has none was cut off.
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
-def captures(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask: Ask) -> None:
-    """For a function that runs a model once; what its modules put out is overwritten by the next step of the model."""
-    results, order, inside, runs, same, failing = seen.values()
+def captures(
+    call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask: Ask, counts_saved: bool = False
+) -> None:
+    """For a function that runs a model once, with a hook on some of its modules.
+
+    `ask` makes the call. What the modules put out is overwritten by the next step of the model. With `counts_saved` it
+    shows what the call leaves of the graph.
+    """
+    results, kept, order, inside, runs, same, failing = seen.values()
+    saved = SavedTensors()
     with grad_mode(case.grad_mode):
         drawn, callers, names = hooked_model(rng, case)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
-        told = ask(call, case, model, names, x)
+        with saved.watching() if counts_saved else contextlib.nullcontext():
+            told = ask(call, case, model, names, x)
+        kept["tensors that the graph saved, and that are still there"] = saved.alive()
         results.update(copied(told))
         order["the keys"] = list(told["the result"]) if isinstance(told.get("the result"), dict) else None
         runs["what the model did"] = list(model.log)

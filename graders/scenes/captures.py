@@ -33,6 +33,7 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
         "the model runs once as it is",
         "nothing of the caller changes",
         "it holds when the model raises",
+        "{also}",
     ),
     axes={
         "named": ("identity", "nested", "norm", "scalar"),
@@ -52,14 +53,22 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
     # Then every value has a graph where grad mode is on, and one that has none was cut off.
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
-def captures(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask: Ask) -> None:
+def captures(
+    call: Callable[..., Any],
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    ask: Ask,
+    model_of: Callable[..., Drawn] = a_model,
+    also: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
+) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
 
-    `ask` makes the call. What the modules put out is overwritten by the next step of the model.
+    `ask` makes the call, and `also` others. What the modules put out is overwritten by the next step of the model.
     """
-    results, order, inside, runs, same, failing = seen.values()
+    results, order, inside, runs, same, failing, more = seen.values()
     with grad_mode(case.grad_mode):
-        drawn, callers, names = hooked_model(rng, case)
+        drawn, callers, names = hooked_model(rng, case, model_of)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
         told = ask(call, case, model, names, x)
@@ -77,7 +86,7 @@ def captures(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask:
             tensor.data.add_(index + 1)
             results["the result, when somebody writes into its tensors"] = copied(told["the result"])
 
-        other, _, others = hooked_model(rng, case)
+        other, _, others = hooked_model(rng, case, model_of)
         t, found = an_input(other, case), list[Told]()
 
         def within(*args: Any) -> None:
@@ -98,13 +107,17 @@ def captures(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask:
         breaking.remove()
         for name, value in ask(call, case, other.model, others, t).items():
             failing[f"{name}, after an exception"] = copied(value)
+        if also:
+            also(call, rng, more)
     if isinstance(told.get("the result"), list):
         told["the result"].clear()  # one that outlives the call is empty again in the next case
 
 
-def hooked_model(rng: Rng, case: Any) -> tuple[Drawn, CallersHooks, list[str]]:
+def hooked_model(
+    rng: Rng, case: Any, model_of: Callable[..., Drawn] = a_model
+) -> tuple[Drawn, CallersHooks, list[str]]:
     """A model, the caller's hooks on it, and the names that are asked for."""
-    drawn, callers = a_model(rng, case, in_place=True), CallersHooks(case.hooks)
+    drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
     names = several(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)

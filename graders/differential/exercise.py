@@ -36,6 +36,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from graders.core import course
@@ -202,8 +203,9 @@ def _slips(mistakes: type) -> list[Implementation]:
 
 
 def literal(text: str) -> Any:
-    """The value of what an example shows, as it comes out of the box: `tensor([1., 2.])`, `[1, 'a']`, `nan`."""
+    """What an example shows, as it comes out of the box: `tensor([1., 2.])`, `array([1.])`, `[1, 'a']`, `nan`."""
     names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
+    names |= {"array": np.array, "float32": np.float32}
     tree, body = encode(eval(text, names))
     return decode(tree, body)
 

@@ -35,6 +35,7 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
         "the model runs once as it is",
         "nothing of the caller changes",
         "it holds when the model raises",
+        "{also}",
     ),
     axes={
         "named": ("identity", "nested", "norm", "scalar"),
@@ -55,17 +56,24 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
 def captures(
-    call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, ask: Ask, counts_saved: bool = False
+    call: Callable[..., Any],
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    ask: Ask,
+    model_of: Callable[..., Drawn] = a_model,
+    also: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
+    counts_saved: bool = False,
 ) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
 
-    `ask` makes the call. What the modules put out is overwritten by the next step of the model. With `counts_saved` it
-    shows what the call leaves of the graph.
+    `ask` makes the call, and `also` others. What the modules put out is overwritten by the next step of the model. With
+    `counts_saved` it shows what the call leaves of the graph.
     """
-    results, kept, order, inside, runs, same, failing = seen.values()
+    results, kept, order, inside, runs, same, failing, more = seen.values()
     saved = SavedTensors()
     with grad_mode(case.grad_mode):
-        drawn, callers, names = hooked_model(rng, case)
+        drawn, callers, names = hooked_model(rng, case, model_of)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
         with saved.watching() if counts_saved else contextlib.nullcontext():
@@ -82,7 +90,7 @@ def captures(
             results[f"{name} of a later call"] = copied(value)
         results.update({f"{name}, after a later call": value for name, value in copied(told).items()})
 
-        other, _, others = hooked_model(rng, case)
+        other, _, others = hooked_model(rng, case, model_of)
         t, found = an_input(other, case), list[Told]()
 
         def within(*args: Any) -> None:
@@ -100,13 +108,17 @@ def captures(
         before = Witness(model=other.model, x=t, names=others)
         failing["exception"] = failure.during(lambda: ask(call, case, other.model, others, t))
         failing["changed after an exception"] = before.changes()
+        if also:
+            also(call, rng, more)
     if isinstance(result := told.get("the result"), list):
         result.clear()  # one that outlives the call is empty again in the next case
 
 
-def hooked_model(rng: Rng, case: Any) -> tuple[Drawn, CallersHooks, list[str]]:
+def hooked_model(
+    rng: Rng, case: Any, model_of: Callable[..., Drawn] = a_model
+) -> tuple[Drawn, CallersHooks, list[str]]:
     """A model, the caller's hooks on it, and the names that are asked for."""
-    drawn, callers = a_model(rng, case, in_place=True), CallersHooks(case.hooks)
+    drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
     names = several(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)

@@ -1,0 +1,79 @@
+"""Models in which parameters get no gradient, or one of zeros, for many reasons at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.box.callers_hooks import CallersHooks
+from graders.scenes.names_parameters import Hooked, Step, Stream
+from graders.wire.draws import Rng
+
+
+def added(what: Callable[[Any, Tensor], Any]) -> Step:
+    """A step that adds something to the stream, so that what is wrong with it leaves the others alone."""
+    return lambda layer, h: h + what(layer, h)
+
+
+def without_a_graph(layer: Any, h: Tensor) -> Tensor:
+    """A call under `no_grad`."""
+    with torch.no_grad():
+        return torch.tanh(layer(h))
+
+
+def plain(layer: Any, h: Tensor) -> Tensor:
+    """A call."""
+    return torch.tanh(layer(h))
+
+
+WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "plain": plain,
+    "tiny": lambda layer, h: 1e-30 * layer(h),
+    "difference": lambda layer, h: layer(h)[:, 1:2] - layer(h)[:, 2:3],  # some entries are 0, and the sum is, too
+    "forward": lambda layer, h: torch.tanh(layer.forward(h)),
+    "also without a graph": lambda layer, h: plain(layer, h) + without_a_graph(layer, h),
+    "by mode": lambda layer, h: plain(layer, h) if layer.training else plain(layer, h).detach(),
+    "detach": lambda layer, h: plain(layer, h).detach(),
+    "no_grad": without_a_graph,
+    "cut by a hook": plain,
+    "forward, detached": lambda layer, h: torch.tanh(layer.forward(h)).detach(),
+    "times 0": lambda layer, h: 0 * layer(h),
+    "dead": lambda layer, h: torch.relu(plain(layer, h) - 2),
+    "zero by a hook": plain,
+    "forward, times 0": lambda layer, h: 0 * layer.forward(h),
+    "frozen": plain,
+    "frozen bias": plain,
+    "frozen, detached": lambda layer, h: plain(layer, h).detach(),
+    "frozen, never called": lambda layer, h: 0.0,
+    "never called": lambda layer, h: 0.0,
+}
+"""What the layer adds to the stream, by what is wrong with it; the first five are sound."""
+
+
+def without_gradient(rng: Rng, case: Any) -> Hooked:
+    """A model for `names_parameters`. Two layers that are never called share a weight with one that is.
+
+    With `case.stream` "cut", no gradient comes to the first half of the steps either; and with "no graph" to nothing.
+    """
+    ways = ["never called", *rng.shuffled(list(WAYS)[:-1]), "never called"]
+    model = Stream(rng, case, [added(WAYS[way]) for way in ways])
+    layers: dict[str, Any] = {way: model.get_submodule(path) for path, way in zip(model.paths, ways)}
+    first, last = model.get_submodule(model.paths[0]), layers["never called"]
+    layers["detach"].weight, last.weight = first.weight, layers["no_grad"].weight
+    for way in ("frozen", "frozen, detached", "frozen, never called"):
+        layers[way].requires_grad_(False)
+    layers["frozen bias"].bias.requires_grad_(False)
+    layers["cut by a hook"].register_forward_hook(lambda module, args, output: output.detach())
+    for parameter in layers["zero by a hook"].parameters():
+        parameter.register_hook(lambda grad: 0 * grad)
+    callers = CallersHooks(case.hooks).on_module(model, "model").on_module(layers["plain"], "a layer", backward=True)
+    callers.on_parameter(layers["plain"].weight, "weight").on_parameter(layers["times 0"].weight, "another weight")
+    model.changes = {"gain": Tensor.detach}
+    if case.stream in ("cut", "no graph"):
+        model.changes["middle" if case.stream == "cut" else "end"] = Tensor.detach
+    if case.stream == "frozen":
+        model.requires_grad_(False)
+    return model, callers.handles

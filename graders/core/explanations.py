@@ -148,7 +148,11 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 
 
 def by_kind(differences: Sequence[Difference]) -> Explanation | None:
-    """The explanation when all these differences are of one kind; None for kinds that explain nothing."""
+    """The explanation when all these differences are of one kind; None for kinds that explain nothing.
+
+    Where a hook of the caller is gone, all else may follow from that.
+    """
+    differences = [difference for difference in differences if difference.kind is Kind.HOOK_GONE] or differences
     kinds = {difference.kind for difference in differences}
     found = BY_KIND.get(kinds.pop()) if len(kinds) == 1 else None
     if found is None:

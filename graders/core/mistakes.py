@@ -38,7 +38,8 @@ COMMON: dict[str, str] = {
         "Bind it with a default argument: `lambda grad, name=name: ...`."
     ),
     "hooked-a-copy": (
-        "You hooked a new tensor (`t * 1`, a view, a detached copy) that the loss does not use. Hook `t` itself."
+        "No hook of yours is on the tensor when your function has returned. A hook on a new tensor (`t * 1`, a view, a "
+        "detached copy) does not see the loss, and `with` removes a hook at the end of its block."
     ),
     "reads-dot-grad": (
         "Inside the hook, `.grad` has not been written yet for this pass. "
@@ -84,8 +85,9 @@ COMMON: dict[str, str] = {
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
     "one-slot-for-all": (
-        "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
-        "each call by itself, and not in a global or an attribute of the function."
+        "Used once it is right, and for another object, or again, or in the middle of another call it is not: both uses "
+        "share one slot. Keep what you store for each call by itself, and not in a global or an attribute of the "
+        "function."
     ),
     "zeros-left-out": (
         "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "

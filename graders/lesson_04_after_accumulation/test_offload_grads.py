@@ -85,17 +85,6 @@ class TestOffloadGrads:
 
             return sums, [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in params]
 
-        def wrong_hook_kind__2(params):
-            sums = {}
-            return sums, [p.register_hook(lambda grad, p=p: add(sums, p, grad)) for p in params]
-
-        def grad_not_freed(params):
-            """Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward`
-            returns. Add `p.grad` to the sum in a post-accumulate-grad hook, then set `p.grad = None`.
-            """
-            sums = {}
-            return sums, hooked(params, lambda p: sums.update({p: p.grad.detach().double()}))
-
         def counted_twice(params):
             """From the second pass on your sums are too large: `.grad` still held the earlier gradients, and you added
             them again. Set `p.grad = None` once you have added it.
@@ -112,10 +101,6 @@ class TestOffloadGrads:
             """The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each
             gradient to `float64` before you add it, so that the sum is in `float64`, too.
             """
-            sums = {}
-            return sums, hooked(params, lambda p: move(sums, p, p.dtype))
-
-        def changed_dtype__2(params):
             sums = {}
 
             def use(p):
@@ -137,12 +122,6 @@ class TestOffloadGrads:
                 handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
             return sums, handles
 
-        def late_binding__2(params):
-            sums, handles = {}, []
-            for p in params:
-                handles += hooked([p], lambda _: p.grad is not None and move(sums, p))  # noqa: B023 - the mistake
-            return sums, handles
-
         def keys_not_parameters(params):
             """The keys of your dict are not the parameters. Use the parameter itself as the key, `sums[p]`: it is the
             object that the hook receives.
@@ -150,21 +129,14 @@ class TestOffloadGrads:
             sums, found = {}, {}
             return sums, hooked(params, lambda p: (move(found, p), sums.update({id(p): found[p]})))
 
-        def returned_a_value(params):
-            sums = {}
-            return sums, [p.register_post_accumulate_grad_hook(lambda p: (move(sums, p),)) for p in params]
 
-        def one_slot_for_all(params, sums={}):  # noqa: B006 - the mistake
-            return sums, hooked(params, lambda p: move(sums, p))
-
-
-def add(sums, p, grad, dtype=torch.float64):
-    """Add a gradient in this dtype."""
-    new = grad.detach().to(dtype, copy=True)
+def add(sums, p, grad):
+    """Add a gradient."""
+    new = grad.detach().to(torch.float64, copy=True)
     sums[p] = sums[p] + new if p in sums else new
 
 
-def move(sums, p, dtype=torch.float64):
+def move(sums, p):
     """Add the gradient of a parameter, and free it."""
-    add(sums, p, p.grad, dtype)
+    add(sums, p, p.grad)
     p.grad = None

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.scenes.in_backward import records_each_pass
+from graders.scenes.recorders import records_each_pass
 
 
 @exercise(
@@ -67,9 +67,6 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
 
-        def reads_dot_grad_too_early__2(p):
-            return logged(p, lambda grad: [one(grad), *(total(old) for old in [p.grad] if old is not None)])
-
         def dot_grad_was_none(p):
             """`.grad` was `None` where your hook read it. In a tensor hook it is not written yet: read it in a
             post-accumulate-grad hook. And leave it where it is: your function can be called twice for one tensor.
@@ -84,21 +81,10 @@ class TestPassAndTotalNorms:
                 lambda grad: [("total", grad.detach().square_().sum().sqrt().item())],
             )
 
-        def changed_the_gradient__2(p):
-            log = logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-            p.register_hook(lambda grad: grad / 2)
-            return log
-
         def removed_the_callers_hooks(p):
             """Your function took hooks away that were there before it. They belong to the caller, and stay."""
             if p._backward_hooks:
                 p._backward_hooks.clear()
-            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-
-        def removed_the_callers_hooks__2(p):
-            for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks):
-                if hooks:
-                    hooks.clear()
             return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
 
         def pass_is_not_total(p):
@@ -122,9 +108,6 @@ class TestPassAndTotalNorms:
         def one_slot_for_all(p, log=[]):  # noqa: B006 - the mistake
             log.clear()
             return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)], log)
-
-        def one_slot_for_all__2(p, last=[]):  # noqa: B006 - the mistake
-            return logged(p, lambda grad: last.append(grad) or [], lambda grad: [one(last[-1]), total(grad)])
 
 
 def one(grad):

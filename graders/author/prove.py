@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
-from graders.author.build import execute, stale
+from graders.author.build import run_with_asserts, stale
 from graders.author.lesson import notebook, source_cells
 from graders.author.places import places, unwritten
 from graders.author.predictions import REASON, unguessed
@@ -183,9 +183,12 @@ def lessons_run(lessons: tuple[str, ...]) -> list[str]:
 
 
 def runs_through(lesson: str) -> list[str]:
-    """What stops the solved notebook in an ordinary kernel, where its checks are shown."""
+    """What stops the solved notebook in an ordinary kernel, where its checks are shown and its asserts hold.
+
+    Without its asserts, as readers have it, it runs in a box.
+    """
     try:
-        execute(lesson)
+        run_with_asserts(lesson)
     except SourceError as error:
         return [str(error)]
     return []

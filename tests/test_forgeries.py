@@ -31,9 +31,6 @@ CHANGES = ("changed", "in the end", "left", "flags", "hooks afterwards", "shares
 """How the names of lists begin in which one entry less is no fault: changes, of which none are wanted, and events."""
 EVIDENCE = {
     "07-activation-grad": {"in a hook"},
-    "10-saliency-map": {"result"},
-    "10-guided-backprop": {"hooked", "result"},
-    "10-guided-grad-cam": {"example", "result"},
     "11-mean-activation": {"graph"},
     "11-remove-all-hooks": {"before"},
 }

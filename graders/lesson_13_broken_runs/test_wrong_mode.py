@@ -142,11 +142,10 @@ class TestWrongMode:
     >>> wrong_mode(model, torch.ones(4))
     ['1']
 
-    **Fine print.** The mode matters in a call if, all else being equal as the call begins (input, random numbers, all
-    buffers, modes of other modules), the output is another one with `training` set to `True` than with `False`. An
-    entry of a tensor in it then differs by 0.01 or more. A module gets one tensor, by position or keyword, may work in
-    place, and returns a tensor, tuple or dict. Run the model as often as you like; afterwards all buffers and the
-    random generator are as before.
+    **Fine print.** The mode matters if the output is another one with `training` set to `True` than with `False`, all
+    else being equal as the call begins: input, random numbers, all buffers, other modes. An entry of a tensor in it
+    then differs by 0.01 or more. A module gets one tensor, by position or keyword, may work in place, and returns a
+    tensor, tuple or dict. The model may run several times. Afterwards all buffers and the random generator are as before.
     """
 
     def reference(model, x):

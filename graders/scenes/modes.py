@@ -36,6 +36,14 @@ def another_last_entry(module: Any, input: Tensor) -> Tensor:
     return out
 
 
+def tilted(module: Any, input: Tensor) -> Tensor:
+    """In training mode, with the same mean: the first entry is larger, and the last one smaller."""
+    out = input.clone()
+    out.view(-1)[0] += 0.5 * module.training
+    out.view(-1)[-1] -= 0.5 * module.training
+    return out
+
+
 def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
     """An output; and when it has been computed, the buffer of the module is larger."""
     module.kept.add_(by)
@@ -43,8 +51,8 @@ def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
 
 
 OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "positive": lambda m, x: x.abs() / 4 + 0.5,
-    "negative": lambda m, x: -x.abs() / 4 - 0.5,
+    "positive": lambda m, x: x.abs() / 2 + 0.5,
+    "negative": lambda m, x: -x.abs() / 2 - 0.5,
     "scale": lambda m, x: 3 * x + 1 if m.training else 1 * x,
     "last entry": another_last_entry,
     "floor": lambda m, x: x.relu() if m.training else 1 * x,
@@ -52,7 +60,7 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "blank in place": lambda m, x: x.mul_(0),
     "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
     "second output": lambda m, x: 1 * x,
-    "turned over": lambda m, x: x.flip(0) if m.training else 1 * x,
+    "tilted": tilted,
     "gate": lambda m, x: 0 * x if m.training else 1 * x,
     # These have a buffer that holds numbers, their own or that of the module before.
     "moves on": lambda m, x: moving_on(m, x - m.kept, 0.5 * m.training),
@@ -69,7 +77,7 @@ SUSPECTS: dict[str, tuple[str, ...]] = {
     "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
     "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
     "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *memory"),
-    "outputs": ("positive, *last entry", "positive, *second output", "positive, *turned over"),
+    "outputs": ("positive, *last entry", "positive, *second output", "positive, *tilted"),
 }
 """Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
 in another mode than the model, and it is to be found out whether that matters."""

@@ -100,8 +100,8 @@ def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Mo
             return result, "a text", result.argmax() if module.training else result.argmin()
         return packed(result, output)
 
-    made = Fn(forward, start=rng.number("large"), other=(before,))
-    kept = torch.full(shape if kind == "memory" else (), made.start)
+    start = rng.number("large")
+    made, kept = Fn(forward, start=start, other=(before,)), torch.full(shape if kind == "memory" else (), start)
     made.register_buffer("kept", kept, persistent=False)
     return made
 
@@ -132,7 +132,8 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
         return name
 
     def unregistered(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        return unpacked(hidden(h))
+        found: Tensor = unpacked(hidden(h))
+        return found
 
     def at_the_spot(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         spot()

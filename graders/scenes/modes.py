@@ -1,4 +1,4 @@
-"""Models with modules in the wrong mode, and modules whose mode does not matter."""
+"""Models with modules in another mode than they are in themselves; for some of these it matters, for some not."""
 
 from __future__ import annotations
 
@@ -151,8 +151,9 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
 
 
 def with_modes(rng: Rng, case: Any) -> Patient:
-    """For `function(model, x)`, asked of a model in training mode and of one in eval mode. Of a case is also read
-    `suspects`.
+    """For `function(model, x)`, asked of a model in training mode and of one in eval mode.
+
+    Of a case are also read `rank` and `suspects`.
     """
     shape = rng.shape(case.rank)
     x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))

@@ -43,4 +43,4 @@ def test_an_exercise_of_the_course_is_tried_with_its_mistakes_its_mutants_and_it
 
 
 def test_an_exercise_without_a_scene_is_left_alone() -> None:
-    assert ablate("13-wrong-mode") is None
+    assert ablate("07-activation-grad") is None

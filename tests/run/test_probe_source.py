@@ -203,12 +203,9 @@ BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "12-with-half-saved": {"run_work", "square"},
     "12-count-calls-by-type": {"make_model"},
     "12-count-macs": {"make_workload"},
-    "13-dead-channels": {"along_channels", "pooled", "swapped"},
-    "13-signal-report": {"along_channels", "loss_of", "pooled"},
     "13-changed-by-hooks": {"gradients_of", "hook_of", "linear", "prepared_model", "registered"},
     "13-why-no-gradient": {"in_its_mode", "linear", "without_graph"},
     "13-diagnose": {"built", "hooked", "looped", "monitored", "produced", "under_no_grad", "used_by_hand"},
-    "13-wrong-mode": {"build", "made", "packed", "unpacked"},
 }
 """Functions that a probe and what judges both use: they make, run or read what the learner is given."""
 

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.programs import all_in_eval_mode
 from graders.scenes.inspections import inspects
 from graders.scenes.relus import plain_relus, with_relus
 
@@ -146,12 +147,8 @@ class TestDeadChannels:
 
         def in_eval_mode(model, batches):
             """You put the model into eval mode, and there other channels are 0. Leave each part in its mode."""
-            modes = {m: m.training for m in model.modules()}
-            try:
-                return dead(by_relu(model.eval(), batches))
-            finally:
-                for m, training in modes.items():
-                    m.training = training
+            with all_in_eval_mode(model):
+                return dead(by_relu(model, batches))
 
         def relus_left_out(model, batches):
             """A ReLU is missing that lies in another module, and is of a subclass of `nn.ReLU`. `named_modules()` has

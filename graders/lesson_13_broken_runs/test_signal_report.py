@@ -9,6 +9,7 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.programs import all_in_eval_mode
 from graders.scenes.inspections import inspects
 from graders.scenes.signals import single_leaves, with_signals
 
@@ -160,12 +161,8 @@ class TestSignalReport:
 
         def in_eval_mode(model, loss_fn, x):
             """You put the model into eval mode. Leave each part in its mode: what is wrong may depend on it."""
-            modes = {m: m.training for m in model.modules()}
-            try:
-                return report(calls_of(model.eval(), loss_fn, x))
-            finally:
-                for m, training in modes.items():
-                    m.training = training
+            with all_in_eval_mode(model):
+                return report(calls_of(model, loss_fn, x))
 
         def no_graph_under_no_grad(model, loss_fn, x):
             """Called under `torch.no_grad()`, your function finds no gradient anywhere. Run the model and the loss

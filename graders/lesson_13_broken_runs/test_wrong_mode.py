@@ -7,25 +7,9 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.programs import State
 from graders.scenes.inspections import inspects
 from graders.scenes.modes import SUSPECTS, with_modes
-
-
-class State:
-    """The random numbers, buffers and modes of a model at a moment."""
-
-    def __init__(self, model):
-        self.random, self.buffers = torch.get_rng_state(), [(b, b.clone()) for b in model.buffers()]
-        self.modes = {m: m.training for m in model.modules()}
-
-    def put_back(self, what="random, buffers"):
-        """These, and the modes."""
-        for module, training in self.modes.items():
-            module.training = training
-        if "random" in what:
-            torch.set_rng_state(self.random)
-        for buffer, old in self.buffers if "buffers" in what else []:
-            buffer.copy_(old)
 
 
 def in_another_mode(model):
@@ -40,30 +24,21 @@ def tensors(output):
 
 
 def differ(ones, others):
-    """Whether two of them are not the same; the contract promises 0.01."""
+    """Whether two of them differ; the contract promises 0.01 then."""
     return any((one - other).abs().max() > 0.005 for one, other in zip(ones, others))
 
 
-def switch(module, training):
-    """The mode of this module alone."""
-    module.training = training
-
-
 def verdicts(
-    model, x, suspects=in_another_mode, *, equal="random, buffers", put_back="random, buffers", switch=switch,
-    of=tensors, copied=torch.clone, before=True,
-):  # fmt: skip
-    """For each suspect, whether its mode matters in its calls: `forward` is measured where it is called.
-
-    The options are ways to go wrong.
-    """
+    model, x, suspects=None, *, equal=("random", "buffers"), whole=False, of=tensors, copied=torch.clone, before=True
+):
+    """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
     found, busy, at_first = {}, [], State(model)
 
     def weigh(module, forward, args, kwargs):
         now, outputs = State(model), []
         for training in (True, False):
-            now.put_back(*[equal] * len(outputs))
-            switch(module, training)
+            now.put_back(equal if outputs else ())
+            module.train(training) if whole else setattr(module, "training", training)
             outputs.append(of(forward(*map(copied, args), **{key: copied(value) for key, value in kwargs.items()})))
         now.put_back()
         return differ(*outputs)
@@ -82,16 +57,16 @@ def verdicts(
 
         return call
 
-    chosen = suspects(model)
+    suspects = suspects or in_another_mode(model)
     with torch.no_grad():
         try:
-            for module in chosen:
+            for module in suspects:
                 module.__dict__["forward"] = weighing(module, module.forward)
             model(x)
         finally:
-            for module in chosen:
+            for module in suspects:
                 module.__dict__.pop("forward", None)
-            at_first.put_back(put_back)
+            at_first.put_back()
     return found
 
 
@@ -142,11 +117,10 @@ class TestWrongMode:
     >>> wrong_mode(model, torch.ones(4))
     ['1']
 
-    **Fine print.** The mode matters in a call if, all else being equal as the call begins (input, random numbers, all
-    buffers, modes of other modules), the output is another one with `training` set to `True` than with `False`. An
-    entry of a tensor in it then differs by 0.01 or more. A module gets one tensor, by position or keyword, may work in
-    place, and returns a tensor, tuple or dict. Run the model as often as you like; afterwards all buffers and the
-    random generator are as before.
+    **Fine print.** The mode matters if the output is another one with `training` set to `True` than with `False`, all
+    else being equal as the call begins: input, random numbers, all buffers, other modes. An entry of a tensor in it
+    then differs by 0.01 or more. A module gets one tensor, by position or keyword, may work in place, and returns a
+    tensor, tuple or dict. It may run several times. Afterwards buffers and random generator are as before.
     """
 
     def reference(model, x):
@@ -170,41 +144,29 @@ class TestWrongMode:
             """You returned modules that are in the same mode as the model, too. Only those count whose `training` is
             not `model.training`.
             """
-            return named(model, verdicts(model, x, lambda model: [*model.modules()][1:]))
+            return named(model, verdicts(model, x, [*model.modules()][1:]))
 
         def leaves_only(model, x):
             suspects = [m for m in in_another_mode(model) if not list(m.children())]
-            return named(model, verdicts(model, x, lambda model: suspects))
+            return named(model, verdicts(model, x, suspects))
 
         def switched_the_children(model, x):
             """You named a container whose children depend on the mode, and not the container itself. `train()` and
             `eval()` switch all modules inside: set `module.training` of this one alone.
             """
-            return named(model, verdicts(model, x, switch=torch.nn.Module.train))
+            return named(model, verdicts(model, x, whole=True))
 
         def other_random_numbers(model, x):
             """You named a module that draws random numbers in both modes: its two outputs differ by these alone. Give
             both calls the same ones, with `torch.get_rng_state()` and `torch.set_rng_state()`.
             """
-            return named(model, verdicts(model, x, equal="buffers"))
+            return named(model, verdicts(model, x, equal=["buffers"]))
 
         def buffers_moved_on(model, x):
             """You named a module that changes its buffers after it has computed its output: your second call found
             other buffers than the first. Put them back between the two.
             """
-            return named(model, verdicts(model, x, equal="random"))
-
-        def buffers_not_put_back(model, x):
-            """The names are right, and your calls have changed buffers of the model, such as running statistics. Keep
-            copies of all, and put them back with `copy_` in the end.
-            """
-            return named(model, verdicts(model, x, put_back="random"))
-
-        def random_numbers_not_put_back(model, x):
-            """The names are right, and the random generator is not where it was. Keep `torch.get_rng_state()`, and set
-            it again in the end.
-            """
-            return named(model, verdicts(model, x, put_back="buffers"))
+            return named(model, verdicts(model, x, equal=["random"]))
 
         def only_first_call(model, x):
             """A module may be called more than once, and here its mode matters in the second call only. Look at every
@@ -242,15 +204,15 @@ class TestWrongMode:
             """You compared what the whole model returns: what comes after a module may hide what it does, or its mode
             may matter to others alone. Compare what the call of the module itself returns.
             """
-            at_first, found = State(model), {}
-            for module in in_another_mode(model):
-                outputs = []
-                for training in (True, False):
-                    with torch.no_grad():
-                        try:
-                            module.training = training
-                            outputs.append(tensors(model(x)))
-                        finally:
-                            at_first.put_back()
-                found[module] = [differ(*outputs)]
-            return named(model, found)
+            at_first = State(model)
+
+            def output(module, training):
+                with torch.no_grad():
+                    try:
+                        module.training = training
+                        return tensors(model(x))
+                    finally:
+                        at_first.put_back()
+
+            both = {m: (output(m, True), output(m, False)) for m in in_another_mode(model)}
+            return named(model, {m: [differ(*outputs)] for m, outputs in both.items()})

@@ -74,6 +74,7 @@ class Patient:
         "passing": ("position", "keyword"),
         "grad_mode": ("on", "off"),
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+        "failing_run": ("second", "first"),
     },
 )
 def inspects(
@@ -108,7 +109,7 @@ def inspects(
         around.remove()
 
         for where, register in other.places.items():
-            failure = Failure(case.failure, "second")
+            failure = Failure(case.failure, case.failing_run)
 
             def strike(*args: Any, failure: Failure = failure) -> None:  # a copy of the model has the same function
                 failure.strike()

@@ -1,4 +1,4 @@
-"""Models with modules in the wrong mode, and modules whose mode does not matter."""
+"""Models with modules in another mode than they are in themselves; for some of these it matters, for some not."""
 
 from __future__ import annotations
 
@@ -36,6 +36,14 @@ def another_last_entry(module: Any, input: Tensor) -> Tensor:
     return out
 
 
+def tilted(module: Any, input: Tensor) -> Tensor:
+    """In training mode, with the same mean: the first entry is larger, and the last one smaller."""
+    out = input.clone()
+    out.view(-1)[0] += 0.5 * module.training
+    out.view(-1)[-1] -= 0.5 * module.training
+    return out
+
+
 def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
     """An output; and when it has been computed, the buffer of the module is larger."""
     module.kept.add_(by)
@@ -43,8 +51,8 @@ def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
 
 
 OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "positive": lambda m, x: x.abs() / 4 + 0.5,
-    "negative": lambda m, x: -x.abs() / 4 - 0.5,
+    "positive": lambda m, x: x.abs() / 2 + 0.5,
+    "negative": lambda m, x: -x.abs() / 2 - 0.5,
     "scale": lambda m, x: 3 * x + 1 if m.training else 1 * x,
     "last entry": another_last_entry,
     "floor": lambda m, x: x.relu() if m.training else 1 * x,
@@ -52,7 +60,7 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "blank in place": lambda m, x: x.mul_(0),
     "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
     "second output": lambda m, x: 1 * x,
-    "turned over": lambda m, x: x.flip(0) if m.training else 1 * x,
+    "tilted": tilted,
     "gate": lambda m, x: 0 * x if m.training else 1 * x,
     # These have a buffer that holds numbers, their own or that of the module before.
     "moves on": lambda m, x: moving_on(m, x - m.kept, 0.5 * m.training),
@@ -69,7 +77,7 @@ SUSPECTS: dict[str, tuple[str, ...]] = {
     "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
     "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
     "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *memory"),
-    "outputs": ("positive, *last entry", "positive, *second output", "positive, *turned over"),
+    "outputs": ("positive, *last entry", "positive, *second output", "positive, *tilted"),
 }
 """Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
 in another mode than the model, and it is to be found out whether that matters."""
@@ -92,8 +100,8 @@ def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Mo
             return result, "a text", result.argmax() if module.training else result.argmin()
         return packed(result, output)
 
-    made = Fn(forward, start=rng.number("large"), other=(before,))
-    kept = torch.full(shape if kind == "memory" else (), made.start)
+    start = rng.number("large")
+    made, kept = Fn(forward, start=start, other=(before,)), torch.full(shape if kind == "memory" else (), start)
     made.register_buffer("kept", kept, persistent=False)
     return made
 
@@ -124,7 +132,8 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
         return name
 
     def unregistered(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        return unpacked(hidden(h))
+        found: Tensor = unpacked(hidden(h))
+        return found
 
     def at_the_spot(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         spot()
@@ -142,8 +151,9 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
 
 
 def with_modes(rng: Rng, case: Any) -> Patient:
-    """For `function(model, x)`, asked of a model in training mode and of one in eval mode. Of a case is also read
-    `suspects`.
+    """For `function(model, x)`, asked of a model in training mode and of one in eval mode.
+
+    Of a case are also read `rank` and `suspects`.
     """
     shape = rng.shape(case.rank)
     x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))

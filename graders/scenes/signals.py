@@ -60,7 +60,7 @@ def with_signals(rng: Rng, case: Any) -> Patient:
     shape = (2, 3, SIZE)[-case.rank :]
 
     def layer() -> nn.Linear:
-        return even_linear(rng, case.dtype, gain=0.5)  # no tanh is flat at numbers that are so small
+        return even_linear(rng, case.dtype, gain=0.5)  # a tanh is not flat where numbers are small
 
     def noting(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append("the model runs")
@@ -120,11 +120,8 @@ def with_signals(rng: Rng, case: Any) -> Patient:
 
 def single_leaves(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     """A model that is a leaf itself, also with a loss without a graph, and when nothing requires grad."""
-    layer, x, factor = (
-        even_linear(rng, case.dtype),
-        rng.tensor(2, SIZE, dtype=case.dtype, values="full"),
-        rng.number("large"),
-    )
+    layer, factor = even_linear(rng, case.dtype), rng.number("large")
+    x = rng.tensor(2, SIZE, dtype=case.dtype, values="full")
     seen["the report of a layer"] = call(layer, lambda out: factor * out.sum(), x)
     seen["the report for a loss without a graph"] = call(layer, lambda out: factor * out.detach().sum(), x)
     seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-6 * factor * out.sum(), x)

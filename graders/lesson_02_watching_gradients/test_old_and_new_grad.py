@@ -70,8 +70,9 @@ class TestOldAndNewGrad:
             """Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is
             registered after the in-place operation. For the old value, register a hook before it.
             """
-            new = hooked(x, k, loss_fn)[1]
-            return new, new.clone()
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
 
         def multiplied_out_of_sight(x, k, loss_fn):
             """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
@@ -98,6 +99,9 @@ class TestOldAndNewGrad:
             old = 3 * x
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
+
+        def never_accumulated__2(x, k, loss_fn):
+            return hooked(x.detach().requires_grad_(), k, loss_fn)
 
         def one_slot_for_all(x, k, loss_fn, seen={}):  # noqa: B006 - the mistake
             return hooked(x, k, loss_fn, seen=seen)

@@ -98,9 +98,6 @@ class TestClipAndLog:
         def one_bound_only(t, lo, hi):
             return logging(t, lambda grad: grad.clamp(max=hi))
 
-        def one_bound_only__2(t, lo, hi):
-            return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
-
         def rebound_dict(t, lo, hi):
             """The dict that you returned stays empty. Your hook makes a new dict, or fills another one: write
             `log["raw"] = ...` into the dict that the caller has.

@@ -68,18 +68,6 @@ class TestReverseGradient:
             x.register_hook(lambda grad: -lam * grad)
             return x
 
-        def hooked_the_input__2(x, lam):
-            y = x.clone()
-            if y.requires_grad:
-                x.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def hooked_the_input__3(x, lam):
-            y = x * 1 if torch.is_grad_enabled() else x
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad)
-            return y
-
         def hooked_the_input__4(x, lam):
             if x.requires_grad:
                 x.register_hook(lambda grad: -lam * grad)
@@ -88,9 +76,6 @@ class TestReverseGradient:
         def changed_forward(x, lam):
             """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
             return -lam * x
-
-        def changed_forward__2(x, lam):
-            return -x
 
         def forgot_sign(x, lam):
             """The sign is missing: you multiplied the gradient by `lam`, and the task says `-lam`."""
@@ -126,28 +111,12 @@ class TestReverseGradient:
                 y.register_hook(lambda grad: -lam * grad)
             return y
 
-        def cut_from_x__2(x, lam):
-            return x.detach().clone()
-
-        def one_slot_for_all(x, lam, slot=[]):  # noqa: B006 - the mistake
-            slot[:] = [lam]
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: -slot[0] * grad)
-            return y
-
         def hook_without_grad(x, lam):
             """A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does not.
             Guard the registration: `if y.requires_grad: y.register_hook(...)`.
             """
             y = x * 1
             y.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def hook_without_grad__2(x, lam):
-            y = x * 1
-            if torch.is_grad_enabled():
-                y.register_hook(lambda grad: -lam * grad)
             return y
 
         def hook_without_grad__3(x, lam):

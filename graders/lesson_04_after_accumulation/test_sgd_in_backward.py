@@ -119,7 +119,7 @@ class TestSgdInBackward:
             return hooked((p for _, p in named), lambda p: step(p, lr))
 
         def returned_a_value(model, lr):
-            return [p.register_post_accumulate_grad_hook(lambda p: (step(p, lr),)) for p in model.parameters()]
+            return [p.register_post_accumulate_grad_hook(lambda p: moved(p, lr)) for p in model.parameters()]
 
 
 def moved(p, lr):

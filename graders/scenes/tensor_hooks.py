@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.failures import KINDS, Failure
 from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, Around, on_a_leaf, two_outputs
 from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
+from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
 
 
@@ -36,12 +36,11 @@ def changes_gradient(
     arguments: Arguments,
     special: Sequence[tuple[Any, ...]] = (),
     shape: Callable[[Rng, Any], Sequence[int]] = lambda rng, case: rng.shape(case.rank),
-    failing: Callable[[Failure], tuple[Any, ...]] | None = None,
     handles_in_a_list: bool = False,
 ) -> None:
     """For a function that changes the gradient which arrives at `t`, before it goes on, and returns a handle.
 
-    Each of `special` is tried on a leaf of its own; `failing` makes arguments of which one raises in a pass.
+    Each of `special` is tried on a leaf of its own.
     """
     changed, passes, graph, several, same, handles = seen.values()
     around, calls = Around(rng, case, shape(rng, case)), list[str]()
@@ -65,8 +64,6 @@ def changes_gradient(
         several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
         several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
-    if failing:
-        same["errors"] = {kind: _failed(call, failing, kind) for kind in KINDS}
 
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
@@ -160,28 +157,17 @@ def logs_gradients(
         its_log = call(alone, *others)
         empty["the dict of a second tensor, at first"] = _copied(its_log)
         same["changed under no_grad"] = surroundings.changes()
-    went_on: list[Tensor] = []
-    register: Any = t.register_hook
-    watching = register(went_on.append)
-
-    then: list[tuple[str, dict[str, Any], Any]] = []
+    went_on, entries = list[Tensor](), list[Any]()
+    put_on(t, went_on.append)
 
     def after(name: str) -> None:
         logged[f"the dict {name}"] = _copied(log)
-        held = {"the gradient that went on": went_on[-1], "`gradient=`": around.up, "`.grad`": around.x.grad}
-        copies[f"shared memory {name}"] = _shared(log, held)
-        if isinstance(log, dict):
-            then.append((name, {**log}, _copied(log)))
+        held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries)}
+        copies[f"shared memory {name}"] = _shared(log, {"the gradient that went on": went_on[-1], **held})
+        entries[:] = log.values() if isinstance(log, dict) else []
 
     around.passes(changed, changed, graph, same, after=after)
-    watching.remove()
-    copies["shared with later passes"] = [
-        f'"{key}" {name} was written into by a later pass'
-        for name, entries, copy in then
-        for key, entry in entries.items()
-        if isinstance(entry, Tensor) and not torch.equal(entry, copy[key])
-    ]
-    copies["the entries of create_graph=True"] = then[-1][1] if then else log
+    copies["the entries of create_graph=True"] = entries
     tensors["the gradient of one of two outputs"], same["the gradient of the other"] = two_outputs(
         lambda last: call(last, *args), rng
     )
@@ -202,15 +188,6 @@ def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
         return call(*args), "none"
     except Exception as error:
         return None, f"{type(error).__name__}: {error}"[:200]
-
-
-def _failed(call: Callable[..., Any], failing: Callable[[Failure], tuple[Any, ...]], kind: str) -> list[Any]:
-    """What became of an exception in a pass that reaches a leaf, and the leaf's gradient after a good pass."""
-    t, failure = torch.ones(2, requires_grad=True), Failure(kind)
-    call(t, *failing(failure))
-    became = failure.during(lambda: torch.autograd.backward(3 * t.sum()))
-    torch.autograd.backward(3 * t.sum())
-    return [became, t.grad]
 
 
 def _all_removed(handles: Any) -> bool:

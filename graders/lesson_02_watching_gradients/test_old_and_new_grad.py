@@ -100,9 +100,6 @@ class TestOldAndNewGrad:
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
-        def never_accumulated__2(x, k, loss_fn):
-            return hooked(x.detach().requires_grad_(), k, loss_fn)
-
         def one_slot_for_all(x, k, loss_fn, seen={}):  # noqa: B006 - the mistake
             return hooked(x, k, loss_fn, seen=seen)
 

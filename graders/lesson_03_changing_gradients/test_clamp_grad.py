@@ -29,7 +29,11 @@ from graders.scenes.tensor_hooks import changes_gradient
         arguments=two_bounds,
         special=[(-1.0, 1.0), (-1.0, 0.0), (-1e6, 1e3)],
         only={"collection": ()},
-        words={"task": "every element is clamped", "passes": "each pass is clamped by itself"},
+        words={
+            "task": "every element is clamped",
+            "passes": "each pass is clamped by itself",
+            "handles": "the handle removes the hook and no other",
+        },
     ),
 )
 class TestClampGrad:

@@ -39,6 +39,7 @@ from graders.scenes.tensor_hooks import changes_gradient
         words={
             "task": "the rows get zero and the others their gradient",
             "passes": "every pass adds nothing to the rows",
+            "handles": "the handle removes the hook and no other",
         },
     ),
 )
@@ -75,11 +76,6 @@ class TestFreezeRows:
 
         def cut_off_graph(p, rows):
             return p.register_hook(lambda grad: grad.detach().index_fill(0, torch.tensor(rows), 0.0))
-
-        def changed_dtype(p, rows):
-            mask = torch.ones(len(p), *[1] * (p.dim() - 1))
-            mask[rows] = 0
-            return p.register_hook(lambda grad: grad * mask)
 
         def wrong_hook_kind(p, rows):
             """You set rows of `.grad` to zero after each pass. So what they held before is lost, too, and

@@ -28,11 +28,12 @@ from graders.scenes.tensor_hooks import changes_gradient
     ),
     scene=changes_gradient(
         arguments=functions,
-        handles_in_a_list=True,
+        returns="a list of handles",
         only={"number": ()},
         words={
             "task": "the functions are applied from the last to the first",
             "passes": "each function is called once for each pass",
+            "handles": "the handles remove the hooks and no other",
         },
     ),
 )
@@ -75,12 +76,6 @@ class TestRegisterComposed:
         def only_one_hook(t, fs):
             """Only one function of the list was applied. All have to be, each to the result of the one before."""
             return [t.register_hook(fs[0])]
-
-        def not_chained(t, fs):
-            """You gave the arriving gradient to each function and added up the results. Each function must receive the
-            result of the one before.
-            """
-            return [t.register_hook(lambda grad: sum(f(grad) for f in reversed(fs)))]
 
         def late_binding(t, fs):
             """All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has

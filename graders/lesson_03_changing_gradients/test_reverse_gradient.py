@@ -68,7 +68,7 @@ class TestReverseGradient:
             x.register_hook(lambda grad: -lam * grad)
             return x
 
-        def hooked_the_input__4(x, lam):
+        def hooked_the_input__2(x, lam):
             if x.requires_grad:
                 x.register_hook(lambda grad: -lam * grad)
             return x * 1
@@ -79,37 +79,22 @@ class TestReverseGradient:
 
         def forgot_sign(x, lam):
             """The sign is missing: you multiplied the gradient by `lam`, and the task says `-lam`."""
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: lam * grad)
-            return y
+            return hooked(x * 1, lambda grad: lam * grad)
 
         def in_place_leak(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: grad.mul_(-lam))
-            return y
+            return hooked(x * 1, lambda grad: grad.mul_(-lam))
 
         def forgot_return(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: None)
-            return y
+            return hooked(x * 1, lambda grad: None)
 
         def cut_off_graph(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad.detach())
-            return y
+            return hooked(x * 1, lambda grad: -lam * grad.detach())
 
         def cut_from_x(x, lam):
             """No gradient came through your tensor to `x`: `detach()` (or `.data`, or a new leaf) cut the connection.
             Make the new tensor by an operation on `x`, such as `x * 1`.
             """
-            y = x.detach().clone().requires_grad_(x.requires_grad)
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad)
-            return y
+            return hooked(x.detach().clone().requires_grad_(x.requires_grad), lambda grad: -lam * grad)
 
         def hook_without_grad(x, lam):
             """A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does not.
@@ -119,8 +104,15 @@ class TestReverseGradient:
             y.register_hook(lambda grad: -lam * grad)
             return y
 
-        def hook_without_grad__3(x, lam):
+        def hook_without_grad__2(x, lam):
             y = x * 1
             if x.requires_grad:
                 y.register_hook(lambda grad: -lam * grad)
             return y
+
+
+def hooked(y, hook):
+    """The tensor, with a hook if it takes one."""
+    if y.requires_grad:
+        y.register_hook(hook)
+    return y

@@ -193,9 +193,10 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     ),
     axes={
         **AXES,
-        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+        "failure": ("own", "KeyboardInterrupt"),
         "raised_in": ("forward", "backward"),
     },
+    pairs=[("failure", "raised_in")],
     impossible=(_few_digits,),
 )
 def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:

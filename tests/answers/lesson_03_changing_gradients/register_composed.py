@@ -51,7 +51,7 @@ WRONG = [
     Wrong(
         "one handle instead of a list",
         violates="Return a list of all handles",
-        check="test_the_handle_removes_the_hook_and_no_other",
+        check="test_the_handles_remove_the_hooks_and_no_other",
         source="""
 def register_composed(t, fs):
     def hook(grad):
@@ -64,7 +64,7 @@ def register_composed(t, fs):
     Wrong(
         "the handles in a tuple",
         violates="Return a list of all handles",
-        check="test_the_handle_removes_the_hook_and_no_other",
+        check="test_the_handles_remove_the_hooks_and_no_other",
         source="""
 def register_composed(t, fs):
     return tuple(t.register_hook(f) for f in reversed(fs))
@@ -73,7 +73,7 @@ def register_composed(t, fs):
     Wrong(
         "tries the functions out",
         violates="and never before the first",
-        check="raised",
+        check="test_each_function_is_called_once_for_each_pass",
         source="""
 import torch
 

@@ -106,20 +106,6 @@ class TestClipAndLog:
             t.register_hook(hook)
             return log
 
-        def rebound_dict(t, lo, hi):
-            """The dict that you returned stays empty. Your hook makes a new dict, or fills another one: write
-            `log["raw"] = ...` into the dict that the caller has.
-            """
-            log = {}
-
-            def hook(grad):
-                log = {}
-                log["raw"], log["clipped"] = grad.detach().clone(), grad.detach().clamp(lo, hi)
-                return grad.clamp(lo, hi)
-
-            t.register_hook(hook)
-            return log
-
 
 def logging(t, clip):
     """Right with `clip=lambda grad: grad.clamp(lo, hi)`."""

@@ -100,20 +100,11 @@ class TestGuardedNet:
             """
             return Net(body, fc, clamping(lo, hi), first=0)
 
-        def clamped_the_activation(body, fc, lo, hi):
-            """You clamped the activation itself, so the output of the network changed. Clamp the gradient: a hook on
-            the activation receives it.
-            """
-            return Net(body, fc, lambda h: h.clamp(lo, hi))
-
         def forgot_return(body, fc, lo, hi):
             """The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs
             a hook, and a hook changes a gradient only by returning the new one.
             """
             return Net(body, fc, lambda h: h)
-
-        def forgot_return__2(body, fc, lo, hi):
-            return Net(body, fc, clamping(lo, hi), lambda grad: None)
 
         def in_place_leak(body, fc, lo, hi):
             return Net(body, fc, hooked(lambda grad: grad.clamp_(lo, hi)))

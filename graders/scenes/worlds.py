@@ -62,6 +62,14 @@ def put_on(t: Any, *hooks: Act) -> None:
         t.register_hook(hook)
 
 
+def acting(t: Tensor, forward: Act, backward: Act) -> Tensor:
+    """The tensor; the one act is done now, the other one when a gradient arrives at it."""
+    put_on(t, backward)
+    if forward:
+        forward()
+    return t
+
+
 def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
     """A leaf with `.grad`, which may hold `old`, and hooks as the case says."""
     leaf = prepared(values, layout="transposed", place=case.place, grad=case.grad, old=old)
@@ -112,11 +120,7 @@ def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> W
         def step(t: Tensor) -> Tensor:
             log.append(kind)
             result = STEPS[kind](t, k)
-            if kind == "tanh":
-                put_on(result, backward)
-            if kind == "tanh" and forward:
-                forward()
-            return result
+            return acting(result, forward, backward) if kind == "tanh" else result
 
         return step
 
@@ -156,11 +160,7 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
             factors[0] += 1
             value = factors[0] * ways[kind](q)
             put_on(value, lambda grad: passes.append("its backward pass"))
-            if kind == "square":
-                put_on(value, backward if alone else None)
-                if forward:
-                    forward()
-            return value
+            return acting(value, forward, backward if alone else None) if kind == "square" else value
 
         return loss
 
@@ -203,11 +203,8 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = 
     def loss_fn(t: Tensor) -> Tensor:
         log.append("loss_fn")
         got.append(snapshot(t))
-        if forward:
-            forward()
         loss = TAILS[case.tail](t, c, other) + (x * x).sum()
-        put_on(loss, lambda grad: log.append("backward"))
-        return loss
+        return acting(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
 

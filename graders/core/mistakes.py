@@ -85,9 +85,8 @@ COMMON: dict[str, str] = {
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
     "one-slot-for-all": (
-        "Used once it is right, and for another object, or again, or in the middle of another call it is not: both uses "
-        "share one slot. Keep what you store for each call by itself, and not in a global or an attribute of the "
-        "function."
+        "Used once it is right, and again, for another object or in the middle of a call, it is not: both uses share "
+        "one slot. Keep what you store for each call by itself, and not in a global or an attribute of the function."
     ),
     "zeros-left-out": (
         "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "

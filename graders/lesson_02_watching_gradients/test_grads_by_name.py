@@ -98,13 +98,6 @@ class TestGradsByName:
         def zeros_left_out(tensors, loss):
             return {name: grad for name, grad in hooked(tensors, loss).items() if grad.any()}
 
-        def never_accumulated(tensors, loss):
-            """No pass wrote `.grad` of a leaf: `torch.autograd.grad` writes none. Run `loss.backward()`, and let hooks
-            collect the gradients.
-            """
-            grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
-            return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
-
         def loss_is_one(tensors, loss):
             """For `loss` itself you put down 1, and hooks of the caller on `loss` may have changed that. Hook it like
             the others.
@@ -115,14 +108,10 @@ class TestGradsByName:
         def hook_left_behind(tensors, loss):
             return hooked(tensors, loss, left=True)
 
-        def one_slot_for_all(tensors, loss, grads={}):  # noqa: B006 - the mistake
-            grads.clear()
-            return dict(hooked(tensors, loss, grads=grads))
 
-
-def hooked(tensors, loss, keep=torch.clone, grads=None, left=False):
+def hooked(tensors, loss, keep=torch.clone, left=False):
     """The right dict, unless something is done in another way; with `left`, the hooks are not removed."""
-    grads = {} if grads is None else grads
+    grads = {}
     with contextlib.ExitStack() as stack:
         for name, t in tensors.items():
             handle = t.register_hook(lambda grad, name=name: grads.update({name: keep(grad)}))

@@ -70,8 +70,9 @@ class TestOldAndNewGrad:
             """Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is
             registered after the in-place operation. For the old value, register a hook before it.
             """
-            new = hooked(x, k, loss_fn)[1]
-            return new, new.clone()
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
 
         def multiplied_out_of_sight(x, k, loss_fn):
             """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,

@@ -79,19 +79,6 @@ class TestClipGlobalNormInBackward:
             """
             return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
 
-        def counted_autograd_grad(params, c):
-            """After `torch.autograd.grad` your hooks do not clip in the next pass. It calls tensor hooks, and what they
-            counted is no arrival: nothing was written. Count in post-accumulate-grad hooks only.
-            """
-            coming = []
-
-            def use(p):
-                if len(coming) == len(params):
-                    coming.clear()
-                    torch.nn.utils.clip_grad_norm_(params, c)
-
-            return [p.register_hook(lambda grad: coming.append(1)) for p in params] + hooked(params, use)
-
         def scaled_up(params, c):
             """A joint norm below `c` was scaled up to `c`. Clipping only makes gradients smaller: the factor is
             `c / norm`, but never more than 1.

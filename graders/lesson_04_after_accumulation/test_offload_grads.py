@@ -92,11 +92,6 @@ class TestOffloadGrads:
             sums = {}
             return sums, hooked(params, lambda p: add(sums, p, p.grad))
 
-        def overwrote_total(params):
-            """Your dict holds the gradient of the last pass only. Add each new gradient to the sum that is there."""
-            sums = {}
-            return sums, hooked(params, lambda p: (sums.pop(p, None), move(sums, p)))
-
         def changed_dtype(params):
             """The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each
             gradient to `float64` before you add it, so that the sum is in `float64`, too.
@@ -114,9 +109,6 @@ class TestOffloadGrads:
             return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))
 
         def late_binding(params):
-            """The `.grad` that your hook read was not there, or not that of its parameter. Functions made in a loop
-            read the loop variable when they run, at its last value: use the parameter that the hook receives.
-            """
             sums, handles = {}, []
             for p in params:
                 handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake

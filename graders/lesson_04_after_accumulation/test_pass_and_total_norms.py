@@ -81,12 +81,6 @@ class TestPassAndTotalNorms:
                 lambda grad: [("total", grad.detach().square_().sum().sqrt().item())],
             )
 
-        def removed_the_callers_hooks(p):
-            """Your function took hooks away that were there before it. They belong to the caller, and stay."""
-            if p._backward_hooks:
-                p._backward_hooks.clear()
-            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-
         def pass_is_not_total(p):
             """Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum
             over all passes since it was last cleared.
@@ -94,9 +88,6 @@ class TestPassAndTotalNorms:
             return logged(p, lambda grad: [one(grad), total(grad)])
 
         def accumulated_grad(p):
-            """Your "pass" is the norm of `p.grad`, and `.grad` adds up over passes. The gradient of this pass alone is
-            what a tensor hook receives (`register_hook`).
-            """
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
 
         def total_before_later_hooks(p):

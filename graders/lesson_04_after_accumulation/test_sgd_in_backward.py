@@ -93,9 +93,6 @@ class TestSgdInBackward:
             return hooked(model.parameters(), lambda p: moved(p, lr).zero_())
 
         def late_binding(model, lr):
-            """The `.grad` that your hook read was not there, or not that of its parameter. Functions made in a loop
-            read the loop variable when they run, at its last value: use the parameter that the hook receives.
-            """
             handles = []
             for p in model.parameters():
                 handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
@@ -111,15 +108,8 @@ class TestSgdInBackward:
             """
             return hooked((p for layer in model.children() for p in layer.parameters()), lambda p: step(p, lr))
 
-        def hooked_twice(model, lr):
-            """A tied parameter carries your hook twice, and the second call finds `.grad` already `None`.
-            `model.parameters()` visits each parameter once, however many names it has.
-            """
-            named = model.named_parameters(remove_duplicate=False)
-            return hooked((p for _, p in named), lambda p: step(p, lr))
-
         def returned_a_value(model, lr):
-            return [p.register_post_accumulate_grad_hook(lambda p: (step(p, lr),)) for p in model.parameters()]
+            return [p.register_post_accumulate_grad_hook(lambda p: moved(p, lr)) for p in model.parameters()]
 
 
 def moved(p, lr):

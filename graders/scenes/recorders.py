@@ -193,9 +193,10 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     ),
     axes={
         **AXES,
-        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+        "failure": ("own", "KeyboardInterrupt"),
         "raised_in": ("forward", "backward"),
     },
+    pairs=[("failure", "raised_in")],
     impossible=(_few_digits,),
 )
 def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:
@@ -208,10 +209,7 @@ def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, w
     passes.update(first.look(), **{"what was called": list(first.log)})
     same["changed"] = first.changes(before)
 
-    for gradient in filter(has_memory, [*first.kept, *(first.things[name].grad for name in first.fills)]):
-        gradient.zero_()
-    own["the result, after the caller overwrote its gradients"] = copied(result)
-
+    written = [*first.kept, *(first.things[name].grad for name in first.fills)]
     found: list[Any] = []
     inner = world(rng, case)
 
@@ -227,6 +225,9 @@ def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, w
     later["of the first call, after that"] = copied(result)
     passes.update({f"{name} after a second call": value for name, value in first.look().items()})
 
+    for gradient in filter(has_memory, written):
+        gradient.zero_()
+    own["the result, after the caller overwrote its gradients"] = copied(result)
     parts = [result[key] for key in sorted(result)] if isinstance(result, dict) else result
     for number, entry in enumerate(parts if isinstance(parts, list | tuple) else []):
         if has_memory(entry):

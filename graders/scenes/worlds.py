@@ -5,8 +5,9 @@ Each is made by `world(rng, case, forward=None, backward=None)`; code of the cal
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -19,10 +20,6 @@ from graders.box.witness import Change, Witness
 from graders.wire.draws import Rng, beyond_float32
 
 Act = Callable[..., Any] | None
-
-
-def nothing() -> None:
-    """What code of the caller does where the case has no act for it."""
 
 
 @dataclass
@@ -65,6 +62,14 @@ def put_on(t: Any, *hooks: Act) -> None:
         t.register_hook(hook)
 
 
+def acting(t: Tensor, forward: Act, backward: Act) -> Tensor:
+    """The tensor; the one act is done now, the other one when a gradient arrives at it."""
+    put_on(t, backward)
+    if forward:
+        forward()
+    return t
+
+
 def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
     """A leaf with `.grad`, which may hold `old`, and hooks as the case says."""
     leaf = prepared(values, layout="transposed", place=case.place, grad=case.grad, old=old)
@@ -99,13 +104,12 @@ STEPS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "identity": lambda t, k: t,
     "constant": lambda t, k: 0 * t + k,
     "stretch": lambda t, k: torch.stack([t, k * t]),
-    "flatten": lambda t, k: t.flatten(),
 }
 """Functions of a tensor and a number, as a chain may have them; "mixing" lets every element touch every other."""
-END = ("mixing", "tanh", "scale", "in place", "square", "flatten", "in place", "stretch", "identity", "scale")
+END = ("mixing", "tanh", "scale", "in place", "square", "in place", "stretch", "identity", "scale")
 
 
-def a_chain(rng: Rng, case: Any, forward: Callable[[], Any] = nothing, backward: Act = None) -> World:
+def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
     """For `function(fns, x)`: some overwrite their argument, some change its shape, and one comes twice."""
     values, later = numbers(rng, case, 2)
     x, log = a_leaf(values / 2, case, "x"), list[str]()
@@ -116,10 +120,7 @@ def a_chain(rng: Rng, case: Any, forward: Callable[[], Any] = nothing, backward:
         def step(t: Tensor) -> Tensor:
             log.append(kind)
             result = STEPS[kind](t, k)
-            if kind == "tanh":
-                put_on(result, backward)
-                forward()
-            return result
+            return acting(result, forward, backward) if kind == "tanh" else result
 
         return step
 
@@ -134,12 +135,14 @@ def a_chain(rng: Rng, case: Any, forward: Callable[[], Any] = nothing, backward:
     return World((fns, x), again, {"fns": fns, "x": x}, "x", log, look=lambda: grads({"x": x}))
 
 
-def losses_of_a_leaf(
-    rng: Rng, case: Any, forward: Callable[[], Any] = nothing, backward: Act = None, old: float = 0.7
-) -> World:
-    """For `function(p, losses)`: one loss comes twice, one has no slope, and each is another one at each call."""
+def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = None, alone: bool = False) -> World:
+    """For `function(p, losses)`: one loss comes twice, one has no slope, and each is another one at each call.
+
+    With `alone`, passes may be run in any way and leave anything in `.grad`; what that holds before is so large that it
+    can not be taken away again.
+    """
     values, weights, other = numbers(rng, case, 3)
-    leaves = {"p": a_leaf(values, case, "p", old), "other": other.requires_grad_()}
+    leaves = {"p": a_leaf(values, case, "p", old=1e30 if alone else 0.7), "other": other.requires_grad_()}
     log, passes = list[str](), list[str]()
     ways: dict[str, Callable[[Tensor], Tensor]] = {
         "linear": lambda q: (backwards(q) * backwards(weights).contiguous()).sum(),
@@ -157,10 +160,7 @@ def losses_of_a_leaf(
             factors[0] += 1
             value = factors[0] * ways[kind](q)
             put_on(value, lambda grad: passes.append("its backward pass"))
-            if kind == "square":
-                put_on(value, backward)
-                forward()
-            return value
+            return acting(value, forward, backward if alone else None) if kind == "square" else value
 
         return loss
 
@@ -172,27 +172,26 @@ def losses_of_a_leaf(
         return {"passes": list(passes), **grads(leaves)}
 
     p, things = leaves["p"], {**leaves, "losses": losses}
-    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=look)
+    register: Any = p.register_post_accumulate_grad_hook
+    if backward and not alone:
+        register(backward)
+    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=dict if alone else look)
 
 
 def losses_alone(rng: Rng, case: Any, **acts: Any) -> World:
-    """The same, for a function that may run passes as it likes, and leave anything in `.grad`.
-
-    What `.grad` holds beforehand is so large that it can not be taken away again.
-    """
-    return replace(losses_of_a_leaf(rng, case, old=1e30, **acts), look=dict)
+    """The same, with `alone`."""
+    return losses_of_a_leaf(rng, case, alone=True, **acts)
 
 
 TAILS: dict[str, Callable[..., Tensor]] = {
     "linear": lambda t, c, other: ((t + other) * c).sum(),
-    "square": lambda t, c, other: (c * t * t).sum() / 4,
     "in place": lambda t, c, other: (t.mul_(3).add_(c) * c).sum(),
     "nonlinear in place": lambda t, c, other: (t.mul_(1 / 4).tanh_() * c).sum(),
 }
 """Losses of a tensor; two of them write into it."""
 
 
-def a_loss_of_three_x(rng: Rng, case: Any, forward: Callable[[], Any] = nothing, backward: Act = None) -> World:
+def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
     """A leaf, a number, and a loss of a tensor, which uses the leaf as well: `function(x, k, loss_fn)`."""
     values, c, other = numbers(rng, case, 3)
     x, other = a_leaf(values, case, "x"), other.requires_grad_()
@@ -204,10 +203,8 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Callable[[], Any] = nothing,
     def loss_fn(t: Tensor) -> Tensor:
         log.append("loss_fn")
         got.append(snapshot(t))
-        forward()
         loss = TAILS[case.tail](t, c, other) + (x * x).sum()
-        put_on(loss, lambda grad: log.append("backward"))
-        return loss
+        return acting(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
 
@@ -219,8 +216,8 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Callable[[], Any] = nothing,
 
 def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
     """A dict of tensors, one of them twice and one out of reach, and a loss: `function(tensors, loss)`."""
-    values, *others = numbers(rng, case, 5)
-    x, (other, still, off, shift) = a_leaf(values, case, "x"), others
+    values, other, still, off, shift = numbers(rng, case, 5)
+    x = a_leaf(values, case, "x")
     leaves = {"x": x, "other": other.requires_grad_(), "still": still.requires_grad_(), "off": off.requires_grad_()}
     names, log, kept = rng.names(8), list[str](), list[Tensor]()
 
@@ -244,11 +241,10 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
     args = dict(zip(names, (parts["b"], *parts.values()))), parts["loss"]
 
     def look() -> dict[str, Any]:
-        seen = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}
-        try:
+        seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}
+        with contextlib.suppress(RuntimeError):
             torch.autograd.backward(parts["loss"])
-        except RuntimeError:
-            return {**seen, "the graph is freed": True}
-        return {**seen, "the graph is freed": False}
+            seen["the graph is kept"] = True
+        return seen
 
     return World(args, again, {**parts, "other": other, "tensors": args[0]}, list(leaves), log, kept, look)

@@ -9,18 +9,89 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.scenes.names_parameters import Hooked, Step, Stream
+from graders.scenes.names_parameters import Hooked, Stream
 from graders.wire.draws import Rng
 
-Block = Any
-"""Two linear layers in a row."""
+
+def dropped(parameter: Any) -> None:
+    """A post-accumulate-grad hook, as somebody has it who steps in backward."""
+    parameter.grad = None
 
 
-def times(factor: float) -> Callable[..., Any]:
-    """A hook of any kind but a forward hook: what it gets, multiplied."""
+def a_little_more(grad: Tensor) -> Tensor:
+    """Another number in the last digits."""
+    return grad * (1 + 4 * torch.finfo(grad.dtype).eps)
 
-    def hook(*args: Any) -> Any:
-        given = args[-1] if len(args) < 3 else args[1]
-        return tuple(part * factor for part in given) if isinstance(given, tuple) else given * factor
 
-    return hook
+HOOKS: dict[str, Callable[[Any, float], list[Any]]] = {
+    "a weight": lambda block, k: [block[0].weight.register_hook(lambda grad: k * grad)],
+    "a small gradient": lambda block, k: [block[1].bias.register_hook(lambda grad: k * grad)],
+    "a shared weight": lambda block, k: [block[1].weight.register_hook(lambda grad: k * grad)],
+    "accumulated": lambda block, k: [
+        block[1].bias.register_post_accumulate_grad_hook(lambda p: (p.grad.mul_(-k), None)[1])
+    ],
+    "dropped": lambda block, k: [block[1].weight.register_post_accumulate_grad_hook(dropped)],
+    "pre": lambda block, k: [block[1].register_forward_pre_hook(lambda module, args: (k * args[0],))],
+    "pre, by keyword": lambda block, k: [
+        block.register_forward_pre_hook(
+            lambda module, args, kwargs: (
+                tuple(k * arg for arg in args),
+                {name: k * arg for name, arg in kwargs.items()},
+            ),
+            with_kwargs=True,
+        )
+    ],
+    "forward": lambda block, k: [block[1].register_forward_hook(lambda module, args, out: k * out)],
+    "a block": lambda block, k: [block.register_forward_hook(lambda module, args, out: k * out, always_call=True)],
+    "detaching": lambda block, k: [block[0].register_forward_hook(lambda module, args, out: out.detach())],
+    "planting": lambda block, k: [
+        block[0].register_forward_hook(lambda module, args, out: (out.register_hook(lambda grad: k * grad), None)[1])
+    ],
+    "backward pre": lambda block, k: [block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],))],
+    "backward": lambda block, k: [
+        block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],), prepend=True)
+    ],
+    "last digits": lambda block, k: [block[0].weight.register_hook(a_little_more)],
+    "frozen": lambda block, k: [block[0].weight.register_hook(lambda grad: k * grad)],
+    "by mode": lambda block, k: [block[0].bias.register_hook(lambda grad: k * grad)],
+    "nothing": lambda block, k: [],
+}
+"""Registers on a block, two linear layers in a row, what changes something in it."""
+
+
+def hooked(rng: Rng, case: Any) -> Hooked:
+    """A model for `names_parameters`. Its blocks work each on a constant, so that a hook acts in one of them only.
+
+    A hook on the model itself acts on what lies around them, or cuts off all of it (`case.on_the_model`).
+    """
+    kinds = rng.shuffled(list(HOOKS))
+
+    def step(kind: str) -> Callable[[Any, Tensor], Tensor]:
+        def add(block: Any, h: Tensor) -> Tensor:
+            out = block(input=torch.ones_like(h)) * (1e-12 if kind == "a small gradient" else 1)
+            return h + (out.detach() if kind == "by mode" and not block.training else out)
+
+        return add
+
+    model = Stream(rng, case, [step(kind) for kind in kinds])
+    blocks: dict[str, Any] = {}
+    for kind, path in zip(kinds, model.paths):
+        first: Any = model.get_submodule(path)
+        second = nn.Linear(*first.weight.shape, dtype=first.weight.dtype)
+        with torch.no_grad():
+            for parameter in second.parameters():
+                parameter.copy_(rng.tensor(*parameter.shape, dtype=case.dtype))
+        blocks[kind] = nn.Sequential(first, second).train(first.training)
+        group, name = path.split(".")
+        model.get_submodule(group).add_module(name, blocks[kind])
+    blocks["a shared weight"][1].weight = blocks["nothing"][1].weight
+    k = rng.choice((-1.5, 2.0, 3.0))
+    handles = [handle for kind, register in HOOKS.items() for handle in register(blocks[kind], k)]
+    if case.on_the_model == "detached":
+        handles.append(model.register_forward_hook(lambda module, args, out: out.detach(), prepend=True))
+    handles.append(model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),)))
+    blocks["frozen"].requires_grad_(False)
+    watching = CallersHooks("watching").on_module(model, "model", backward=True)
+    watching.on_module(blocks["nothing"], "block", backward=True).on_parameter(model.gain, "gain")
+    watching.on_parameter(blocks["nothing"][0].weight, "weight")
+    return model, [*handles, *watching.handles]

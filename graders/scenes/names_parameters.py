@@ -107,11 +107,10 @@ class Loss:
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
         "raised_in": ("loss", "model", "backward"),
     },
+    pairs=(("mode", "on_the_model"),),
     impossible=(lambda stream, raised_in: stream in ("no graph", "frozen") and raised_in == "backward",),
 )
-def names_parameters(
-    call: Call, rng: Rng, case: Any, seen: Sections, net: Callable[[Rng, Any], Hooked]
-) -> None:
+def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Callable[[Rng, Any], Hooked]) -> None:
     """For `function(model, loss_fn, x)`, which leaves buffers and `.grad` as they were. `net` makes a model."""
     task, later, inside, once, same, failing, hooks = seen.values()
     (model, handles), (other, _), (third, _) = (net(rng, case) for _ in range(3))

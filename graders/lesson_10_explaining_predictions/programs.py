@@ -22,7 +22,7 @@ class GuidedReLU(torch.autograd.Function):
         return x.clamp(min=0)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         return torch.where(x > 0, grad.clamp(min=0), 0)
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import contextlib
 
+from torch import nn
+
 from graders.authoring import exercise
 from graders.lesson_10_explaining_predictions.programs import (
     gradient_at_x,
@@ -106,14 +108,10 @@ class TestGuidedBackprop:
 
         def wrong_layer(model, x, cls):
             """You clamped at other modules than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
-            return clamped_at([part for part in model.modules() if [*part.parameters(recurse=False)]], model, x, cls)
+            return clamped_at([part for part in model.modules() if isinstance(part, nn.Conv2d)], model, x, cls)
 
         def wrong_layer__2(model, x, cls):
             return clamped_at(activations(model), model, x, cls)
-
-        def wrong_layer__3(model, x, cls):
-            named = [part for part in model.modules() if type(part).__name__ == "ReLU"]
-            return clamped_at(named, model, x, cls)
 
         def only_sequential_recursed(model, x, cls):
             """Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`:

@@ -77,7 +77,10 @@ def pair(result: Any) -> Sequence[Any]:
     },
 )
 def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function that puts a hook on a list of tensors, and returns a list of a float for each pass and a handle."""
+    """For a function that puts a hook on a list of tensors, and returns a list, of a float for each pass, and a handle.
+
+    The caller does not use `torch.autograd.grad`: joint hooks of torch refuse it.
+    """
     appended, reaching, with_nan, several, flow, ends, same = seen.values()
     group, other = Group(rng, case), Group(rng, case)
     before = Witness(tensors=group.tensors, leaves=group.leaves)

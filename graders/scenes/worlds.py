@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import get_gradient_edge
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.probing import snapshot
 from graders.box.tensors import prepared
+from graders.box.witness import Change, Witness
 from graders.scenes.recorders import World, backwards, numbers, put_on
 from graders.wire.draws import Rng, beyond_float32
 
@@ -143,3 +149,76 @@ def tensors_and_a_loss(rng: Rng, case: Any, strike: Any = None, within: Any = No
 
     things = {**parts, "other": other, "tensors": args[0]}
     return World(args, only_leaves, things, leaves, log, kept, look)
+
+
+OURS = tuple(os.path.join("graders", folder, "") for folder in ("box", "scenes"))
+"""Where the caller's hooks are."""
+
+
+@dataclass
+class GraphWorld(World):
+    """A world with a graph, at whose nodes hooks may be left. They do not show, so they are called once more."""
+
+    ends: tuple[Tensor, ...] = ()
+    """The last tensor of the graph, and one at its beginning."""
+
+    def changes(self, witness: Witness) -> list[Change]:
+        """Also whether a pass through the graph calls functions of somebody else."""
+        called: list[str] = []
+
+        def note(frame: FrameType, event: str, arg: Any) -> None:
+            if event == "call" and not any(folder in frame.f_code.co_filename for folder in OURS):
+                called.append(frame.f_code.co_name)
+
+        found, before = super().changes(witness), sys.getprofile()
+        (end, begin), engine = self.ends, torch.autograd.Variable._execution_engine  # it calls nothing but hooks
+        start = torch.ones_like(end)
+        sys.setprofile(note)
+        try:
+            engine.run_backward((end,), (start,), True, False, (begin,), accumulate_grad=False)
+        except Exception:  # the graph is freed: the pass ends at the first node that notices
+            pass
+        finally:
+            sys.setprofile(before)
+        return [*found, ["hook-left", "the graph"]] if called else found
+
+
+def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> World:
+    """A scalar at the end of a deep graph with branches, and names of nodes: `function(y, node_names)`.
+
+    Some of the names are not in the graph, and one is a part of another. Zeros arrive at the node of the sine.
+    """
+    shape = rng.shape(case.rank)
+    x = a_leaf(rng, case, shape, "x")
+    w, weights, slope = numbers(rng, case, shape), numbers(rng, case, shape), rng.uniform(0.25, 0.75)
+    log: list[str] = []
+    kept: list[Tensor] = []
+    after: Any = x.register_post_accumulate_grad_hook
+    after(lambda leaf: log.append("x.grad is filled"))
+    if within:
+        put_on(x, within)
+    bend, other = rng.shuffled(["tanh", "sigmoid"])
+
+    def made() -> tuple[Tensor, Tensor]:
+        first, last = torch.stack([x, w]).unbind()
+        h = torch.addcmul(first, first, last)
+        CallersHooks(case.hooks).on_tensor(h, "h")
+        put_on(h, kept.append, *([strike] if strike else []))
+        t = h.exp() - torch.nn.functional.leaky_relu(h, slope) - h.sin().clamp(min=7)
+        for _ in range(6):
+            t = t + t
+        t = t / 512
+        for _ in range(0 if strike or within else 1200):
+            t = t.expand_as(t)
+        return (getattr(torch, bend)(t) * weights).sum(), h
+
+    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "LeakyRelu", "Sin", "Addcmul", "Unbind", "Stack")]
+    leaf = get_gradient_edge(x).node.name()
+    absent = [f"{other.capitalize()}Backward0", "SumBackward", "ReluBackward0"]
+    names = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}
+    asked, (y, h) = set(names), made()
+    things = {"x": x, "w": w, "y": y, "h": h}
+    return GraphWorld(
+        (y, asked), lambda: (made()[0], {"MulBackward0", leaf}), things, {"x": x}, log, kept,
+        lambda: {"the set of names": sorted(asked)}, (y, h),
+    )  # fmt: skip

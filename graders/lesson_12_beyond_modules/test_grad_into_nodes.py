@@ -106,9 +106,8 @@ class TestGradIntoNodes:
 
     class Mistakes:
         def grad_leaving_the_node(y, node_names):
-            """You took the first entry of `grad_inputs`, the gradient that leaves the node. The gradient that arrives
-            at it is in `grad_outputs`: the only argument of a pre-hook, the second of a hook. At a leaf, `grad_inputs` is
-            empty.
+            """You took the first entry of `grad_inputs`, the gradient that leaves the node. What arrives at it is in
+            `grad_outputs`: the only argument of a pre-hook, the second of a hook.
             """
             result = {}
             for node in nodes_of(y):
@@ -119,14 +118,8 @@ class TestGradIntoNodes:
             return result
 
         def top_node_only(y, node_names):
-            """You looked at `y.grad_fn` only, the last node. Walk the graph from there: each entry of
-            `node.next_functions` holds the next node.
-            """
+            """You looked at `y.grad_fn` only. Walk on: each entry of `node.next_functions` holds a next node."""
             return collected(y, node_names, nodes=[y.grad_fn])
-
-        def top_node_left_out(y, node_names):
-            """The last node of the graph, `y.grad_fn`, is missing. Begin your walk with it."""
-            return collected(y, node_names, nodes=nodes_of(y)[1:])
 
         def first_branch_only(y, node_names):
             """Nodes are missing that are not on the way of the first inputs. A node has one next node for each input:
@@ -135,15 +128,10 @@ class TestGradIntoNodes:
             return collected(y, node_names, nodes=nodes_of(y, lambda node: node.next_functions[:1]))
 
         def leaf_left_out(y, node_names):
-            """The node of a leaf is missing. A leaf that requires grad has a node, too, and its name is what `name()`
-            returns, which may begin with `torch::autograd::`.
-            """
+            """The node of a leaf is missing. Its `name()` may begin with `torch::autograd::`, its class does not."""
             return collected(y, node_names, named=lambda node: type(node).__name__)
 
         def late_binding(y, node_names):
-            """All gradients went to one name. Your hooks read the loop variable when they run, and by then it has its
-            last value. Bind it: `lambda grads, name=node.name(): ...`.
-            """
             *_, last = [node.name() for node in nodes_of(y) if node.name() in node_names]
             return collected(y, node_names, lambda result, name, grads: keep(result, last, grads))
 
@@ -162,8 +150,8 @@ class TestGradIntoNodes:
             return collected(y, node_names, add, nodes_of(y, once=False))
 
         def too_deep(y, node_names):
-            """Your walk is a function that calls itself, and Python stops at about a thousand calls inside each other.
-            A graph can be deeper. Keep a list of nodes to visit, and take one out in a loop.
+            """Your walk is a function that calls itself, which Python allows about a thousand times. A graph can be
+            deeper: keep a list of nodes to visit, and take one out in a loop.
             """
             seen = {None}
 
@@ -176,26 +164,19 @@ class TestGradIntoNodes:
             visit(y.grad_fn)
 
         def met_none(y, node_names):
-            """Your walk met a `None`. An input that requires no grad has `None` in `next_functions` in place of a node:
-            skip it.
-            """
+            """Your walk met a `None`: `next_functions` has it for an input that requires no grad. Skip it."""
             nodes = [y.grad_fn]
             for node in nodes:
                 nodes += [after for after, _ in node.next_functions if after not in nodes]
 
         def leaves_without_grad(y, node_names):
-            """The leaves have not got their `.grad`: `torch.autograd.grad` writes none. The contract asks for one
-            `y.backward()`.
-            """
-            return {
-                name: torch.autograd.grad(y, edge, retain_graph=True)[0].clone()
-                for name, edge in edges_of(y, node_names).items()
-            }
+            """`torch.autograd.grad` fills no `.grad`, and the leaves need theirs: run one `y.backward()`."""
+            edges, grad = edges_of(y, node_names), torch.autograd.grad
+            return {name: grad(y, edge, retain_graph=True)[0].clone() for name, edge in edges.items()}
 
         def before_the_hooks(y, node_names):
-            """Where a hook on a tensor changes the gradient, you have the gradient from before that hook.
-            `torch.autograd.grad` gives it when you ask for several nodes at once and one lies behind another: ask for
-            one at a time, or use pre-hooks of the nodes.
+            """You have gradients from before a hook on a tensor changes them. `torch.autograd.grad` gives those for
+            several nodes at once: ask for one at a time, or use pre-hooks of the nodes.
             """
             edges = edges_of(y, node_names)
             grads = torch.autograd.grad(y, list(edges.values()), retain_graph=True)
@@ -209,26 +190,14 @@ class TestGradIntoNodes:
             return collected(y, node_names, lambda result, name, grads: keep(result, name, grads[-1:]))
 
         def zeros_left_out(y, node_names):
-            """A node at which zeros arrive is missing. Zeros that arrive are a gradient, too: in an `if`, do not ask
-            for a gradient's values.
-            """
             return {name: grad for name, grad in collected(y, node_names).items() if grad.any()}
 
         def a_part_of_a_name(y, node_names):
-            """You take a name for another one that contains it, or is spelled alike. `ReluBackward0` is a part of
-            `LeakyReluBackward0`, and another name: compare whole names, with `==` or with `in` on the set.
+            """You take a name for another one that contains it, as `LeakyReluBackward0` contains `ReluBackward0`.
+            Compare whole names, with `==` or with `in` on the set.
             """
             in_a_name = lambda node: next((name for name in sorted(node_names) if name in node.name()), "")  # noqa: E731
             return collected(y, node_names, named=in_a_name)
-
-        def cleared_the_grad(y, node_names):
-            """The leaves hold the gradients of your pass alone: what `.grad` held before is gone. `backward()` adds to
-            it; clear nothing.
-            """
-            for node in nodes_of(y):
-                if hasattr(node, "variable"):
-                    node.variable.grad = None
-            return collected(y, node_names)
 
         def backward_twice(y, node_names):
             """The `.grad` of the leaves holds two passes. Run `y.backward()` once."""
@@ -239,17 +208,12 @@ class TestGradIntoNodes:
             return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0]}))
 
         def hook_left_behind(y, node_names):
-            """Your hooks are still at the nodes after your function has returned. Keep the handle of each
-            `register_prehook` and call `remove()`.
-            """
             result, _ = hooked(y, node_names)
             y.backward()
             return {**result}
 
         def hook_left_after_exception(y, node_names):
-            """When backward raised, your `remove()` calls were skipped, and your hooks are still at the nodes. Put the
-            calls into `finally`.
-            """
+            """Backward raised, and your `remove()` calls were skipped. Put them into `finally`."""
             result, handles = hooked(y, node_names)
             y.backward()
             for handle in handles:

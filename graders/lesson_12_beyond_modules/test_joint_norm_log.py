@@ -188,8 +188,8 @@ class TestJointNormLog:
             return logged(tensors, lambda grads: math.sqrt(sum(grad.square_().sum().item() for grad in grads)))
 
         def unused_is_none(tensors):
-            """Your hook met a `None`. In the list of gradients, a tensor that this pass did not reach has `None`: skip
-            it. (`.grad` can be `None`, too; use the gradients that the hook receives.)
+            """Your hook met a `None`. In the list of gradients, a tensor that this pass did not reach has `None`, and
+            its `.grad` may be `None`, too. Use the gradients that the hook receives, and skip `None`.
             """
             log = []
             return log, register_multi_grad_hook(tensors, lambda grads: log.append(joint(grads)))

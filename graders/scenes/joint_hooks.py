@@ -13,8 +13,9 @@ from graders.box.passes import abort, own_grads
 from graders.box.probing import removed, snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
-from graders.scenes.recorders import backwards, copied
+from graders.scenes.recorders import copied
 from graders.scenes.scene import Sections, family
+from graders.scenes.worlds import backwards
 from graders.wire.draws import Rng
 
 PLACES = ("leaf", "non-leaf", "parameter", "leaf")
@@ -77,7 +78,10 @@ def pair(result: Any) -> Sequence[Any]:
     },
 )
 def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function that puts a hook on a list of tensors, and returns a list of a float for each pass and a handle."""
+    """For a function that puts a hook on a list of tensors, and returns a list, of a float for each pass, and a handle.
+
+    The caller does not use `torch.autograd.grad`: joint hooks of torch refuse it.
+    """
     appended, reaching, with_nan, several, flow, ends, same = seen.values()
     group, other = Group(rng, case), Group(rng, case)
     before = Witness(tensors=group.tensors, leaves=group.leaves)

@@ -117,10 +117,10 @@ class TestWrongMode:
     >>> wrong_mode(model, torch.ones(4))
     ['1']
 
-    **Fine print.** The mode matters if the output is another one with `training` set to `True` than with `False`, all
-    else being equal as the call begins: input, random numbers, all buffers, other modes. An entry of a tensor in it
-    then differs by 0.01 or more. A module gets one tensor, by position or keyword, may work in place, and returns a
-    tensor, tuple or dict. It may run several times. Afterwards buffers and random generator are as before.
+    **Fine print.** The mode matters if the output is another one with `training = True` than with `False`, all else
+    being equal as the call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by
+    position or keyword, may work in place, and returns a tensor, or a tuple or dict with tensors in it; an entry of one
+    then differs by 0.01 or more. The model may run several times. Afterwards buffers and random state are as before.
     """
 
     def reference(model, x):

@@ -50,7 +50,7 @@ def with_relus(rng: Rng, case: Any) -> Patient:
     """For `function(model, batches)`. Of a case are also read `rank` and `follower`."""
     names = rng.names(16)
     first, act, block, inside, inner, again, before, modal, after, sound, well, last, head, tail, six, idle = names
-    order, faint = rng.shuffled(range(CHANNELS)), 1e-30 if case.dtype == "float32" else 1e-60
+    order, faint = rng.shuffled(range(CHANNELS)), 1e-15 if case.dtype == "float32" else 1e-60
 
     def levels(where: str) -> nn.Module:
         reached = [REACHED[where][channel] for channel in order]

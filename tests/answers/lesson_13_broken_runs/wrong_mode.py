@@ -260,7 +260,7 @@ WRONG = [
     ),
     Wrong(
         "buffers of the start of the run, not of the call",
-        violates="all\n    else being equal as the call begins",
+        violates="all else\n    being equal as the call begins",
         check=NAMED,
         source=changed(
             FIRST,
@@ -295,7 +295,7 @@ WRONG = [
     ),
     Wrong(
         "compares means",
-        violates="An entry of a tensor in it\n    then differs",
+        violates="an entry of one\n    then differs",
         check=NAMED,
         source=changed(
             FIRST, ("any(not torch.equal(a, b)", "any((a.double().mean() - b.double().mean()).abs() > 1e-3")
@@ -303,7 +303,7 @@ WRONG = [
     ),
     Wrong(
         "whole numbers do not count",
-        violates="An entry of a tensor in it\n    then differs",
+        violates="an entry of one\n    then differs",
         check=NAMED,
         source=changed(
             FIRST, ("if any(not torch.equal(a, b)", "if any(a.is_floating_point() and not torch.equal(a, b)")

@@ -72,27 +72,10 @@ class TestGuardedNet:
             """A tensor that does not require grad takes no hook: the activation under `no_grad` or behind a frozen
             body, and a frozen parameter. Guard the registration in `forward` with `if h.requires_grad:`.
             """
-
-            def guard(h):
-                h.register_hook(lambda grad: grad.clamp(lo, hi))
-                return h
-
-            return Net(body, fc, guard)
+            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi), when=lambda h: True))
 
         def hook_without_grad__2(body, fc, lo, hi):
-            def guard(h):
-                if torch.is_grad_enabled():
-                    h.register_hook(lambda grad: grad.clamp(lo, hi))
-                return h
-
-            return Net(body, fc, guard)
-
-        def changed_dtype(body, fc, lo, hi):
-            """Your hook returned a tensor of another dtype than the gradient. Build it from the gradient inside the
-            hook, with `torch.zeros_like(grad)`: `torch.zeros(shape)` is float32 in every model.
-            """
-            zeros = torch.zeros(fc.bias.shape)
-            return Net(body, fc, clamping(lo, hi), lambda grad: zeros)
+            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi), when=lambda h: torch.is_grad_enabled()))
 
         def flattened_the_batch(body, fc, lo, hi):
             """The input of `fc` has the wrong shape: it needs one row for each sample. `view(-1)` and `flatten()` merge
@@ -149,11 +132,11 @@ class Net(nn.Module):
         return self.fc(self.guard(self.body(x)).flatten(self.first))
 
 
-def hooked(hook):
+def hooked(hook, when=lambda h: h.requires_grad):
     """A guard that puts a hook on the activation."""
 
     def guard(h):
-        if h.requires_grad:
+        if when(h):
             h.register_hook(hook)
         return h
 

@@ -96,6 +96,10 @@ class TestReverseGradient:
             """
             return hooked(x.detach().clone().requires_grad_(x.requires_grad), lambda grad: -lam * grad)
 
+        def one_slot_for_all(x, lam, slot=[]):  # noqa: B006 - the mistake
+            slot[:] = [lam]
+            return hooked(x * 1, lambda grad: -slot[0] * grad)
+
         def hook_without_grad(x, lam):
             """A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does not.
             Guard the registration: `if y.requires_grad: y.register_hook(...)`.

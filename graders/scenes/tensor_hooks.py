@@ -57,15 +57,17 @@ def changes_gradient(
         surroundings = Witness()
         its_own = call(alone, *others)
         same["changed under no_grad"] = surroundings.changes()
-    went_on, entries = list[Tensor](), list[Any]()
+    went_on, elsewhere, entries = list[Tensor](), list[Tensor](), list[Any]()
     if returns == "a log":
         put_on(t, went_on.append)
+        put_on(around.neighbour, elsewhere.append)  # the same tensor arrives there
 
     def after(name: str) -> None:
         if isinstance(handle, dict):
             logged[name] = _copied(handle)
             held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries)}
-            copies[f"shared memory {name}"] = _shared(handle, {"the gradient that went on": went_on[-1], **held})
+            held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
+            copies[f"shared memory {name}"] = _shared(handle, held)
             entries[:] = handle.values()
 
     around.passes(changed, passes, graph, same, after=after)

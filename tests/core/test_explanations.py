@@ -45,8 +45,11 @@ def test_a_kind_of_difference_that_all_share_explains_them_or_says_nothing(kind:
 
 def test_differences_of_two_kinds_are_not_explained_by_one_of_them() -> None:
     assert why(LEFT, VALUE) is None
-    assert why(GONE, LEFT) is None
     assert why() is None
+
+
+def test_what_a_removed_hook_did_is_missing_so_other_differences_follow_from_it() -> None:
+    assert why(VALUE, GONE, LEFT) == "callers-hook-removed"
 
 
 def test_the_first_difference_is_quoted() -> None:

@@ -175,14 +175,15 @@ def edits_runs(
         around.remove()
         inside["the results of the call inside"] = found[:5]
 
-    for run in ("first", "second"):
+    start: Call = model.get_submodule(model.run[0]).register_forward_pre_hook
+    for when, run, register in (("starts", "first", start), ("ends", "second", model.register_forward_hook)):
         failure = Failure(case.failure, run)
-        breaking = model.get_submodule(model.run[-1]).register_forward_pre_hook(failure.strike)
+        breaking = register(lambda *_, failure=failure: failure.strike())  # a function, which no copy of a model copies
         before = Witness(**things)
-        failing[f"an exception in the {run} run"] = failure.during(
+        failing[f"an exception as the {run} run {when}"] = failure.during(
             lambda: ask(call, model, name, list(own), first, second)
         )
-        failing[f"changed after an exception in the {run} run"] = before.changes()
+        failing[f"changed after an exception as the {run} run {when}"] = before.changes()
         breaking.remove()
     exactly(call, rng, special)
 

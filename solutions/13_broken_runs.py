@@ -1127,10 +1127,24 @@ assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 # 3. **How large is it on its way?** `"exploding"`, `"dead"`, `"vanishing"`. Keep the gradient at the output of each
 #    call, and make one step of SGD for the dead (runs A, B and G).
 #
-# And name the layer where it **starts**: the first NaN in the forward pass, the last layer before the cut. Write one
-# step, return `("healthy", None)` for the rest, and run the check: it tells you what is missing. When yours passes, try
-# it on the runs above: `diagnose(make["B"], points, labels, loss_fn, 0.02)`. What went wrong in A and F came up during
-# training: there, `lambda: copy.deepcopy(net_a)` makes the models.
+# And name the module where it **starts**. A gradient is as large as its RMS; where none arrives, a call does not count.
+# The list, in the order of the questions:
+#
+# | label | fits when | it starts at |
+# |---|---|---|
+# | `"nan"` | the output of a call of a leaf has a NaN or an infinite entry | the first such call |
+# | `"hook"` | without one of the hooks, and all else equal, a parameter would get another gradient (tiny ones count, last digits do not), or one where it now has none | the module that has this hook, on itself or on a parameter of its own |
+# | `"mode"` | a module is in eval mode, and its mode matters (as in `13-wrong-mode`) | this module |
+# | `"unused"` | a leaf with parameters is never called, and none of them gets a gradient | this leaf |
+# | `"frozen"` | a leaf has parameters, and none of them requires grad | this leaf |
+# | `"cut"` | a leaf with parameters is called, and none of them gets a gradient | the one called last |
+# | `"exploding"` | the gradient at the output of a call of a leaf is more than 10000 times as large as at the last call | the last call for which this holds |
+# | `"dead"` | more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in this pass, or in the one after a step of SGD (`-lr * p.grad` for each parameter with a gradient) | the first such ReLU that is called |
+# | `"vanishing"` | as `"exploding"`, but less than 1/10000 as large | the last call for which this holds |
+#
+# Write one step, return `("healthy", None)` for the rest, and run the check: it tells you what is missing. When yours
+# passes, try it on the runs above: `diagnose(make["B"], points, labels, loss_fn, 0.02)`. What went wrong in A and F came
+# up during training: there, `lambda: copy.deepcopy(net_a)` makes the models.
 
 
 # %% exercise="13-diagnose"

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.passes import everything_kept
 from graders.scenes.changed_by_hooks import hooked
 from graders.scenes.names_parameters import names_parameters
 
@@ -27,22 +28,6 @@ def without(hooks):
     finally:
         for one, entries in zip(hooks, kept):
             one.update(entries)
-
-
-@contextmanager
-def everything_kept(model, x):
-    """Afterwards buffers, and `.grad` of all leaves, are as before."""
-    leaves = [*model.parameters(), x]
-    grads = [leaf.grad for leaf in leaves]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
-    try:
-        yield
-    finally:
-        for leaf, grad in zip(leaves, grads):
-            leaf.grad = grad
-        with torch.no_grad():
-            for buffer, old in buffers:
-                buffer.copy_(old)
 
 
 def one_pass(model, loss_fn, x):

@@ -6,38 +6,26 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-import torch
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.passes import everything_kept
 from graders.scenes.names_parameters import names_parameters
 from graders.scenes.without_gradient import without_gradient
 
 
 def one_pass(model, loss_fn, x):
     """The gradient that comes to each parameter to which one comes, and the modules that are called."""
-    leaves = [*model.parameters(), x]
-    grads = [leaf.grad for leaf in leaves]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
     came, called = {}, []
-
-    def put_back():
-        for leaf, grad in zip(leaves, grads):
-            leaf.grad = grad
-        with torch.no_grad():
-            for buffer, old in buffers:
-                buffer.copy_(old)
-
-    with ExitStack() as stack:
-        stack.callback(put_back)
-        stack.enter_context(register_module_forward_pre_hook(lambda module, args: called.append(module)))
+    with everything_kept(model, x), ExitStack() as hooks:
+        hooks.enter_context(register_module_forward_pre_hook(lambda module, args: called.append(module)))
         for p in model.parameters():
-            p.grad = None
             if p.requires_grad:
-                stack.enter_context(p.register_hook(lambda grad, p=p: came.update({p: grad})))
-        x.grad = None
+                hooks.enter_context(p.register_hook(lambda grad, p=p: came.update({p: grad})))
         loss = loss_fn(model(x))
         if loss.requires_grad:
+            for leaf in (*model.parameters(), x):
+                leaf.grad = None
             loss.backward()
     return came, called
 
@@ -63,6 +51,12 @@ def reasons(model, came, held, zero=is_zero):
         elif zero(came[p]):
             found[name] = "zero"
     return found
+
+
+def told(model, loss_fn, x, zero=is_zero):
+    """The whole answer."""
+    came, called = one_pass(model, loss_fn, x)
+    return reasons(model, came, held_by(called), zero)
 
 
 @exercise(
@@ -118,8 +112,7 @@ class TestWhyNoGradient:
     """
 
     def reference(model, loss_fn, x):
-        came, called = one_pass(model, loss_fn, x)
-        return reasons(model, came, held_by(called))
+        return told(model, loss_fn, x)
 
     class Mistakes:
         def old_grad(model, loss_fn, x):
@@ -134,8 +127,7 @@ class TestWhyNoGradient:
             """A key of your dict is no name of `model.named_parameters()`. A parameter with several names has the
             first one there.
             """
-            came, called = one_pass(model, loss_fn, x)
-            first = reasons(model, came, held_by(called))
+            first = told(model, loss_fn, x)
             why = {p: first[name] for name, p in model.named_parameters() if name in first}
             return {name: why[p] for name, p in model.named_parameters(remove_duplicate=False) if p in why}
 
@@ -143,24 +135,20 @@ class TestWhyNoGradient:
             """You call a gradient zero that is small (about 1e-30). `torch.allclose` does so, too; `grad.any()` and
             `(grad == 0).all()` do not.
             """
-            came, called = one_pass(model, loss_fn, x)
-            return reasons(model, came, held_by(called), lambda grad: bool((grad.abs() < 1e-8).all()))
+            return told(model, loss_fn, x, lambda grad: bool((grad.abs() < 1e-8).all()))
 
         def one_zero_is_not_all(model, loss_fn, x):
             """Some entries of this gradient are 0, or they add up to 0, and others are not: it is not all 0. Ask for
             all entries.
             """
-            came, called = one_pass(model, loss_fn, x)
-            return reasons(model, came, held_by(called), lambda grad: not grad.all())
+            return told(model, loss_fn, x, lambda grad: not grad.all())
 
         def one_zero_is_not_all__2(model, loss_fn, x):
-            came, called = one_pass(model, loss_fn, x)
-            return reasons(model, came, held_by(called), lambda grad: grad.sum() == 0)
+            return told(model, loss_fn, x, lambda grad: grad.sum() == 0)
 
         def zeros_left_out(model, loss_fn, x):
             """A gradient of zeros has arrived, and you leave this parameter out: its reason is `"zero"`."""
-            came, called = one_pass(model, loss_fn, x)
-            return reasons(model, came, held_by(called), lambda grad: False)
+            return told(model, loss_fn, x, lambda grad: False)
 
         def used_by_other_code(model, loss_fn, x):
             """You list a parameter that gets a gradient. Its module is never called, but other code uses its weight:
@@ -192,8 +180,7 @@ class TestWhyNoGradient:
 
         def frozen_left_out(model, loss_fn, x):
             """You leave out parameters that do not require grad. They get no gradient either: `"frozen"`."""
-            came, called = one_pass(model, loss_fn, x)
-            found = reasons(model, came, held_by(called))
+            found = told(model, loss_fn, x)
             return {name: why for name, why in found.items() if why != "frozen"}
 
         def never_called_is_not_cut(model, loss_fn, x):
@@ -229,8 +216,7 @@ class TestWhyNoGradient:
 
         def zero_is_not_none(model, loss_fn, x):
             """You say `"cut"` of a parameter to which a gradient of zeros comes: that is `"zero"`."""
-            came, called = one_pass(model, loss_fn, x)
-            found = reasons(model, came, held_by(called))
+            found = told(model, loss_fn, x)
             return {name: "cut" if why == "zero" else why for name, why in found.items()}
 
         def another_mode(model, loss_fn, x):
@@ -238,7 +224,7 @@ class TestWhyNoGradient:
             be left out then; run it in the mode in which it is, and put the buffers back.
             """
             modes = [(module, module.training) for module in model.modules()]
-            came, called = one_pass(model.eval(), loss_fn, x)
+            found = told(model.eval(), loss_fn, x)
             for module, mode in modes:
                 module.training = mode
-            return reasons(model, came, held_by(called))
+            return found

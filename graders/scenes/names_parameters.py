@@ -127,7 +127,6 @@ def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Calla
     same["changed"] = before.changes()
     later["the result for a part of the model"] = call(model.get_submodule(model.paths[0]), loss_fn, x)
     later["the result for another model"] = call(other, other_loss, t)
-    later["the result for the first one again"] = call(model, loss_fn, x)
     same["changed after more calls"] = before.changes()
 
     found: list[Any] = []

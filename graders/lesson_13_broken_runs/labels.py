@@ -1,0 +1,150 @@
+"""The labels of 13-diagnose as rules, each of which may be replaced by a wrong one."""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+from torch import nn
+
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+class Run:
+    """One pass of a new model, after `prepare(model)`; all runs draw the same random numbers."""
+
+    def __init__(self, make, x, y, loss_fn, seed=0, prepare=id):
+        self.make, self.again = make, partial(Run, make, x, y, loss_fn, seed)
+        self.model = make()
+        prepare(self.model)
+        self.modules = dict(self.model.named_modules())
+        names, self.calls, arrived = {module: name for name, module in self.modules.items()}, [], {}
+
+        def note(module, args, output):
+            if output.requires_grad:
+                output.register_hook(partial(arrived.setdefault, len(self.calls)))
+            self.calls.append((names[module], output.detach()))
+
+        for module in names:
+            if not list(module.children()):
+                module.register_forward_hook(note)
+        torch.manual_seed(seed)
+        loss = loss_fn(self.model(x.detach()), y.detach())
+        if loss.requires_grad:
+            loss.backward()
+        self.grads = {name: p.grad for name, p in self.model.named_parameters()}
+        self.sizes = [(self.calls[number][0], size_of(arrived[number])) for number in sorted(arrived)]
+        owned = {name: list(module.parameters(recurse=False)) for name, module in self.modules.items()}
+        self.owned = {name: parameters for name, parameters in owned.items() if parameters}
+        self.without = [name for name in self.owned if all(p.grad is None for p in self.owned[name])]
+        self.called = [name for name, _ in self.calls]
+
+
+def size_of(grad):
+    """The RMS."""
+    return grad.double().square().mean().sqrt().item()
+
+
+def same(grads, others):
+    """Whether all gradients are equal, up to the last digits."""
+    pairs = [(grads[name], others[name]) for name in grads]
+    return all(a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0) for a, b in pairs)
+
+
+def hooks_of(module, of_parameters=True):
+    """The dicts of hooks of a module, and of its own parameters."""
+    found = [getattr(module, kind) for kind in KINDS]
+    return found + [p._backward_hooks or {} for p in module.parameters(recurse=False) if of_parameters]
+
+
+def first(found):
+    """The first of these names, or None."""
+    return next(iter(found), None)
+
+
+def nan(run, lr, good=torch.isfinite):
+    """The leaf of the first output that is not good."""
+    return first(name for name, output in run.calls if not good(output).all())
+
+
+def hook(run, lr, of_parameters=True, changes=lambda run, without: not same(run.grads, without.grads)):
+    """The first module without whose hooks the gradients are other ones."""
+
+    def clear(model, name):
+        for hooks in hooks_of(model.get_submodule(name), of_parameters):
+            hooks.clear()
+
+    hooked = [name for name, module in run.make().named_modules() if any(hooks_of(module, of_parameters))]
+    return first(name for name in hooked if changes(run, run.again(prepare=partial(clear, name=name))))
+
+
+def mode(run, lr):
+    """A module in eval mode that puts out something else in training mode."""
+
+    def outputs(name, training):
+        kept = []
+
+        def prepare(model):
+            model.get_submodule(name).training = training
+            model.get_submodule(name).register_forward_hook(lambda module, args, output: kept.append(output.detach()))
+
+        run.again(prepare=prepare)
+        return kept
+
+    still = [name for name, module in run.modules.items() if not module.training]
+    return first(n for n in still if not all(map(torch.equal, outputs(n, True), outputs(n, False))))
+
+
+def unused(run, lr):
+    """A leaf that is not called, and gets no gradient."""
+    return first(name for name in run.without if name not in run.called)
+
+
+def frozen(run, lr):
+    """A leaf with parameters of which none requires grad."""
+    return first(name for name, own in run.owned.items() if not any(p.requires_grad for p in own))
+
+
+def cut(run, lr):
+    """The last leaf that is called and gets no gradient."""
+    return first(name for name in reversed(run.called) if name in run.without)
+
+
+def exploding(run, lr):
+    """The last call whose gradient is far larger than that of the very last."""
+    return first(name for name, size in reversed(run.sizes) if size > 1e4 * run.sizes[-1][1])
+
+
+def vanishing(run, lr):
+    """The last call whose gradient is far smaller than that of the very last."""
+    return first(name for name, size in reversed(run.sizes) if size < 1e-4 * run.sizes[-1][1])
+
+
+def dead(run, lr, steps=(0, 1), most=0.5):
+    """A ReLU with dead channels, more than this part of all, after so many steps of SGD."""
+
+    def step(model, steps):
+        for name, p in model.named_parameters():
+            p.data -= 0 if run.grads[name] is None else steps * lr * run.grads[name]
+
+    return first(
+        name
+        for number in steps
+        for name, output in run.again(prepare=partial(step, steps=number)).calls
+        if isinstance(run.modules[name], nn.ReLU) and (output == 0).all(0).double().mean() > most
+    )
+
+
+RULES = {
+    "nan": nan, "hook": hook, "mode": mode, "unused": unused, "frozen": frozen, "cut": cut, "exploding": exploding,
+    "dead": dead, "vanishing": vanishing,
+}  # fmt: skip
+
+
+def answer(make, x, y, loss_fn, lr, order=RULES, **others):
+    """The first label that fits; `others` are other rules, in the place of those of the same name."""
+    with torch.random.fork_rng(devices=[]):
+        run = Run(make, x, y, loss_fn)
+        found = ((label, {**RULES, **others}[label](run, lr)) for label in order)
+        return next(((label, where) for label, where in found if where is not None), ("healthy", None))

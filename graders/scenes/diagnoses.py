@@ -1,0 +1,183 @@
+"""The scene of 13-diagnose: models that a function of the caller makes, with one thing wrong and much that looks so."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graders.box.failures import Failure
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.broken_models import SIZE, Broken, Step, a_broken_model, aside, even_linear
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+class Patient:
+    """A broken model in the making."""
+
+    def __init__(self, net: Broken) -> None:
+        """Its parts are asked for by what they are, as in `Broken`; "before it" is what runs before the broken one."""
+        self.net = net
+
+    def part(self, what: str) -> Any:
+        """A module."""
+        if what == "before it":
+            chain, name = self._place("it")
+            return chain.get_submodule(chain.steps[chain.steps.index(name) - 1])
+        return self.net.model.get_submodule(self.net.names[what])
+
+    def behind(self, what: str, *steps: Step | nn.Module, name: str = "") -> None:
+        """Put steps right behind a part; a module becomes a part of the same container."""
+        chain, own = self._place(what)
+        for index, step in enumerate(steps):
+            if isinstance(step, nn.Module):
+                chain.add_module(f"{name}{index}", step)
+        new = [f"{name}{index}" if isinstance(step, nn.Module) else step for index, step in enumerate(steps)]
+        at = chain.steps.index(own) + 1
+        chain.steps = (*chain.steps[:at], *new, *chain.steps[at:])
+
+    def often(self, factor: float) -> None:
+        """The broken part runs four times in a row, and gradients are `factor` times as large before each."""
+        self.part("it").weight.data.mul_(factor)
+        self.behind("it", *[self._place("it")[1]] * 3)
+
+    def on_the_brink(self, bias: float) -> None:
+        """A bias decides what the broken part, a ReLU, puts out; and what lies behind it is positive."""
+        for what in ("tail", "head"):
+            self.part(what).weight.data.abs_().add_(0.25)
+        layer = self.part("before it")
+        layer.weight.requires_grad_(False).mul_(0.125)
+        layer.bias.data.fill_(bias)
+        self.behind("it", lambda call, h, x: h + layer.bias / 4)
+
+    def _place(self, what: str) -> tuple[Any, str]:
+        container, _, name = self.net.names[what].rpartition(".")
+        return self.net.model.get_submodule(container), name
+
+
+def in_eval_mode(module: nn.Module) -> nn.Module:
+    """It alone, and not what is in it."""
+    module.training = False
+    return module
+
+
+FAULTS: dict[str, tuple[str, Callable[[Patient], Any]]] = {
+    "nothing": ("nothing", id),
+    "nan": ("nan", id),
+    "infinite": ("nan", lambda p: setattr(p.part("it"), "function", lambda module, input: input / 0)),
+    "a hook on a weight": ("nothing", lambda p: p.part("second").weight.register_hook(lambda grad: 16 * grad)),
+    "a forward hook": ("nothing", lambda p: p.part("body").register_forward_hook(lambda m, args, out: 16 * out)),
+    "a backward hook": (
+        "nothing",
+        lambda p: p.part("tail").register_full_backward_hook(lambda m, grads, out: (-grads[0],)),
+    ),
+    "a pre-hook that cuts": (
+        "nothing",
+        lambda p: p.part("it").register_forward_pre_hook(lambda m, args: (args[0].detach(),)),
+    ),
+    "mode": ("mode", id),
+    "a dropout in eval mode": ("nothing", lambda p: p.behind("second", in_eval_mode(nn.Dropout(0.5)), name="drop")),
+    "unused": ("unused", id),
+    "unused and frozen": ("unused", lambda p: p.part("it").requires_grad_(False)),
+    "frozen": ("frozen", id),
+    "cut": ("cut", id),
+    "exploding": ("exploding", id),
+    "exploding in a loop": ("nothing", lambda p: p.often(300.0)),
+    "dead": ("dead", id),
+    "dead after a step": ("dead", lambda p: p.on_the_brink(1.0)),
+    "dead until a step": ("dead", lambda p: p.on_the_brink(-1.0)),
+    "vanishing": ("vanishing", id),
+    "vanishing in a loop": ("nothing", lambda p: p.often(1 / 300)),
+}
+"""By what is wrong: the broken model, and what is done to it."""
+ASKED_AGAIN = ("a backward hook", "a dropout in eval mode", "cut", "dead", "vanishing in a loop")
+"""Where there are more calls: each takes as long as the first."""
+
+
+def made(rng: Rng, case: Any, fault: str) -> nn.Module:
+    """A model. What looks wrong in it and is not: modes, hooks, and a bias that do nothing; a layer that is used by
+    hand; a ReLU of which one channel is dead; parts that are never called, or to which no gradient comes.
+    """
+    kind, change = FAULTS[fault]
+    patient = Patient(a_broken_model(rng, case, kind))
+    used, warm = even_linear(rng, case.dtype), even_linear(rng, case.dtype)
+    warm.bias.data.copy_(torch.tensor([10.0, 10.0, -100.0, 10.0]))
+    names = rng.names(4)
+    change(patient)
+    patient.behind("first", nn.Dropout(0.125), in_eval_mode(nn.Dropout(0.0)), name=names[0])
+    patient.behind("head", nn.Tanh(), name=names[1])
+    model = patient.net.model
+    model.steps = (*model.steps[:-1], aside(str(model.steps[-1])))
+    if kind != "dead":
+        patient.behind("tail", warm, nn.ReLU(), name=names[2])
+    patient.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
+    for index, never in enumerate((used, nn.ReLU())):
+        model.add_module(f"{names[3]}{index}", never)
+    in_eval_mode(patient.part("body"))
+    in_eval_mode(patient.part("act"))
+    patient.part("stem").bias.requires_grad_(False)
+    model.register_forward_hook(lambda module, args, out: None)
+    patient.part("head").register_full_backward_hook(lambda module, grads, out: None)
+    patient.part("first").weight.register_hook(lambda grad: 1 * grad)
+    return model
+
+
+@family(
+    sections=(
+        "the label and the module are found",
+        "each call begins anew",
+        "nothing of the caller changes",
+        "it holds when the loss raises",
+    ),
+    axes={
+        "fault": tuple(FAULTS)[1:],
+        "dtype": ("float32", "float64"),
+        "inside": (True, False),
+        "x_is": ("data", "leaves"),
+        "call": ("once", "again"),
+        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+    },
+    impossible=(lambda fault, call: call == "again" and fault not in ASKED_AGAIN,),
+)
+def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For `function(make, x, y, loss_fn, lr)`."""
+    found, anew, same, failing = seen.values()
+    steep = {"dead after a step": -10.0, "dead until a step": 10.0}.get(case.fault)
+    x, y = (rng.tensor(3, SIZE, low=-2, high=2, dtype=case.dtype, values="full") for _ in range(2))
+    if steep is not None:
+        y = y + steep
+    if case.x_is == "leaves":
+        x, y = prepared(x, grad="filled"), prepared(y, grad="filled")
+    lr = 0.002 if steep is None else 5.0
+    of_the_model = copy.deepcopy(rng)
+
+    def maker(fault: str) -> Callable[[], nn.Module]:
+        return lambda: made(copy.deepcopy(of_the_model), case, fault)
+
+    def loss_fn(output: Tensor, y: Tensor) -> Tensor:
+        return (output - y).square().mean()
+
+    before, random = Witness(x=x, y=y), torch.get_rng_state()
+    found["the result"] = call(maker(case.fault), x, y, loss_fn, lr)
+    same["changed"] = before.changes()
+    same["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())
+    if case.call == "again":
+        torch.rand(3)
+        anew["the result for a sound model"] = call(maker("nothing"), x, y, loss_fn, 0.002)
+        anew["the result again"] = call(maker(case.fault), x, y, loss_fn, lr)
+
+    failure, random = Failure(case.failure), torch.get_rng_state()
+
+    def broken_loss(output: Tensor, y: Tensor) -> Tensor:
+        failure.strike()
+        return loss_fn(output, y)
+
+    failing["the exception"] = failure.during(lambda: call(maker(case.fault), x, y, broken_loss, lr))
+    failing["changed after an exception"] = before.changes()
+    failing["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import json
 import linecache
 from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +80,7 @@ def answer(
     quiet: bool = True,
     clock: Clock | None = None,
 ) -> Answer:
-    """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data.
+    """Run `probe` in a known state on a draw; what the learner's code raises is data.
 
     With a `clock`, a result that is still being read when it rings is said to have no end.
     """
@@ -93,8 +92,7 @@ def answer(
 def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
     student = Student(namespace)
     try:
-        wanted = inspect.signature(probe).parameters
-        tree, body = encode(probe(student, **{name: value for name, value in draw.items() if name in wanted}))
+        tree, body = encode(probe(student, **draw))
         return Answer({"type": "seen", "tree": tree}, body)
     except NotAttempted as missing:
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}

@@ -64,8 +64,8 @@ OTHERS: dict[str, Callable[[], list[nn.Module]]] = {
 class Net(nn.Module):
     """Has a ReLU among its children, under two names, one in a block, and one in a Sequential.
 
-    Its parts are not defined in the order in which they run. `case.layer` says which is asked about. Where it works in
-    place, all ReLUs do; else there is a skip connection around the first one.
+    Its parts are not defined in the order in which they run, and one does not run. `case.layer` says which is asked
+    about. Where it works in place, all ReLUs do; else there is a skip connection around the first one.
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
@@ -76,7 +76,7 @@ class Net(nn.Module):
         with torch.random.fork_rng(devices=[]):
             self.head = nn.Linear(WIDTH, CLASSES)
             self.unused = nn.Linear(1, 1)
-            self.spare = nn.ReLU(inplace)
+            self.spare = self.relu = nn.ReLU(inplace)
             self.rest = nn.Sequential(
                 nn.Conv2d(WIDTH, WIDTH, 1),
                 *OTHERS[get("others", "Tanh, LeakyReLU")](),
@@ -85,10 +85,9 @@ class Net(nn.Module):
                 nn.ReLU(inplace),
             )
             self.stem = nn.Conv2d(CHANNELS, WIDTH, 3, stride=2, padding=1)
-            self.relu = self.spare
             self.block = Block(inplace)
         layers = {"block": self.block, "inside": self.rest[0], "half": self.rest[3]}
-        self.layers = (layers.get(get("layer"), self.rest[-1]),)  # in a tuple it is registered once
+        self.layers = (layers.get(get("layer"), self.rest[-1]),)  # a tuple: as an attribute it would get one more name
         self.to(getattr(torch, case.dtype))
         with torch.no_grad():
             for parameter in self.parameters():

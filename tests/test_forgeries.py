@@ -34,8 +34,6 @@ EVIDENCE = {
     "10-saliency-map": {"result"},
     "10-guided-backprop": {"hooked", "result"},
     "10-guided-grad-cam": {"example", "result"},
-    "11-mean-activation": {"graph"},
-    "11-remove-all-hooks": {"before"},
 }
 """What tells only which mistake it was, or is there only for some answers or draws."""
 

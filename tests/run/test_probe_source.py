@@ -197,7 +197,6 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "07-activation-grad": {"linear", "model_of", "names_of", "packed", "unpacked"},
-    "11-remove-all-hooks": {"all_counts"},
     "12-grad-into-nodes": {"make_graph"},
     "12-saved-bytes": {"packed", "pass_in_a_pass", "passes", "run_kinds"},
     "12-with-half-saved": {"run_work", "square"},

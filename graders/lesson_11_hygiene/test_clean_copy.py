@@ -11,7 +11,7 @@ from torch import nn
 
 from graders.authoring import exercise
 from graders.lesson_11_hygiene.programs import KINDS, flagged, stripped, with_plain_dicts, without_children
-from graders.scenes.hooked_models import copies_models
+from graders.scenes.hooks_off import copies_models
 
 
 def stripped_copy(model, modules=lambda copied: copied.modules(), **how):

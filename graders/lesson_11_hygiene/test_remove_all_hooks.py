@@ -10,7 +10,7 @@ from torch.nn.modules import module as module_file
 
 from graders.authoring import exercise
 from graders.lesson_11_hygiene.programs import KINDS, flagged, stripped, with_plain_dicts, without_children
-from graders.scenes.hooked_models import removes_hooks
+from graders.scenes.hooks_off import removes_hooks
 
 
 def all_dicts(model):

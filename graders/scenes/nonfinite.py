@@ -180,7 +180,7 @@ class Branches(nn.Module):
 def finds_the_first(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model, x)`, which runs a model and returns the name of a leaf, or None."""
     first, healthy, anew, inside, runs, same, failing = seen.values()
-    shape = tuple(rng.shuffled((4, 2, 3))[: case.rank])
+    shape = tuple(rng.shuffled((4, 2, 3)[: case.rank]))
     (model, _), (other, _) = hooked(rng, case, shape), hooked(rng, case, shape)
     good, callers = hooked(rng, case, shape, healthy=True)
     x, fine = an_input(rng, case, shape), an_input(rng, case, shape, finite=True)

@@ -73,7 +73,7 @@ class Patient:
         "output": ("tensor", "tuple", "dict"),
         "passing": ("position", "keyword"),
         "grad_mode": ("on", "off"),
-        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+        "failure": ("own", "RuntimeError", "KeyboardInterrupt", "KeyError"),
         "failing_run": ("second", "first"),
     },
 )

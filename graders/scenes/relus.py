@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.models import in_mode
+from graders.box.models import fill_grads, in_mode
 from graders.box.tensors import laid_out
 from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise, restart
 from graders.scenes.inspections import Patient
@@ -54,9 +54,10 @@ def with_relus(rng: Rng, case: Any) -> Patient:
 
     def levels(where: str) -> nn.Module:
         reached = [REACHED[where][channel] for channel in order]
-        level, unit = torch.tensor([LEVELS[how] for how in reached]), torch.ones(CHANNELS, dtype=torch.float64)
-        unit[[how == "faintly" for how in reached]] = faint
-        return Fn(lambda module, input: (input - along(level, input)) * along(unit, input))
+        level = torch.tensor([LEVELS[how] for how in reached])
+        unit = torch.tensor([faint if how == "faintly" else 1.0 for how in reached], dtype=getattr(torch, case.dtype))
+        weight = nn.Parameter(unit)
+        return Fn(lambda module, input: (input - along(level, input)) * along(module.weight, input), weight=weight)
 
     def along(values: Tensor, h: Tensor) -> Tensor:
         return values.to(h.dtype).view(-1, *[1] * (h.dim() - 2))
@@ -81,7 +82,7 @@ def with_relus(rng: Rng, case: Any) -> Patient:
         restart, sound, well, restart, pooled, last, tail, follow, last, six, lambda call, h, x: hidden(h - 9),
     ]  # fmt: skip
     model = Chain(defined_otherwise(rng, parts) | {tail: parts[head]}, run, *how)
-    in_mode(model, case.mode)
+    fill_grads(in_mode(model, case.mode))
     callers = CallersHooks("none" if case.hooks == "replacing" else case.hooks)
     callers.on_module(model, "model").on_module(parts[after], "relu")
     if case.hooks == "replacing":

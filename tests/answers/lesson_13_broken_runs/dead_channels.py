@@ -139,12 +139,6 @@ WRONG = [
         source=but((".transpose(0, 1).flatten(1) != 0).any(1)", ".flatten(1) != 0).any(1)")),
     ),
     Wrong(
-        "looks in float32",
-        violates="exactly\n    0",
-        check=FOUND,
-        source=but(("output.detach().transpose", "output.detach().float().transpose")),
-    ),
-    Wrong(
         "takes all modules",
         violates="for\n    each `nn.ReLU` with dead channels",
         check=FOUND,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from graders.core.exercise import Draw
 from graders.core.expect import Seen
 from graders.core.explanations import Explanation
-from graders.differential.comparing import CHANGED, differences
+from graders.differential.comparing import differences, tells_changes
 from graders.differential.implementations import Implementation, Play
 from graders.differential.subject import Differences, Subject, floats_of
 from graders.run.transcript import Outcome
@@ -106,7 +106,7 @@ def _changed(seen: Seen) -> list[list[str]]:
         for section in seen.keys
         for part in [seen[section]]
         for name in part.keys
-        if str(name).startswith(CHANGED)
+        if tells_changes(str(name))
     ]
 
 

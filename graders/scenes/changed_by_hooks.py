@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.scenes.names_parameters import Hooked, Stream
+from graders.scenes.names_parameters import SIZE, Hooked, Stream
+from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 
@@ -69,7 +70,8 @@ def hooked(rng: Rng, case: Any) -> Hooked:
     def step(kind: str) -> Callable[[Any, Tensor], Tensor]:
         def add(block: Any, h: Tensor) -> Tensor:
             out = block(input=torch.ones_like(h)) * (1e-12 if kind == "a small gradient" else 1)
-            return h + (out.detach() if kind == "by mode" and not block.training else out)
+            added: Tensor = out.detach() if kind == "by mode" and not block.training else out
+            return h + added
 
         return add
 
@@ -77,10 +79,7 @@ def hooked(rng: Rng, case: Any) -> Hooked:
     blocks: dict[str, Any] = {}
     for kind, path in zip(kinds, model.paths):
         first: Any = model.get_submodule(path)
-        second = nn.Linear(*first.weight.shape, dtype=first.weight.dtype)
-        with torch.no_grad():
-            for parameter in second.parameters():
-                parameter.copy_(rng.tensor(*parameter.shape, dtype=case.dtype))
+        second = drawn_linear(rng, SIZE, SIZE, dtype=case.dtype)
         blocks[kind] = nn.Sequential(first, second).train(first.training)
         group, name = path.split(".")
         model.get_submodule(group).add_module(name, blocks[kind])

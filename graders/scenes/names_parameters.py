@@ -14,6 +14,7 @@ from graders.box.probing import module_hooks, snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
+from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 SIZE = 3
@@ -31,6 +32,8 @@ class Stream(nn.Module):
     What goes in is multiplied by a parameter of the net itself, and by a buffer that grows in training mode.
     """
 
+    count: Tensor
+
     def __init__(self, rng: Rng, case: Any, steps: Sequence[Step]) -> None:
         """A layer for each step. Layers are defined in two groups, in the order of the steps, and run in another."""
         super().__init__()
@@ -42,12 +45,8 @@ class Stream(nn.Module):
         self.register_buffer("unset", None)
         self.register_buffer("count", torch.zeros((), dtype=torch.int64), persistent=False)
         for group, inside in ((first, names[:half]), (second, names[half:])):
-            layers = {name: nn.Linear(SIZE, SIZE, dtype=self.gain.dtype) for name in inside}
+            layers = {name: drawn_linear(rng, SIZE, SIZE, **like) for name in inside}
             self.add_module(group, nn.ModuleDict(layers))
-        with torch.no_grad():
-            for path in self.paths:
-                for parameter in self.get_submodule(path).parameters():
-                    parameter.copy_(rng.tensor(*parameter.shape, low=-0.5, high=0.5, away=0.125, **like))
         self.order = rng.shuffled(list(zip(self.paths, steps)))
         self.begins: Callable[[Tensor], Any] = id
         self.changes: dict[str, Callable[[Tensor], Tensor]] = {}
@@ -108,7 +107,11 @@ class Loss:
         "raised_in": ("loss", "model", "backward"),
     },
     pairs=(("mode", "on_the_model"),),
-    impossible=(lambda stream, raised_in: stream in ("no graph", "frozen") and raised_in == "backward",),
+    # Then there is no backward pass.
+    impossible=(
+        lambda stream, raised_in: stream in ("no graph", "frozen") and raised_in == "backward",
+        lambda on_the_model, raised_in: on_the_model == "detached" and raised_in == "backward",
+    ),
 )
 def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Callable[[Rng, Any], Hooked]) -> None:
     """For `function(model, loss_fn, x)`, which leaves buffers and `.grad` as they were. `net` makes a model."""

@@ -21,25 +21,25 @@ def added(what: Callable[[Any, Tensor], Any]) -> Step:
 def without_a_graph(layer: Any, h: Tensor) -> Tensor:
     """A call under `no_grad`."""
     with torch.no_grad():
-        return torch.tanh(layer(h))
+        return torch.sin(layer(h))
 
 
 def plain(layer: Any, h: Tensor) -> Tensor:
     """A call."""
-    return torch.tanh(layer(h))
+    return torch.sin(layer(h))
 
 
 WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
     "plain": plain,
     "tiny": lambda layer, h: 1e-30 * layer(h),
     "difference": lambda layer, h: layer(h)[:, 1:2] - layer(h)[:, 2:3],  # some entries are 0, and the sum is, too
-    "forward": lambda layer, h: torch.tanh(layer.forward(h)),
+    "forward": lambda layer, h: torch.sin(layer.forward(h)),
     "also without a graph": lambda layer, h: plain(layer, h) + without_a_graph(layer, h),
     "by mode": lambda layer, h: plain(layer, h) if layer.training else plain(layer, h).detach(),
     "detach": lambda layer, h: plain(layer, h).detach(),
     "no_grad": without_a_graph,
     "cut by a hook": plain,
-    "forward, detached": lambda layer, h: torch.tanh(layer.forward(h)).detach(),
+    "forward, detached": lambda layer, h: torch.sin(layer.forward(h)).detach(),
     "times 0": lambda layer, h: 0 * layer(h),
     "dead": lambda layer, h: torch.relu(plain(layer, h) - 2),
     "zero by a hook": plain,

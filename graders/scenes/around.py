@@ -88,6 +88,8 @@ class Around:
         for name, one, where, way in kinds:
             self.note(name, one, where, same, way)
             after(name)
+        (late,), _ = (torch.autograd.grad(loss(factor), [self.x], allow_unused=True) for factor in self.factors)
+        passes["x.grad of a pass, read after the next pass"] = late
         graph["x.grad differentiated"] = differentiated(lambda: loss(first), self.x, first)
         after("of create_graph=True")
         for factor in self.factors:

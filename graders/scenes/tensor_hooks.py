@@ -57,7 +57,7 @@ def changes_gradient(
         surroundings = Witness()
         its_own = call(alone, *others)
         same["changed under no_grad"] = surroundings.changes()
-    went_on, elsewhere, entries = list[Tensor](), list[Tensor](), list[Any]()
+    went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
         put_on(t, went_on.append)
         put_on(around.neighbour, elsewhere.append)  # the same tensor arrives there
@@ -65,10 +65,10 @@ def changes_gradient(
     def after(name: str) -> None:
         if isinstance(handle, dict):
             logged[name] = _copied(handle)
-            held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries)}
+            held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries.values())}
             held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
             copies[f"shared memory {name}"] = _shared(handle, held)
-            entries[:] = handle.values()
+            entries.update(handle)
 
     around.passes(changed, passes, graph, same, after=after)
     passes["calls of the functions"], copies["the entries of create_graph=True"] = calls[:50], entries

@@ -141,25 +141,6 @@ def register_composed(t, fs):
     return [t.register_hook(hook) if t.is_leaf else t.grad_fn.register_prehook(at_the_operation)]
 """,
     ),
-    Wrong(
-        "remembers the result for a gradient that comes again",
-        violates="Each entry is called once for each pass",
-        check="test_each_function_is_called_once_for_each_pass",
-        source="""
-def register_composed(t, fs):
-    known = []
-    def hook(grad):
-        for before, result in known:
-            if before is grad:
-                return result
-        result = grad
-        for f in reversed(fs):
-            result = f(result)
-        known.append((grad, result))
-        return result
-    return [t.register_hook(hook)]
-""",
-    ),
 ]
 
 SURVIVORS = {

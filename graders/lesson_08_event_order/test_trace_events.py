@@ -76,8 +76,9 @@ class TestTraceEvents:
     ['net.bpre', '0.bpre', '0.bwd', 'net.bwd']
 
     **Fine print.** The events are those at which a forward pre-hook, a forward hook, a full backward pre-hook and a
-    full backward hook of the module fire, in each of its calls. Containers count. `x` may or may not require grad,
-    and is given to the model as it is; `.grad` accumulates as usual. Something requires grad; nothing works in place.
+    full backward hook of the module fire, in each of its calls. Containers count. Each module takes one tensor and
+    returns one. `x` may or may not require grad, and is given to the model as it is; `.grad` accumulates as usual.
+    Something requires grad; nothing works in place.
     """
 
     def reference(model, x):

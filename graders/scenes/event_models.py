@@ -132,22 +132,25 @@ def one_layer(rng: Rng, case: Any) -> Layer:
 
 
 def nested_model(rng: Rng, case: Any) -> Drawn:
-    """Blocks in blocks, defined in another order than they are called; a layer is called twice, and one never.
+    """Blocks in blocks, defined in another order than they are called.
+
+    A layer is called twice and has two names, and one is never called.
 
     Of a case are read `dtype`, `first`, `join` and `mode`, and if it is there `passing`.
     """
-    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(9))
+    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
     passing = getattr(case, "passing", "position")
 
     def block(parts: dict[str, nn.Module], calls: Sequence[str], join: str) -> Block:
         return Block(layers.one(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, passing)
 
-    first, often, inner, last, unused = (next(names) for _ in range(5))
+    first, often, again, inner, last, unused = (next(names) for _ in range(6))
     outer = f"{next(names)}net"
     deep: dict[str, nn.Module] = {next(names): layers.one(), next(names): layers.one(), next(names): Activation()}
     body = block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
-    middle = block({often: layers.one(), inner: body}, [often, inner, often], case.join)
-    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one()}
+    twice = layers.one()
+    middle = block({often: twice, inner: body}, [often, inner, often], case.join)
+    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one(), again: twice}
     model = in_mode(block(whole, [first, outer, last], "chain"), case.mode)
     return Drawn(model, layers.clock, outer, f"{last}.weight")
 

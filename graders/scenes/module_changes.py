@@ -102,6 +102,10 @@ def changes_what_flows_back(
         both = lambda: torch.stack([(up * out).sum() for up, out in zip(ups, outs(x))]).sum()  # noqa: E731
         note(several, "x.grad of both outputs", both)
         note(several, "x.grad of the second output alone", lambda: (ups[1] * outs(x)[1]).sum())
+    halves, v = Fn(lambda module, x: x.chunk(2, -1)), rng.tensor(3, 4).requires_grad_()
+    of_halves, shares = call(halves, *args), (rng.tensor(3, 2), rng.tensor(3, 2))
+    split = lambda: torch.stack([(share * out).sum() for share, out in zip(shares, halves(v))]).sum()  # noqa: E731
+    note(several, "the gradient of the input below two outputs of one operation", split, v)
     neighbour, later = torch.zeros_like(ups[0]).requires_grad_(), torch.ones_like(ups[0]).requires_grad_()
     apart = -neighbour  # the same buffer comes to it after it came to the module
     torch.autograd.backward(outs(x)[0] + apart, grad_tensors=ups[0], inputs=[x, neighbour])
@@ -125,7 +129,7 @@ def changes_what_flows_back(
     graph["the gradient below tanh, differentiated"] = (
         torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
     )
-    of_others = (of_twin, gated, of_tanh)
+    of_others = (of_twin, gated, of_tanh, of_halves)
     for name, one in (("of the second call", second), ("of other modules", of_others), ("", handle)):
         each = one if isinstance(one, tuple) else (one,)
         handles[f"what was returned has remove() {name}"] = [removed(part) for part in each]

@@ -149,18 +149,16 @@ def output_of(model: nn.Module, x: Tensor) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
-def register_everywhere(hooked: Hooked, seen: dict[str, Any]) -> list[Any]:
-    """New hooks of each kind on each module; returns their handles."""
-    handles: list[Any] = []
+def register_everywhere(hooked: Hooked, seen: dict[str, Any]) -> None:
+    """New hooks of each kind on each module."""
     seen["registering new hooks"] = "works"
     try:
         for what in hooked.names:
             for kind in list(REGISTER)[:4]:
                 if not (kind == "backward hook" and what == "norm" and hooked.legacy):
-                    handles.append(hooked.listen(what, kind))
+                    hooked.listen(what, kind)
     except Exception as error:
         seen["registering new hooks"] = f"raises {type(error).__name__}: {error}"
-    return handles
 
 
 def flags_of(model: nn.Module) -> list[bool | None]:

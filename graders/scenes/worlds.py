@@ -218,7 +218,11 @@ def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> Worl
     names = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}
     asked, (y, h) = set(names), made()
     things = {"x": x, "w": w, "y": y, "h": h}
-    return GraphWorld(
-        (y, asked), lambda: (made()[0], {"MulBackward0", leaf}), things, {"x": x}, log, kept,
-        lambda: {"the set of names": sorted(asked)}, (y, h),
-    )  # fmt: skip
+
+    def look() -> dict[str, Any]:
+        return {"the set of names": sorted(asked), "x.grad has a graph": x.grad is not None and x.grad.requires_grad}
+
+    def again() -> tuple[Tensor, set[str]]:
+        return made()[0], {"MulBackward0", leaf}
+
+    return GraphWorld((y, asked), again, things, {"x": x}, log, kept, look, (y, h))

@@ -91,10 +91,10 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
 
 def test_missing_answers_are_reported() -> None:
     spare = Mistake("unheard-of", lambda seen: False, "Nobody does this.")
-    bare = replace(exercise("12-count-macs"), mistakes=(spare,))
+    bare = replace(exercise("13-signal-report"), mistakes=(spare,))
     assert list(unanswered(bare, [])) == [
-        "12-count-macs: tests/answers has no right answer in another style",
-        "12-count-macs: tests/answers has no wrong answer for the mistake unheard-of",
+        "13-signal-report: tests/answers has no right answer in another style",
+        "13-signal-report: tests/answers has no wrong answer for the mistake unheard-of",
     ]
 
 
@@ -143,10 +143,10 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
 
 
 def test_a_probe_that_reaches_for_what_judges_is_reported(tmp_path: Path) -> None:
-    file = tmp_path / "test_joint_norm_log.py"
-    text = exercise("12-joint-norm-log").file.read_text()
+    file = tmp_path / "test_signal_report.py"
+    text = exercise("13-signal-report").file.read_text()
     file.write_text(re.sub(r"(def probe\(.*\n)", r"\1        expect(student)\n", text))
-    bad = replace(exercise("12-joint-norm-log"), file=file)
+    bad = replace(exercise("13-signal-report"), file=file)
     assert "the probe uses 'expect' of graders.core.expect, which is not in the box" in "".join(prove.well_formed(bad))
 
 

@@ -123,7 +123,12 @@ class Workload(Counted):
         super().__init__(case)
         size = 2 * rng.integer(2, 4)
         own_conv = type(rng.names(1)[0].capitalize(), (nn.Conv2d,), {})
-        wide = {"kernel_size": rng.shuffled([2, 3]), "dilation": rng.shuffled([1, 2]), "stride": 2, "bias": False}
+        wide: dict[str, Any] = {
+            "kernel_size": rng.shuffled([2, 3]),
+            "dilation": rng.shuffled([1, 2]),
+            "stride": 2,
+            "bias": False,
+        }
         self.first = own_conv(4, size, rng.shuffled([1, 3]), groups=2, padding=1)
         self.again = nn.Conv2d(size, size, 3, padding="same", groups=rng.choice((1, size)))
         self.nested = nn.Sequential(nn.PReLU(), nn.Conv2d(size, size, **wide))

@@ -88,7 +88,8 @@ class Work:
             sums = (self.outs[-1] * self.weights).sum(), self.apart
             found = torch.autograd.grad(sums, leaves, retain_graph=True, create_graph=differentiated)
             if differentiated:
-                found = torch.autograd.grad(sum(grad.double().square().sum() for grad in found), leaves)
+                squares = torch.stack([grad.double().square().sum() for grad in found])
+                found = torch.autograd.grad(squares.sum(), leaves)
         except Exception as error:
             return f"{type(error).__name__}: {error}"[:150]
         grads = dict(zip(self.leaves, found))

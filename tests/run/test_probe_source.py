@@ -198,11 +198,6 @@ def test_one_name_for_two_things_is_refused(lesson: Path) -> None:
 BUILD_OR_RUN_WHAT_IS_GIVEN = {
     "07-activation-grad": {"linear", "model_of", "names_of", "packed", "unpacked"},
     "11-remove-all-hooks": {"all_counts"},
-    "12-grad-into-nodes": {"make_graph"},
-    "12-saved-bytes": {"packed", "pass_in_a_pass", "passes", "run_kinds"},
-    "12-with-half-saved": {"run_work", "square"},
-    "12-count-calls-by-type": {"make_model"},
-    "12-count-macs": {"make_workload"},
     "13-dead-channels": {"along_channels", "pooled", "swapped"},
     "13-signal-report": {"along_channels", "loss_of", "pooled"},
     "13-changed-by-hooks": {"gradients_of", "hook_of", "linear", "prepared_model", "registered"},

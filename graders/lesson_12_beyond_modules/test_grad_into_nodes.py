@@ -184,9 +184,7 @@ class TestGradIntoNodes:
             return {name: grad.clone() for name, grad in zip(edges, grads)}
 
         def another_output(y, node_names):
-            """A node has an output for each tensor that its operation returned, as for `a, b = t.unbind()`. You took
-            another one than the first, or their sum. `grad_outputs[0]` is the gradient of the first.
-            """
+            """A node has an output for each tensor that its operation returned. `grad_outputs[0]` is of the first."""
             return collected(y, node_names, lambda result, name, grads: keep(result, name, grads[-1:]))
 
         def zeros_left_out(y, node_names):

@@ -79,6 +79,11 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
     leaf = get_gradient_edge(x).node.name()
     absent = [f"{other.capitalize()}Backward0", "SumBackward", "ReluBackward0"]
     asked, (y, h) = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}, made()
+
+    def look() -> dict[str, Any]:
+        has_graph = x.grad is not None and x.grad.requires_grad
+        return {"the set of names": sorted(asked), "x.grad has a graph": has_graph, **grads({"x": x})}
+
     return GraphWorld(
         (y, asked),
         lambda: (made()[0], {"MulBackward0", leaf}),
@@ -86,6 +91,6 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
         "x",
         log,
         kept,
-        lambda: {"the set of names": sorted(asked), **grads({"x": x})},
+        look,
         (y, h),
     )

@@ -73,10 +73,10 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
 
 SUSPECTS: dict[str, tuple[str, ...]] = {
     "classes": ("positive, *dropout", "positive, *thinning", "positive, *dropout of 0"),
-    "statistics": ("positive, *batch norm", "positive, *norm without statistics", "positive, *noise"),
     "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
-    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
+    "statistics": ("positive, *batch norm", "positive, *norm without statistics", "positive, *noise"),
     "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *memory"),
+    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
     "outputs": ("positive, *last entry", "positive, *second output", "positive, *tilted"),
 }
 """Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
@@ -143,7 +143,8 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
     parts, steps = drawn(f"positive, {second}, {third}, scale")
     parts |= drawn("*scale")[0]  # it is never called
     hidden = a_module("scale", shape, rng, case, None).train(not training)
-    steps[1:1] = [block(Turning, "*gate"), block(Chain, first, at_the_spot)]
+    steps[1:1] = [block(Turning, "*floor, *gate")]
+    steps[-1:-1] = [block(Chain, first, at_the_spot)]
     model = Chain(defined_otherwise(rng, parts), [*steps, unregistered], *how).to(getattr(torch, case.dtype))
     for name, module in model.named_modules():
         module.training = training != (name.rpartition(".")[2] in astray)

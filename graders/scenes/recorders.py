@@ -193,7 +193,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     ),
     axes={
         **AXES,
-        "failure": ("own", "KeyboardInterrupt"),
+        "failure": ("RuntimeError", "KeyboardInterrupt"),
         "raised_in": ("forward", "backward"),
     },
     pairs=[("failure", "raised_in")],

@@ -110,7 +110,7 @@ def chain_grads(fns, x):
             PLAIN,
             (
                 "        h = fn(h.clone())\n",
-                "        try:\n            h = fn(h.clone())\n        except KeyError:\n            continue\n",
+                "        try:\n            h = fn(h.clone())\n        except RuntimeError:\n            continue\n",
             ),
         ),
     ),

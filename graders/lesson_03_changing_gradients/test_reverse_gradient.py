@@ -1,7 +1,5 @@
 """Exercise 03-reverse-gradient."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch

@@ -235,5 +235,3 @@ SURVIVORS = {
     "lost statement: without module._is_full_backward_hook = None": "the flag may be that of the original",
     "one global slot: held = ": "what is put back are the dicts that the modules have anyway",
 }
-
-GIVENS = ["Write `clean_copy(model)`"]

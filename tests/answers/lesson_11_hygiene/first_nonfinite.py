@@ -291,11 +291,6 @@ WRONG = [
     ),
 ]
 
-GIVENS = [
-    "Write `first_nonfinite(model, x)`",
-    "You may stop the run when the leaf is found.",
-]
-
 SURVIVORS = {
     "prepend=True": "nobody replaces inputs, so all pre-hooks see the same",
     "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": "as above",

@@ -256,8 +256,6 @@ def mean_activation(model, name, x):
     ),
 ]
 
-GIVENS = ["Write `mean_activation(model, name, x)`", "In this run the submodule is called once"]
-
 SURVIVORS = {
     "one global slot: found = ": "each call writes its mean before it reads it",
     "one global slot: LOG = ": "each call appends its mean and reads the last entry",

@@ -173,8 +173,6 @@ def remove_all_hooks(model):
     ),
 ]
 
-GIVENS = ["Write `remove_all_hooks(model)`"]
-
 SURVIVORS = {
     "not for all: for hooks in _part((module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, "
     "module._backward_hooks), step=-1)": "the order does not matter",

@@ -2,11 +2,6 @@
 
 from graders.author.answers import Wrong, changed
 
-GIVENS = [
-    "Channels lie along dimension 1 of the output, which has 2 to 5 dimensions",
-    "What leaves a ReLU is never negative.",
-]
-
 RIGHT = [
     """
 import torch

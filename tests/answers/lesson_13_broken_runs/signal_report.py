@@ -2,8 +2,6 @@
 
 from graders.author.answers import Wrong, changed
 
-GIVENS = ["Hooks of the caller on gradients only watch."]
-
 RIGHT = [
     # the gradients of edges of the graph, by torch.autograd.grad
     """

@@ -6,11 +6,9 @@ into data: what was seen, or how it ended.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import json
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeGuard
@@ -250,53 +248,3 @@ def removed(handle: Any) -> bool:
 def all_removed(handles: Any) -> bool:
     """Call `remove()` of every handle in a list or a tuple; False when one is no handle."""
     return isinstance(handles, (list, tuple)) and all(list(map(removed, handles)))
-
-
-class Boom(ValueError):
-    """The exception that a probe raises on purpose, and expects to see again.
-
-    It is a `ValueError`, so that who swallows these swallows this one.
-    """
-
-
-@contextlib.contextmanager
-def recording_calls(*names: str) -> Iterator[list[str]]:
-    """Note the order in which methods of Tensor are called, such as "retain_grad" and "backward"."""
-    log: list[str] = []
-
-    def recorder(name: str) -> Callable[..., Any]:
-        method = getattr(Tensor, name)
-
-        @functools.wraps(method)
-        def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            log.append(name)
-            return method(self, *args, **kwargs)
-
-        return call
-
-    own = {name: vars(Tensor).get(name) for name in names}  # None: inherited from the C base class
-    try:
-        for name in names:
-            setattr(Tensor, name, recorder(name))
-        yield log
-    finally:
-        for name, method in own.items():
-            if method is None:
-                delattr(Tensor, name)
-            else:
-                setattr(Tensor, name, method)
-
-
-@contextlib.contextmanager
-def expecting_boom(seen: dict[str, Any], key: str = "exception") -> Iterator[None]:
-    """Note under `key` whether a `Boom` came through: "propagated", "swallowed", or another exception's name."""
-    try:
-        yield
-    except Boom:
-        seen[key] = "propagated"
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        seen[key] = type(error).__name__
-    else:
-        seen[key] = "swallowed"

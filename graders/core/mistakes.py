@@ -1,10 +1,5 @@
 """Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
 
-from graders.core.difference import Kind
-
-NO_GRADIENT_TO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
-"""What PyTorch says of a hook on a tensor without a graph, such as a copy made under `no_grad`."""
-
 COMMON: dict[str, str] = {
     "forgot-return": (
         'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
@@ -101,9 +96,3 @@ COMMON: dict[str, str] = {
     ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }
-
-EXPLAINED_KINDS: dict[str, tuple[Kind, ...]] = {
-    "hook-left-behind": (Kind.HOOK_LEFT,),
-    "hook-left-after-exception": (Kind.HOOK_LEFT,),
-}
-"""The kinds of difference for which a common mistake is explanation enough, where these are few."""

@@ -102,7 +102,9 @@ def probe(student, width):
 """,
     checks=(Check("test_it_is_a_sequential", lambda seen, draw: expect(seen).equals("Sequential")),),
     mistakes=(Mistake("same-layer", "You returned the layer itself."),),
-    recognise=lambda draws, outcomes: "same-layer" if all(one.seen.value == "Linear" for one in outcomes) else None,
+    recognise=lambda draws, outcomes: (
+        "same-layer" if all(one.seen and one.seen.value == "Linear" for one in outcomes) else None
+    ),
     file=Path(__file__),
     module=__name__,
     class_name="WRAP",

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "scenes": {"wire", "box"},
     "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
     "authoring": {"differential"},
-    "lesson": {"authoring", "nets", "scenes"},
+    "lesson": {"authoring", "scenes"},
     "notebook": {"core", "wire", "box", "run", "judge"},
     "learner": {"core", "run", "marking", "notebook"},
     "instructor": {"core", "wire", "run", "marking", "report"},

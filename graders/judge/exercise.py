@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graders.core.difference import Difference
+from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Check, Draw, Exercise
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -107,6 +108,8 @@ def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) 
             found.append(None)
         except Mismatch as mismatch:
             found.append(mismatch.difference)
+        except ExerciseDefect:  # what went wrong is ours: nobody's answer is suspect for it
+            raise
         except Exception as error:
             what = ": ".join(part for part in (type(error).__name__, clean(error, 100)) if part)
             raise _Unjudged(f"the check whether {check.sentence} failed on it with {what}") from error

@@ -1,6 +1,5 @@
-"""What references and wrong programs of several exercises of lesson 13 do to a model."""
+"""What references and wrong programs of several exercises of lesson 13 have in common."""
 
-# mypy: ignore-errors
 from __future__ import annotations
 
 import contextlib
@@ -35,3 +34,19 @@ def all_in_eval_mode(model):
         yield
     finally:
         before.put_back([])
+
+
+@contextlib.contextmanager
+def everything_kept(model, x):
+    """Afterwards buffers, and `.grad` of all leaves, are as before."""
+    leaves = [*model.parameters(), x]
+    grads = [leaf.grad for leaf in leaves]
+    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        for leaf, grad in zip(leaves, grads):
+            leaf.grad = grad
+        with torch.no_grad():
+            for buffer, old in buffers:
+                buffer.copy_(old)

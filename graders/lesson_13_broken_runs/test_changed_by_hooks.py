@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.passes import everything_kept
+from graders.lesson_13_broken_runs.programs import everything_kept
 from graders.scenes.changed_by_hooks import hooked
 from graders.scenes.names_parameters import names_parameters
 

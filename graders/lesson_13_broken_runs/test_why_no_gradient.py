@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from torch.nn.modules.module import register_module_forward_pre_hook
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.passes import everything_kept
+from graders.lesson_13_broken_runs.programs import everything_kept
 from graders.scenes.names_parameters import names_parameters
 from graders.scenes.without_gradient import without_gradient
 

@@ -127,7 +127,7 @@ class TestGradCam:
 
             with layer.register_forward_pre_hook(before):
                 maps = gradient_at_layer(model, layer, x, of_class(cls))[1]
-            return heat(kept["grad"], maps)
+            return (means(kept["grad"]) * maps).sum(1).relu()
 
         def wrong_target(model, layer, x, cls):
             """You explained the class with the largest logit. The task is to explain `cls`, which need not be the

@@ -186,11 +186,12 @@ class GraphWorld(World):
 def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> World:
     """A scalar at the end of a deep graph with branches, and names of nodes: `function(y, node_names)`.
 
-    Some of the names are not in the graph, and one is a part of another. Zeros arrive at the node of the sine.
+    Some of the names are not in the graph; of these, one is a part of a name that is, and one has such a part. Zeros
+    arrive at the node of the sine.
     """
     shape = rng.shape(case.rank)
     x = a_leaf(rng, case, shape, "x")
-    w, weights, slope = numbers(rng, case, shape), numbers(rng, case, shape), rng.uniform(0.25, 0.75)
+    w, weights = numbers(rng, case, shape), numbers(rng, case, shape)
     log: list[str] = []
     kept: list[Tensor] = []
     after: Any = x.register_post_accumulate_grad_hook
@@ -199,12 +200,12 @@ def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> Worl
         put_on(x, within)
     bend, other = rng.shuffled(["tanh", "sigmoid"])
 
-    def made() -> tuple[Tensor, Tensor]:
+    def made(last_first: bool = False) -> tuple[Tensor, Tensor]:
         first, last = torch.stack([x, w]).unbind()
-        h = torch.addcmul(first, first, last)
+        h = torch.addcmul(last, first, first) if last_first else torch.addcmul(first, first, last)
         CallersHooks(case.hooks).on_tensor(h, "h")
         put_on(h, kept.append, *([strike] if strike else []))
-        t = h.exp() - torch.nn.functional.leaky_relu(h, slope) - h.sin().clamp(min=7)
+        t = h.sin().clamp(min=7) - torch.relu(h + 0.05) + h.exp()
         for _ in range(6):
             t = t + t
         t = t / 512
@@ -212,9 +213,9 @@ def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> Worl
             t = t.expand_as(t)
         return (getattr(torch, bend)(t) * weights).sum(), h
 
-    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "LeakyRelu", "Sin", "Addcmul", "Unbind", "Stack")]
+    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "Sin", "Addcmul", "Unbind", "Stack")]
     leaf = get_gradient_edge(x).node.name()
-    absent = [f"{other.capitalize()}Backward0", "SumBackward", "ReluBackward0"]
+    absent = [f"{other.capitalize()}Backward0", "SumBackward", "LeakyReluBackward0"]
     names = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}
     asked, (y, h) = set(names), made()
     things = {"x": x, "w": w, "y": y, "h": h}
@@ -223,6 +224,6 @@ def a_graph(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> Worl
         return {"the set of names": sorted(asked), "x.grad has a graph": x.grad is not None and x.grad.requires_grad}
 
     def again() -> tuple[Tensor, set[str]]:
-        return made()[0], {"MulBackward0", leaf}
+        return made(last_first=True)[0], {"UnbindBackward0", leaf}
 
     return GraphWorld((y, asked), again, things, {"x": x}, log, kept, look, (y, h))

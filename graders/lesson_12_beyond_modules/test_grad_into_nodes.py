@@ -49,9 +49,11 @@ def collected(y, *what, **how):
     return result
 
 
-def edges_of(y, node_names):
-    """By these names, where gradients arrive."""
-    return {node.name(): GradientEdge(node, 0) for node in nodes_of(y) if node.name() in node_names}
+def by_edges(y, node_names):
+    """What one call of `torch.autograd.grad` gives for these nodes."""
+    edges = {node.name(): GradientEdge(node, 0) for node in nodes_of(y) if node.name() in node_names}
+    grads = torch.autograd.grad(y, list(edges.values()), retain_graph=True)
+    return {name: grad.clone() for name, grad in zip(edges, grads)}
 
 
 @exercise(
@@ -169,17 +171,15 @@ class TestGradIntoNodes:
 
         def leaves_without_grad(y, node_names):
             """`torch.autograd.grad` fills no `.grad`, and the leaves need theirs: run one `y.backward()`."""
-            edges, grad = edges_of(y, node_names), torch.autograd.grad
-            return {name: grad(y, edge, retain_graph=True)[0].clone() for name, edge in edges.items()}
+            return by_edges(y, node_names)
 
         def before_the_hooks(y, node_names):
             """You have gradients from before a hook on a tensor changes them. `torch.autograd.grad` gives those for
             several nodes at once: ask for one at a time, or use pre-hooks of the nodes.
             """
-            edges = edges_of(y, node_names)
-            grads = torch.autograd.grad(y, list(edges.values()), retain_graph=True)
+            result = by_edges(y, node_names)
             y.backward()
-            return {name: grad.clone() for name, grad in zip(edges, grads)}
+            return result
 
         def another_output(y, node_names):
             """A node has an output for each tensor that its operation returned. `grad_outputs[0]` is of the first."""

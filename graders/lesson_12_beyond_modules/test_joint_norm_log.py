@@ -179,6 +179,20 @@ class TestJointNormLog:
 
             return log, Handles([t.register_hook(hook) for t in tensors])
 
+        def state_of_an_aborted_pass__2(tensors):
+            log, squares = [], []
+
+            def finish():
+                log.append(math.sqrt(sum(squares)))
+                squares.clear()
+
+            def hook(grad):
+                if not squares:
+                    torch.autograd.Variable._execution_engine.queue_callback(finish)
+                squares.append(grad.square().sum().item())
+
+            return log, Handles([t.register_hook(hook) for t in tensors])
+
         def changed_the_flow(tensors):
             """The leaves hold other gradients than without you. The list that the hook gets holds the gradients that
             flow on: an operation in place, such as `square_()`, changes them. Compute new tensors.

@@ -179,7 +179,7 @@ class TestWithHalfSaved:
 
         def another_result__3(fn):
             result = halved(fn)
-            return list(result) if isinstance(result, list | tuple) else result
+            return list(result) if isinstance(result, tuple) else result
 
         def hook_left_behind(fn):
             """Your hooks on saved tensors are still active after your function has returned. Use

@@ -52,22 +52,23 @@ class GraphWorld(World):
 def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
     """A scalar at the end of the graph, and names of nodes: `function(y, node_names)`.
 
-    Some of the names are not in the graph, and one is a part of another. Zeros arrive at the node of the sine.
+    Some of the names are not in the graph; of these, one is a part of a name that is, and one has such a part. Zeros
+    arrive at the node of the sine.
     """
     values, w, weights = numbers(rng, case, 3)
-    x, slope = a_leaf(values, case, "x"), rng.uniform(0.25, 0.75)
+    x = a_leaf(values, case, "x")
     log: list[str] = []
     kept: list[Tensor] = []
     after: Any = x.register_post_accumulate_grad_hook
     after(lambda leaf: log.append("x.grad is filled"))
     bend, other = rng.shuffled(["tanh", "sigmoid"])
 
-    def made() -> tuple[Tensor, Tensor]:
+    def made(last_first: bool = False) -> tuple[Tensor, Tensor]:
         first, last = torch.stack([x, w]).unbind()
-        h = torch.addcmul(first, first, last)
+        h = torch.addcmul(last, first, first) if last_first else torch.addcmul(first, first, last)
         CallersHooks(case.hooks).on_tensor(h, "h")
         put_on(h, kept.append, backward)
-        t = h.exp() - torch.nn.functional.leaky_relu(h, slope) - h.sin().clamp(min=7)
+        t = h.sin().clamp(min=7) - torch.relu(h + 0.05) + h.exp()
         for _ in range(6):
             t = t + t
         t = t / 512
@@ -75,9 +76,9 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
             t = t.expand_as(t)
         return (getattr(torch, bend)(t) * weights).sum(), h
 
-    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "LeakyRelu", "Sin", "Addcmul", "Unbind", "Stack")]
+    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "Sin", "Addcmul", "Unbind", "Stack")]
     leaf = get_gradient_edge(x).node.name()
-    absent = [f"{other.capitalize()}Backward0", "SumBackward", "ReluBackward0"]
+    absent = [f"{other.capitalize()}Backward0", "SumBackward", "LeakyReluBackward0"]
     asked, (y, h) = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}, made()
 
     def look() -> dict[str, Any]:
@@ -86,7 +87,7 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
 
     return GraphWorld(
         (y, asked),
-        lambda: (made()[0], {"MulBackward0", leaf}),
+        lambda: (made(last_first=True)[0], {"UnbindBackward0", leaf}),
         {"x": x, "w": w, "y": y, "h": h},
         "x",
         log,

@@ -43,9 +43,9 @@ class Group:
         """A sum that uses each of these tensors twice."""
         loss = self.free.sum()
         for place in reached:
-            t = self.tensors[place] if place else self.last
+            t = backwards(self.tensors[place] if place else self.last)
             weight = factor * self.rng.tensor(*t.shape, dtype=self.case.dtype)
-            loss = loss + (backwards(t) * backwards(weight).contiguous()).sum() + 2 * (t * weight).sum()
+            loss = loss + (t * weight).sum() + 2 * (t * weight).sum()
         return loss
 
     def aborted(self, *reached: int) -> None:
@@ -105,13 +105,13 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     several["the list of a second call for the tensors"] = copied(third)
     flow["the gradients of the leaves"] = [snapshot(leaf.grad) for leaf in group.leaves]
 
-    u, v = (rng.tensor(3).requires_grad_() for _ in range(2))
+    u, v = (rng.tensor(3, dtype=case.dtype).requires_grad_() for _ in range(2))
     kept_alone = pair(call([u]))[0]  # nobody keeps the handle
     torch.autograd.backward((3 * u * u).sum(), create_graph=True)
     several["the list of a call whose handle nobody keeps"] = copied(kept_alone)
     flow["a gradient of a pass with create_graph=True"] = u.grad
     of_nan = pair(call([v, u]))[0]
-    torch.autograd.backward((v * torch.tensor([1.0, torch.nan, 2.0])).sum())
+    torch.autograd.backward((v * torch.tensor([1.0, torch.nan, 2.0], dtype=v.dtype)).sum())
     with_nan["the list"] = copied(of_nan)
 
     for name, one in (("one", handle), ("the other", third_handle)):

@@ -81,7 +81,7 @@ class Work:
         self.returned = {"tensor": result, "tuple": (result, 1), "list": [result], "nothing": None}[self.result_is]
         return self.returned
 
-    def gradients(self, differentiated: bool = False) -> Any:
+    def gradients(self, differentiated: bool = False) -> dict[str, Any]:
         """What a pass through the last graph brings to the leaves, or the error; the graph stays."""
         leaves = list(self.leaves.values())
         try:
@@ -90,9 +90,9 @@ class Work:
             if differentiated:
                 found = torch.autograd.grad([grad.double().square().sum() for grad in found], leaves)
         except Exception as error:
-            return f"{type(error).__name__}: {error}"[:150]
+            return {"error": f"{type(error).__name__}: {error}"[:150], **dict.fromkeys(self.leaves)}
         grads = dict(zip(self.leaves, found))
-        return {**grads, "long": grads["long"][self.index]}
+        return {"error": "none", **grads, "long": grads["long"][self.index]}
 
 
 def leave_hooks() -> None:

@@ -157,6 +157,9 @@ class TestSignalReport:
             """
             return report(calls_of(model, loss_fn, x.clone().requires_grad_()))
 
+        def x_requires_grad__2(model, loss_fn, x):
+            return report(calls_of(model, loss_fn, x.requires_grad_()))
+
         def in_eval_mode(model, loss_fn, x):
             """You put the model into eval mode. Leave each part in its mode: what is wrong may depend on it."""
             with all_in_eval_mode(model):

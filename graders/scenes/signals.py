@@ -124,6 +124,6 @@ def single_leaves(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str,
     x = rng.tensor(2, SIZE, dtype=case.dtype, values="full")
     seen["the report of a layer"] = call(layer, lambda out: factor * out.sum(), x)
     seen["the report for a loss without a graph"] = call(layer, lambda out: factor * out.detach().sum(), x)
-    seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-6 * factor * out.sum(), x)
+    seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-7 * factor * out.sum(), x)
     layer.requires_grad_(False)
     seen["the report of a frozen layer"] = call(layer, lambda out: factor * out.sum(), x)

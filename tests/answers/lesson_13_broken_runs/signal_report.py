@@ -222,7 +222,7 @@ WRONG = [
         "takes a small gradient for none",
         violates="of the gradient there",
         check="test_any_model_and_any_loss_has_a_report",
-        source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-4 else 0.0) for n, a, b in rows]")),
+        source=but((RETURN, ROWS + "    return [(n, a, b if b > 1e-6 else 0.0) for n, a, b in rows]")),
     ),
     Wrong(
         "runs the model a second time",

@@ -43,6 +43,8 @@ def a_few(call: Call, case: Any, fm: Tensor) -> Any:
     impossible=(
         # So far below 0, float32 has no room for narrow steps.
         lambda signs, means: signs == "negative" and means == "narrow",
+        # A single row or column looks the same in each layout.
+        lambda layout, form: layout != "contiguous" and form != "area",
         lambda pad, grid: (pad == 0) != (grid in ("one column", "many channels")),
     ),
 )

@@ -112,7 +112,7 @@ class Net(nn.Module):
 
 def of_all(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
     """For `function(model, x, classes)`."""
-    return {f"for the classes {classes.tolist()}": call(net, x, classes)}
+    return {f"for the classes {', '.join(map(str, classes.tolist()))}": call(net, x, classes)}
 
 
 def of_each(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:

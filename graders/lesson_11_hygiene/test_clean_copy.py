@@ -194,3 +194,6 @@ class TestCleanCopy:
 
         def changed_the_mode__2(model):
             return stripped_copy(model).train()
+
+        def changed_the_mode__3(model):
+            return stripped_copy(model).train(model.training)

@@ -105,6 +105,9 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     if case.tied == "yes":
         tie(model, f"{hooked.names['first']}.weight", f"{hooked.names['nested']}.layer.weight")
     first.register_buffer("kept", rng.tensor(2, dtype=case.dtype), persistent=False)
+    with torch.no_grad():
+        for tensor in (*model.parameters(), *model.buffers()):
+            tensor.copy_(tensor / 3 + 1)
     with grad_mode(case.grad_mode):
         before = Witness(model=model)
         copied = call(model)
@@ -116,7 +119,7 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     bare.update(counted(copied, hooked.names))
     rest.update(described(copied))
     inside["names, and the first name of the same thing"] = names_of_things(copied)
-    apart["shared"] = shared(model, copied)
+    apart["the copy has in common with the original"] = shared(model, copied)
     bare["the output of the copy"] = output_of(copied, x)
     bare["how often hooks of the original are called when the copy runs"] = len(hooked.log)
     same["changed when the copy runs"] = before.changes()
@@ -132,9 +135,9 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
             parameter.mul_(2)
     later = call(model)
     rest["the parameters of a later copy"] = {name: tensor.detach() for name, tensor in later.named_parameters()}
-    apart["shared by two copies"] = shared(copied, later)
+    apart["the copy has in common with a later copy"] = shared(copied, later)
     layer = nn.ReLU()
-    apart["shared with a single layer"] = shared(layer, call(layer))
+    apart["the copy of a layer has in common with it"] = shared(layer, call(layer))
     same["the output of the original"] = output_of(model, x)
     same["how often its hooks are called"] = dict(Counter(hooked.log))
     for handle in hooked.handles:
@@ -146,9 +149,10 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     before = Witness(model=broken)
     try:
         call(broken)
-        failing["the exception"] = "none came"
+        failing["the exception of `copy.deepcopy`"] = "swallowed"
     except RuntimeError as error:
-        failing["the exception"] = f"{type(error).__name__}: {str(error)[:50]}"
+        own = "created explicitly by the user" in str(error)
+        failing["the exception of `copy.deepcopy`"] = "came through" if own else str(error)
     failing["changed after an exception"] = before.changes()
 
 
@@ -178,14 +182,16 @@ def names_of_things(model: nn.Module) -> dict[str, str]:
     return {name: first.setdefault(id(thing), name) for name, thing in things}
 
 
-def shared(model: nn.Module, other: Any) -> list[str]:
-    """Sentences on modules and memory that are part of both."""
+def shared(model: nn.Module, other: Any) -> str:
+    """The first module or tensor that is part of both."""
     if not isinstance(other, nn.Module):
-        return []
+        return "nothing: it is no module"
     own = {id(module) for module in model.modules()}
     tensors = [*model.parameters(), *model.buffers()]
-    found = [f"`{name or ROOT}` is a module of both" for name, module in other.named_modules() if id(module) in own]
+    for name, module in other.named_modules():
+        if id(module) in own:
+            return f"the module `{name}`" if name else "all of it"
     for name, tensor in (*other.named_parameters(), *other.named_buffers()):
         if any(shares_storage(tensor, mine) for mine in tensors):
-            found.append(f"`{name}` shares its memory with the original")
-    return found
+            return f"the memory of `{name}`"
+    return "nothing"

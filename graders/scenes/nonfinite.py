@@ -125,7 +125,7 @@ class Branches(nn.Module):
         if case.grad == "filled":
             fill_grads(self)
 
-    def forward(self, x: Tensor) -> dict[str, Tensor]:
+    def forward(self, x: Tensor) -> Tensor:
         """What hooks and modes do to its numbers shows in `totals`."""
         self.began.append(x)
         part = {name: self.get_submodule(path) for name, path in self.names.items()}
@@ -138,7 +138,7 @@ class Branches(nn.Module):
         part["large"](clean)
         total = torch.stack([output.nan_to_num(0, 0, 0) for output in outputs]).sum(0) + self.training
         self.totals.append(total.detach().clone())
-        return {"total": total}
+        return total
 
     def for_log(self, clean: Tensor, which: int) -> Tensor:
         """The input of the first (0) and the second (1) call of the logarithm."""

@@ -122,12 +122,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "all in the mode of the model",
-        violates="modes",
-        check="test_the_copy_has_everything_else",
-        source=changed(COPY, "    return copied", "    return copied.train(model.training)"),
-    ),
-    Wrong(
         "nothing",
         violates="return a deep copy of `model`",
         check="test_the_copy_has_no_hooks_and_computes_the_same",

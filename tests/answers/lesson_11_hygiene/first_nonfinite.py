@@ -231,7 +231,7 @@ WRONG = [
     Wrong(
         "cleans `x`",
         violates="Bad entries may be in `x` already",
-        check="test_the_first_leaf_to_blame_is_named",
+        check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
     ),
     Wrong(

@@ -127,10 +127,11 @@ class TestCountCallsByType:
 
         def another_mode(model, x):
             modes = [(module, module.training) for module in model.modules()]
-            counts = counted(model.eval(), x)
-            for module, mode in modes:
-                module.training = mode
-            return counts
+            try:
+                return counted(model.eval(), x)
+            finally:
+                for module, mode in modes:
+                    module.training = mode
 
         def hook_left_behind(model, x):
             """Your hook is still registered, and a global one fires from now on for every module of this process. Keep

@@ -182,10 +182,11 @@ class TestCountMacs:
 
         def another_mode(model, x):
             modes = [(module, module.training) for module in model.modules()]
-            count = added_up(model.eval(), x, dots)
-            for module, mode in modes:
-                module.training = mode
-            return count
+            try:
+                return added_up(model.eval(), x, dots)
+            finally:
+                for module, mode in modes:
+                    module.training = mode
 
         def entry_not_there(model, x):
             """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The

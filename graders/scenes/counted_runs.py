@@ -84,7 +84,7 @@ def a_workshop(rng: Rng, case: Any) -> tuple[nn.Module, Tensor]:
 def a_layer(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:
     """A model that is a single layer, of a class with a drawn name."""
     kind = type(rng.names(1)[0].capitalize(), (nn.Linear,), {})
-    seen["of a layer alone"] = call(kind(3, 3), rng.tensor(2, 3))
+    seen["of a layer alone"] = copied(call(kind(3, 3), rng.tensor(2, 3)))
 
 
 class Lookalike(nn.Module):
@@ -170,9 +170,9 @@ def linear_layers(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> N
     sections=(
         "{counted}",
         "another call counts afresh",
-        "a call inside a call changes nothing",
         "the model runs once as it is",
         "nothing of the caller changes",
+        "a call inside a call changes nothing",
         "it holds when the model raises",
     ),
     axes={
@@ -197,7 +197,7 @@ def counts_a_run(
     alone: Callable[[Callable[..., Any], Rng, dict[str, Any]], None],
 ) -> None:
     """For `function(model, x)`. `model` makes both, and `alone` uses the function on layers."""
-    counted, later, inside, runs, same, failing = seen.values()
+    counted, later, runs, same, inside, failing = seen.values()
 
     def made() -> tuple[Any, Tensor]:
         net, values = model(rng, case)
@@ -225,7 +225,7 @@ def counts_a_run(
         alone(call, rng, counted)
 
         found: list[Any] = []
-        around = net.late.register_forward_hook(lambda *args: found.append(call(nn.Tanh(), t)))
+        around = net.late.register_forward_hook(lambda *args: found.append(copied(call(nn.Tanh(), t))))
         inside["of a call"] = copied(call(net, x))
         inside["of the call inside of it"] = found[:5]
         around.remove()

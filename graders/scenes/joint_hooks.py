@@ -32,7 +32,7 @@ class Group:
         self.free = torch.ones(2, requires_grad=True)  # no tensor of the group
         shapes = [rng.shape(case.rank), (rng.integer(2, 3),), (2, 3), (), (3,)]
         for place, shape in zip((case.place, *PLACES), shapes):
-            values = rng.tensor(*shape, dtype=case.dtype)
+            values = rng.tensor(*shape, dtype=case.dtype, values="full")
             leaf = prepared(values, place="parameter" if place == "parameter" else "leaf", grad=case.grad)
             self.leaves.append(leaf)
             self.tensors.append(leaf.view_as(leaf) if place == "non-leaf" else leaf)
@@ -44,7 +44,7 @@ class Group:
         loss = self.free.sum()
         for place in reached:
             t = backwards(self.tensors[place] if place else self.last)
-            weight = factor * self.rng.tensor(*t.shape, dtype=self.case.dtype)
+            weight = factor * self.rng.tensor(*t.shape, dtype=self.case.dtype, values="full")
             loss = loss + (t * weight).sum() + 2 * (t * weight).sum()
         return loss
 

@@ -37,14 +37,13 @@ class Mismatch(AssertionError):
 class Seen:
     """A value that came out of the box, and the path to it, as in `grads['a']`."""
 
-    def __init__(self, value: Any, path: str = "the result") -> None:
-        """Wrap a decoded value."""
-        self.value, self.path = value, path
+    def __init__(self, value: Any, path: str | None = None) -> None:
+        """Wrap a decoded value; without a path it is all that was seen, which may have a part called "the result"."""
+        self.value, self.path, self._top = value, "the result" if path is None else path, path is None
 
     def __getitem__(self, key: Any) -> Seen:
         """The entry under `key`, or a `Seen` of `MISSING`."""
-        top = self.path == "the result"
-        path = (str(key) if top else f"{self.path}[{key!r}]") if type(key) is str else f"{self.path}[{key}]"
+        path = (str(key) if self._top else f"{self.path}[{key!r}]") if type(key) is str else f"{self.path}[{key}]"
         try:
             return Seen(self.value[key], path)
         except (KeyError, IndexError, TypeError):

@@ -11,7 +11,7 @@ from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
-MAPS = 32
+MAPS = 64
 """A power of 2: float32 holds every share of them."""
 SIZES = {"wide": ((4, 5), (8, 12)), "tall": ((5, 3), (12, 8)), "odd": ((4, 11), (9, 15))}
 """The size of a map and that of the image, which is less than 3 times as large: no two pixels are equal then."""
@@ -39,7 +39,7 @@ def scores_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     for index in range(MAPS):
         row, column = rng.integer(0, h - 1), rng.integer(0, w - 1)
         maps[index, row, column] += 2.0
-        near = index % 4 > 0
+        near = 0 < index % 8 < 5
         (y0, y1), (x0, x1) = (
             an_interval(rng, place, cells, pixels, near)
             for place, cells, pixels in ((row, h, size[0]), (column, w, size[1]))

@@ -82,4 +82,5 @@ SURVIVORS = {
     "at least one dimension": "heat maps and boxes have several",
     "no empty collection": "`size` has two entries",
     "under no_grad": "the maps are detached",
+    ".float() of the arguments": "no peak is decided by digits that float32 lacks",
 }

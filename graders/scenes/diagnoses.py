@@ -99,6 +99,8 @@ FAULTS: dict[str, tuple[str, Callable[[Patient], Any]]] = {
     "vanishing": ("vanishing", id),
 }
 """By what is wrong: the broken model, and what is done to it."""
+SMALL = 2e-5
+"""A step of this size changes no label, also where gradients are 300 times as large."""
 ASKED_AGAIN = ("a forward hook", "cut", "dead")
 """Where there are more calls: each takes as long as the first."""
 
@@ -156,7 +158,7 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
         y = y + steep
     if case.x_is == "leaves":
         x, y = prepared(x, grad="filled"), prepared(y, grad="filled")
-    lr = 0.002 if steep is None else 5.0
+    lr = SMALL if steep is None else 5.0
     of_the_model = copy.deepcopy(rng)
 
     def maker(fault: str) -> Callable[[], nn.Module]:
@@ -171,7 +173,7 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
     same["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())
     if case.call == "again":
         torch.rand(3)
-        anew["the result for a sound model"] = call(maker("nothing"), x, y, loss_fn, 0.002)
+        anew["the result for a sound model"] = call(maker("nothing"), x, y, loss_fn, SMALL)
         anew["the result again"] = call(maker(case.fault), x, y, loss_fn, lr)
 
     failure, random = Failure(case.failure), torch.get_rng_state()

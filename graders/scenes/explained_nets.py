@@ -86,7 +86,7 @@ class Net(nn.Module):
             )
             self.stem = nn.Conv2d(CHANNELS, WIDTH, 3, stride=2, padding=1)
             self.block = Block(inplace)
-        layers = {"block": self.block, "inside": self.rest[0], "half": self.rest[3]}
+        layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "half": self.rest[3]}
         self.layers = (layers.get(get("layer"), self.rest[-1]),)  # a tuple: as an attribute it would get one more name
         self.to(getattr(torch, case.dtype))
         with torch.no_grad():

@@ -111,11 +111,26 @@ class TestGuidedBackprop:
         def wrong_layer__2(model, x, cls):
             return clamped_at(activations(model), model, x, cls)
 
+        def wrong_layer__3(model, x, cls):
+            named = [part for part in model.modules() if type(part).__name__ == "ReLU"]
+            return clamped_at(named, model, x, cls)
+
+        def wrong_layer__4(model, x, cls):
+            named = [part for part in model.modules() if "relu" in type(part).__name__.lower()]
+            return clamped_at(named, model, x, cls)
+
+        def wrong_layer__5(model, x, cls):
+            return clamped_at([part for part in model.modules() if isinstance(part, nn.ReLU | nn.Tanh)], model, x, cls)
+
         def only_sequential_recursed(model, x, cls):
             """Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`:
             `model.modules()` visits every level.
             """
             return clamped_at({*model.children()} & {*relus(model)}, model, x, cls)
+
+        def only_sequential_recursed__2(model, x, cls):
+            inner = {part for child in model.children() for part in child.children()}
+            return clamped_at({*model.children(), *inner} & {*relus(model)}, model, x, cls)
 
         def clamped_whole_tensor(model, x, cls):
             """You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too,

@@ -2,59 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
-from torch.nn.modules.module import register_module_forward_pre_hook
-
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.programs import everything_kept
+from graders.lesson_13_broken_runs.reasons import held_by, is_zero, one_pass, reasons, told
 from graders.scenes.names_parameters import names_parameters
 from graders.scenes.without_gradient import without_gradient
-
-
-def one_pass(model, loss_fn, x):
-    """The gradient that comes to each parameter to which one comes, and the modules that are called."""
-    came, called = {}, []
-    with everything_kept(model, x), ExitStack() as hooks:
-        hooks.enter_context(register_module_forward_pre_hook(lambda module, args: called.append(module)))
-        for p in model.parameters():
-            if p.requires_grad:
-                hooks.enter_context(p.register_hook(lambda grad, p=p: came.update({p: grad})))
-        loss = loss_fn(model(x))
-        if loss.requires_grad:
-            for leaf in (*model.parameters(), x):
-                leaf.grad = None
-            loss.backward()
-    return came, called
-
-
-def is_zero(gradient):
-    """Whether all entries are 0."""
-    return not gradient.any()
-
-
-def held_by(modules):
-    """The parameters that these modules hold."""
-    return {p for module in modules for p in module.parameters(recurse=False)}
-
-
-def reasons(model, came, held, zero=is_zero):
-    """The reason for each parameter, from the gradients and from what the modules that are called hold."""
-    found = {}
-    for name, p in model.named_parameters():
-        if not p.requires_grad:
-            found[name] = "frozen"
-        elif p not in came:
-            found[name] = "cut" if p in held else "never called"
-        elif zero(came[p]):
-            found[name] = "zero"
-    return found
-
-
-def told(model, loss_fn, x, zero=is_zero):
-    """The whole answer."""
-    came, called = one_pass(model, loss_fn, x)
-    return reasons(model, came, held_by(called), zero)
 
 
 @exercise(
@@ -121,6 +72,11 @@ class TestWhyNoGradient:
             total = {p: came.get(p, 0) + p.grad for p in model.parameters() if p.grad is not None}
             return reasons(model, {**came, **total}, held_by(called))
 
+        def old_grad__2(model, loss_fn, x):
+            came, called = one_pass(model, loss_fn, x, clear=False)  # it adds in place
+            total = {p: p.grad for p in model.parameters() if p.grad is not None}
+            return reasons(model, {**came, **total}, held_by(called))
+
         def another_name(model, loss_fn, x):
             """A key of your dict is no name of `model.named_parameters()`. A parameter with several names has the
             first one there.
@@ -175,11 +131,6 @@ class TestWhyNoGradient:
             held, found = held_by(called), reasons(model, came, held_by(called))
             frozen = {name for name, p in model.named_parameters() if not p.requires_grad and p not in held}
             return {**found, **dict.fromkeys(frozen, "never called")}
-
-        def frozen_left_out(model, loss_fn, x):
-            """You leave out parameters that do not require grad. They get no gradient either: `"frozen"`."""
-            found = told(model, loss_fn, x)
-            return {name: why for name, why in found.items() if why != "frozen"}
 
         def never_called_is_not_cut(model, loss_fn, x):
             """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module tells

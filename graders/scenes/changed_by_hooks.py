@@ -45,6 +45,7 @@ HOOKS: dict[str, Callable[[Any, float], list[Any]]] = {
     "forward": lambda block, k: [block[1].register_forward_hook(lambda module, args, out: k * out)],
     "a block": lambda block, k: [block.register_forward_hook(lambda module, args, out: k * out, always_call=True)],
     "detaching": lambda block, k: [block[0].register_forward_hook(lambda module, args, out: out.detach())],
+    "zeros": lambda block, k: [block[0].register_forward_hook(lambda module, args, out: out.detach())],
     "planting": lambda block, k: [
         block[0].register_forward_hook(lambda module, args, out: (out.register_hook(lambda grad: k * grad), None)[1])
     ],
@@ -69,7 +70,7 @@ def hooked(rng: Rng, case: Any) -> Hooked:
 
     def step(kind: str) -> Callable[[Any, Tensor], Tensor]:
         def add(block: Any, h: Tensor) -> Tensor:
-            out = block(input=torch.ones_like(h)) * (1e-12 if kind == "a small gradient" else 1)
+            out = block(input=torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
             added: Tensor = out.detach() if kind == "by mode" and not block.training else out
             return h + added
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from graders.box.failures import Failure
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
-from graders.scenes.broken_models import SIZE, Broken, Step, a_broken_model, aside, even_linear
+from graders.scenes.broken_models import SIZE, Broken, Step, a_broken_model, detached, even_linear
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -41,6 +41,10 @@ class Patient:
         new = [f"{name}{index}" if isinstance(step, nn.Module) else step for index, step in enumerate(steps)]
         at = chain.steps.index(own) + 1
         chain.steps = (*chain.steps[:at], *new, *chain.steps[at:])
+
+    def by_mode(self, call: Any, h: Tensor, x: Tensor) -> Tensor:
+        """A step that looks at the mode of the container."""
+        return h if self.part("body").training else 2 * h
 
     def often(self, factor: float) -> None:
         """The broken part runs four times in a row, and gradients are `factor` times as large before each."""
@@ -88,10 +92,12 @@ FAULTS: dict[str, tuple[str, Callable[[Patient], Any]]] = {
     ),
     "mode": ("mode", id),
     "a dropout in eval mode": ("nothing", lambda p: p.behind("second", in_eval_mode(nn.Dropout(0.5)), name="drop")),
+    "a container in eval mode": ("nothing", lambda p: p.behind("act", p.by_mode)),
     "unused": ("unused", id),
     "unused and frozen": ("unused", lambda p: p.part("it").requires_grad_(False)),
     "frozen": ("frozen", id),
     "cut": ("cut", id),
+    "cut at the end": ("nothing", lambda p: p.behind("head", detached)),
     "exploding in a loop": ("nothing", lambda p: p.often(300.0)),
     "dead": ("dead", id),
     "dead after a step": ("dead", lambda p: p.on_the_brink(1.0)),
@@ -107,23 +113,23 @@ ASKED_AGAIN = ("a forward hook", "cut", "dead")
 
 def made(rng: Rng, case: Any, fault: str) -> nn.Module:
     """A model. What looks wrong in it and is not: modes, hooks, and a bias that do nothing; a layer that is used by
-    hand; a ReLU of which one channel is dead; parts that are never called, or to which no gradient comes.
+    hand; a ReLU that lets one input through, and of which one channel is dead; parts that are never called; zeros.
     """
     kind, change = FAULTS[fault]
     patient = Patient(a_broken_model(rng, case, kind))
-    used, warm = even_linear(rng, case.dtype), even_linear(rng, case.dtype)
-    warm.bias.data.copy_(torch.tensor([10.0, 10.0, -100.0, 10.0]))
-    names = rng.names(4)
+    used, (behind_first, look, relu, never) = even_linear(rng, case.dtype), rng.names(4)
+    first_alone = torch.tensor([[1.0, 1.0, 1.0, 0.0], [0.0] * 4, [0.0] * 4], dtype=used.weight.dtype)
     change(patient)
-    patient.behind("first", nn.Dropout(0.125), in_eval_mode(nn.Dropout(0.0)), name=names[0])
-    patient.behind("head", nn.Tanh(), name=names[1])
+    patient.behind("first", nn.Dropout(0.125), in_eval_mode(nn.Dropout(0.0)), name=behind_first)
+    patient.behind("tail", lambda call, h, x: h + call(relu, (h.abs() + 1) * first_alone) / 4)
+    patient.behind("head", lambda call, h, x: (call(look, 0 * h), h)[1])
     model = patient.net.model
-    model.steps = (*model.steps[:-1], aside(str(model.steps[-1])))
-    if kind != "dead":
-        patient.behind("tail", warm, nn.ReLU(), name=names[2])
-    patient.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
-    for index, never in enumerate((used, nn.ReLU())):
-        model.add_module(f"{names[3]}{index}", never)
+    parts: dict[str, nn.Module] = {look: nn.Tanh(), relu: nn.ReLU(), f"{never}0": nn.ReLU()}
+    if fault != "cut at the end":  # it would get no gradient
+        patient.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
+        parts[f"{never}1"] = used
+    for name, part in parts.items():
+        model.add_module(name, part)
     in_eval_mode(patient.part("body"))
     patient.part("stem").bias.requires_grad_(False)
     model.register_forward_hook(lambda module, args, out: None)
@@ -165,7 +171,7 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
         return lambda: made(copy.deepcopy(of_the_model), case, fault)
 
     def loss_fn(output: Tensor, y: Tensor) -> Tensor:
-        return (output - y).square().mean()
+        return (output - y).square().mean() * (1e-12 if case.fault == "a backward hook" else 1)
 
     before, random = Witness(x=x, y=y), torch.get_rng_state()
     found["the result"] = call(maker(case.fault), x, y, loss_fn, lr)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.failures import Failure
-from graders.box.models import fill_grads
 from graders.box.probing import module_hooks, snapshot
-from graders.box.tensors import prepared
+from graders.box.tensors import fill_grad, laid_out, prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import drawn_linear
@@ -103,7 +102,7 @@ class Loss:
         "mode": ("train", "eval", "mixed"),
         "grad": ("filled", "empty"),
         "x_is": ("a leaf", "data"),
-        "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
+        "failure": ("own", "KeyError", "RuntimeError", "KeyboardInterrupt"),
         "raised_in": ("loss", "model", "backward"),
     },
     pairs=(("mode", "on_the_model"),),
@@ -118,11 +117,12 @@ def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Calla
     task, later, inside, once, same, failing, hooks = seen.values()
     (model, handles), (other, _), (third, _) = (net(rng, case) for _ in range(3))
     if case.grad == "filled":
-        for one in (model, other, third):
-            fill_grads(one)
+        for parameter in (*model.parameters(), *other.parameters(), *third.parameters()):
+            fill_grad(parameter)  # also where it is frozen
     (x, up), (t, down) = ([rng.tensor(4, SIZE, dtype=case.dtype, values="full") for _ in range(2)] for _ in range(2))
+    x, t = laid_out(x, "transposed"), laid_out(t, "transposed")
     if case.x_is == "a leaf":
-        x, t = prepared(x, grad=case.grad), prepared(t, grad=case.grad)
+        x, t = prepared(x, layout="transposed", grad=case.grad), prepared(t, layout="transposed", grad=case.grad)
     loss_fn, other_loss, failing_loss = Loss(up), Loss(down), Loss(up)
     before = Witness(model=model, x=x, other=other, t=t)
     task["the result"] = call(model, loss_fn, x)
@@ -144,12 +144,17 @@ def names_parameters(call: Call, rng: Rng, case: Any, seen: Sections, net: Calla
     inside["the result of the call inside"] = found[:1]
     model.begins = id
 
-    failure = Failure(case.failure)
-    third.begins = failure.strike if case.raised_in == "model" else id
-    failing_loss.strikes[case.raised_in] = failure.strike
     before = Witness(model=third, x=x)
-    failing["the exception"] = failure.during(lambda: call(third, failing_loss, x))
-    failing["changed after an exception"] = before.changes()
+    for run in ("first", "second"):  # where there is one
+        failure = Failure(case.failure, run)
+
+        def strike(*args: Any, failure: Failure = failure) -> None:  # a function is itself in a deep copy of a model
+            failure.strike()
+
+        third.begins = strike if case.raised_in == "model" else id
+        failing_loss.strikes[case.raised_in] = strike
+        failing[f"an exception in the {run} run"] = failure.during(lambda: call(third, failing_loss, x))
+        failing[f"changed after an exception in the {run} run"] = before.changes()
 
     hooks["the gradients of a pass"] = gradients_of(other, other_loss, t)
     for handle in handles:

@@ -58,11 +58,12 @@ def without_gradient(rng: Rng, case: Any) -> Hooked:
 
     With `case.stream` "cut", no gradient comes to the first half of the steps either; and with "no graph" to nothing.
     """
-    ways = ["never called", *rng.shuffled(list(WAYS)[:-1]), "never called"]
+    others = [way for way in WAYS if way not in ("never called", "detach")]
+    ways = ["never called", *rng.shuffled(others), "never called", "detach"]
     model = Stream(rng, case, [added(WAYS[way]) for way in ways])
     layers: dict[str, Any] = {way: model.get_submodule(path) for path, way in zip(model.paths, ways)}
-    first, last = model.get_submodule(model.paths[0]), layers["never called"]
-    layers["detach"].weight, last.weight = first.weight, layers["no_grad"].weight
+    first: Any = model.get_submodule(model.paths[0])
+    layers["detach"].weight, layers["never called"].weight = first.weight, layers["no_grad"].weight
     for way in ("frozen", "frozen, detached", "frozen, never called"):
         layers[way].requires_grad_(False)
     layers["frozen bias"].bias.requires_grad_(False)

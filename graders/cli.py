@@ -289,7 +289,6 @@ def build(
         from graders.author import build as building
         from graders.author import prove
         from graders.author.mutate import score
-        from graders.author.table import table
     except ModuleNotFoundError:
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
@@ -317,8 +316,6 @@ def build(
     if not chosen:
         raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
     if check:
-        for line in table(exercise for lesson in chosen for exercise in course.exercises(lesson)):
-            out.say(line)
         for problem in prove.prove(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
             complain(problem)
     else:

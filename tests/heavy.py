@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from graders.core.exercise import Mistake, exercise
+from pathlib import Path
+
+from graders.core.exercise import Check, Draw, Mistake
+from graders.core.expect import Seen
+from tests.plain import PlainExercise
 
 
-@exercise("90-heavy", points=1, title="Heavy", hints=("One.", "Two."), cases=({},))
-class TestHeavy:
-    """Write `heavy()`.
+def it_ends(seen: Seen, draw: Draw) -> None:
+    kept = [b""]
+    while seen.value[0] == "time":
+        pass
+    while seen.value[0] == "memory":
+        kept.append(b"x" * (64 << 20))
+    if seen.value[0] == "raise":
+        raise TypeError("what is this?")
 
-    **Example.** It returns a list.
-    """
 
-    def draw(rng):
-        return {"number": rng.integer(1, 3)}
-
-    def probe(student, number):
-        return student.heavy()
-
-    mistakes = (Mistake("none", lambda seen: seen.value is None, "Nothing."),)
-
-    def test_it_ends(seen, number):
-        kept = [b""]
-        while seen.value[0] == "time":
-            pass
-        while seen.value[0] == "memory":
-            kept.append(b"x" * (64 << 20))
-        if seen.value[0] == "raise":
-            raise TypeError("what is this?")
+HEAVY = PlainExercise(
+    key="90-heavy",
+    name="heavy",
+    points=1,
+    title="Heavy",
+    hints=("One.", "Two."),
+    contract="Write `heavy()`.\n\n**Example.** It returns a list.",
+    cases=({},),
+    draw=lambda rng: {"number": rng.integer(1, 3)},
+    source="def probe(student, number):\n    return student.heavy()",
+    checks=(Check("test_it_ends", it_ends),),
+    mistakes=(Mistake("none", "Nothing."),),
+    file=Path(__file__),
+    module=__name__,
+    class_name="HEAVY",
+)

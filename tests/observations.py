@@ -148,16 +148,6 @@ def part_by_part(value: Any, odd: Sequence[Callable[[random.Random], Any]], rng:
                 yield {**value, key: thing(rng)}
 
 
-def shortened(value: Any) -> Iterator[tuple[str, Any]]:
-    """The name of each entry of a dict, and the dict without it; of a list in it, also with it empty or one shorter."""
-    if type(value) is dict:
-        for key, part in value.items():
-            yield str(key), {name: value[name] for name in value if name != key}
-            if type(part) in (list, tuple) and part:
-                yield str(key), {**value, key: part[:0]}
-                yield str(key), {**value, key: part[:-1]}
-
-
 def spoilt_bytes(tree: Any, body: bytes, rng: random.Random) -> Any:
     """What is decoded of an observation whose bytes were changed; None where it is refused."""
     raw = bytearray(body)

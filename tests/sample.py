@@ -1,87 +1,111 @@
-"""A small grader of two exercises, in the form of those of the course."""
+"""A small grader of two exercises, as the rooms see those of the course that only mark."""
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from graders.authoring import Mistake, close, exercise, expect, snapshot, tensor_hooks
+import torch
+
+from graders.core.exercise import Check, Draw, Mistake
+from graders.core.expect import Seen, expect
+from graders.wire.draws import Rng
+from tests.plain import PlainExercise
 
 FACTORS = {"double": 2.0, "negate": -1.0}
-ANSWERS = {"double": 2, "negate": -1}
-"""For the checks; a probe has no use for it."""
 
 
-def factor(kind: str) -> float:
-    """The number that belongs to a kind; the probe needs it."""
-    return FACTORS[kind]
+def a_vector(rng: Rng, kind: str) -> Draw:
+    return {"x": rng.tensor(3), "kind": kind}
 
 
-def expected_gradient(x: Tensor, kind: str) -> Tensor:
-    """For the checks; a probe has no use for it."""
-    return torch.full_like(x, ANSWERS[kind])
+def the_sum_is_right(seen: Seen, draw: Draw) -> None:
+    expect(seen["total"]).close_to(FACTORS[draw["kind"]] * draw["x"].sum())
 
 
-@exercise(
-    "90-scale-sum",
+def the_gradient_is_right(seen: Seen, draw: Draw) -> None:
+    expect(seen["x.grad"]).close_to(torch.full_like(draw["x"], FACTORS[draw["kind"]]))
+
+
+def no_hook_is_left(seen: Seen, draw: Draw) -> None:
+    expect(seen["hooks"]).equals(0)
+
+
+def scaling_mistake(draws: Sequence[Draw], outcomes: Sequence[Any]) -> str | None:
+    if any("grad can be implicitly created" in outcome.message for outcome in outcomes):
+        return "no-sum"
+    totals = [outcome.seen["total"].tensor if outcome.seen else None for outcome in outcomes]
+    unscaled = [
+        total is not None and total.shape == () and bool(torch.isclose(total, draw["x"].sum()))
+        for total, draw in zip(totals, draws)
+    ]
+    return "not-scaled" if all(unscaled) else None
+
+
+SCALE_SUM = PlainExercise(
+    key="90-scale-sum",
+    name="scale_sum",
     points=3,
     minutes=15,
     difficulty=2,
     core=True,
     title="Scale, then add up",
     hints=("Multiply first.", "Then call `sum()`."),
+    contract="""Write `scale_sum(x, k)`, which returns the sum of `k * x`.
+
+**Example.** For `x = tensor([1., 2.])` and `k = 2` the result is `tensor(6.)`.""",
     cases=({"kind": "double"}, {"kind": "negate"}),
+    draw=a_vector,
+    source="""
+from graders.box.probing import snapshot, tensor_hooks
+from torch import Tensor
+
+def probe(student, x, kind):
+    x.requires_grad_()
+    total = student.scale_sum(x, {"double": 2.0, "negate": -1.0}[kind])
+    if isinstance(total, Tensor):
+        total.backward()
+    return {"total": snapshot(total), "x.grad": x.grad, "hooks": tensor_hooks(x)}
+""",
+    checks=(
+        Check("test_the_sum_is_right", the_sum_is_right),
+        Check("test_the_gradient_is_right", the_gradient_is_right),
+        Check("test_no_hook_is_left", no_hook_is_left),
+    ),
+    mistakes=(
+        Mistake("not-scaled", "You added up `x` itself: scale it first."),
+        Mistake("no-sum", "Add up the entries with `sum()`."),
+    ),
+    recognise=scaling_mistake,
+    file=Path(__file__),
+    module=__name__,
+    class_name="SCALE_SUM",
 )
-class TestScaleSum:
-    """Write `scale_sum(x, k)`, which returns the sum of `k * x`.
 
-    **Example.** For `x = tensor([1., 2.])` and `k = 2` the result is `tensor(6.)`.
-    """
+WRAP = PlainExercise(
+    key="90-wrap",
+    name="wrapped_layer",
+    points=1,
+    title="Wrap",
+    hints=("One.", "Two."),
+    contract="""Write `wrapped_layer(layer)`, which returns the layer in an `nn.Sequential`.
 
-    def draw(rng, kind):
-        return {"x": rng.tensor(3), "kind": kind}
+**Example.** For `layer = nn.ReLU()` the result is `nn.Sequential(nn.ReLU())`.""",
+    cases=({},),
+    draw=lambda rng: {"width": rng.integer(1, 3)},
+    source="""
+from torch import nn
 
-    def alive(x, kind):
-        return bool(x.sum() != 0)
-
-    def probe(student, x, kind):
-        x.requires_grad_()
-        total = student.scale_sum(x, factor(kind))
-        if isinstance(total, Tensor):
-            total.backward()
-        return {"total": snapshot(total), "x.grad": x.grad, "hooks": tensor_hooks(x)}
-
-    mistakes = (
-        Mistake(
-            "not-scaled", lambda seen, x: close(seen["total"], x.sum()), "You added up `x` itself: scale it first."
-        ),
-        Mistake("no-sum", raises=("grad can be implicitly created",), message="Add up the entries with `sum()`."),
-    )
-
-    def test_the_sum_is_right(seen, x, kind):
-        expect(seen["total"]).close_to(ANSWERS[kind] * x.sum())
-
-    def test_the_gradient_is_right(seen, x, kind):
-        expect(seen["x.grad"]).close_to(expected_gradient(x, kind))
-
-    def test_no_hook_is_left(seen):
-        expect(seen["hooks"]).equals(0)
-
-
-@exercise("90-wrap", points=1, title="Wrap", hints=("One.", "Two."), name="wrapped_layer", cases=({},))
-class TestWrap:
-    """Write `wrapped_layer(layer)`, which returns the layer in an `nn.Sequential`.
-
-    **Example.** For `layer = nn.ReLU()` the result is `nn.Sequential(nn.ReLU())`.
-    """
-
-    def draw(rng):
-        return {"width": rng.integer(1, 3)}
-
-    def probe(student, width):
-        return type(student.wrapped_layer(nn.Linear(width, width))).__name__
-
-    mistakes = (Mistake("same-layer", lambda seen: seen.value == "Linear", "You returned the layer itself."),)
-
-    def test_it_is_a_sequential(seen):
-        expect(seen).equals("Sequential")
+def probe(student, width):
+    return type(student.wrapped_layer(nn.Linear(width, width))).__name__
+""",
+    checks=(Check("test_it_is_a_sequential", lambda seen, draw: expect(seen).equals("Sequential")),),
+    mistakes=(Mistake("same-layer", "You returned the layer itself."),),
+    recognise=lambda draws, outcomes: (
+        "same-layer" if all(one.seen and one.seen.value == "Linear" for one in outcomes) else None
+    ),
+    file=Path(__file__),
+    module=__name__,
+    class_name="WRAP",
+)

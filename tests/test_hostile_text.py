@@ -30,8 +30,7 @@ from tests import notebooks
 from tests.batches import batch
 from tests.notebooks import LESSON
 from tests.pytest_plugin.test_pytest_graders import graders
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 TRAPS = {
     "a title": "\x1b]0;owned\x07",

@@ -25,11 +25,11 @@ MAY_IMPORT = {
     "run": {"core", "wire", "box"},  # of the box, what this system can confine
     "judge": {"core", "wire", "run"},  # of run, the transcript
     "report": {"core"},
-    "marking": {"core", "wire", "run", "judge"},
+    "marking": {"core", "wire", "run", "judge", "differential", "scenes"},  # of these two, for the control
     "scenes": {"wire", "box"},
     "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
-    "authoring": {"core", "wire", "box", "differential"},  # of the box, the instruments of probes
-    "lesson": {"authoring", "nets", "scenes"},
+    "authoring": {"differential"},
+    "lesson": {"authoring", "scenes"},
     "notebook": {"core", "wire", "box", "run", "judge"},
     "learner": {"core", "run", "marking", "notebook"},
     "instructor": {"core", "wire", "run", "marking", "report"},

@@ -20,9 +20,8 @@ import torch
 
 from graders.author.answers import answers_to
 from graders.author.mutate.score import SECONDS, every_mutant
-from graders.core import course
 from graders.core.exercise import Draw
-from graders.differential.exercise import SceneExercise
+from graders.differential.exercise import SceneExercise, find_exercise
 from graders.differential.explaining import NOTHING
 from graders.differential.implementations import Implementation
 from graders.marking.jobs import default_jobs
@@ -53,24 +52,20 @@ def ablated(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]
     families: dict[str, list[Tried]] = {}
     with ProcessPoolExecutor(default_jobs(), context) as pool:
         for key, job in [(key, pool.submit(ablate, key)) for key in keys]:
-            if (tried := job.result()) is not None:
-                report(f"{key}: {len(tried.programs)} wrong programs tried")
-                families.setdefault(tried.family, []).append(tried)
-                yield from (
-                    f"{key}: {what} shows nothing that a mistake or a mutant does not" for what in tried.unneeded
-                )
+            tried = job.result()
+            report(f"{key}: {len(tried.programs)} wrong programs tried")
+            families.setdefault(tried.family, []).append(tried)
+            yield from (f"{key}: {what} shows nothing that a mistake or a mutant does not" for what in tried.unneeded)
     for family, members in families.items():
         observations = list(dict.fromkeys(name for tried in members for name in tried.observations))
         for name in superfluous(observations, [shown for tried in members for shown in tried.programs]):
             yield f"{family}: no wrong program shows itself in this observation alone: {name}"
 
 
-def ablate(key: str) -> Tried | None:
-    """What shows of the wrong programs of an exercise; None for one without a scene."""
+def ablate(key: str) -> Tried:
+    """What shows of the wrong programs of an exercise."""
     torch.set_num_threads(1)  # so that this process can be forked
-    exercise = course.find_exercise(key)
-    if not isinstance(exercise, SceneExercise):
-        return None
+    exercise = find_exercise(key)
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
     programs = exercise.subject.stage.players[exercise.subject.mistakes.start :]

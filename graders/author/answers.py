@@ -12,7 +12,6 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
             source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
         ),
     ]
-    GIVENS = ["`p` is a leaf."]                  # sentences of the contract that demand nothing
     SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # its headline, or how that begins
 """
 
@@ -23,7 +22,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -34,7 +33,6 @@ from graders.core.exercise import Exercise, sentence_of
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import RULES
 from graders.core.source import SourceError, exercise_cells
-from graders.differential.exercise import SceneExercise
 
 RAISED = "raised"
 """Named instead of a check by a wrong answer that raises."""
@@ -102,10 +100,7 @@ class Answers:
     """All answers to one exercise, and what their file says about the contract."""
 
     every: tuple[Answer, ...]
-    givens: tuple[str, ...] = ()
     survivors: dict[str, str] = field(default_factory=dict)
-    converted: bool = False
-    """Whether each wrong answer quotes what it violates."""
 
     @property
     def right(self) -> list[Answer]:
@@ -118,8 +113,6 @@ def answers_to(exercise: Exercise) -> Answers:
     source = course.source(exercise.lesson)
     there = _answers(exercise)
     solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
-    wrong = getattr(there, "WRONG", {})
-    converted = not isinstance(wrong, dict)
     return Answers(
         every=(
             Answer("the solution", solution, passes=True),
@@ -127,15 +120,9 @@ def answers_to(exercise: Exercise) -> Answers:
                 Answer(f"right answer {number}", text, passes=True)
                 for number, text in enumerate(getattr(there, "RIGHT", []), 1)
             ),
-            *(map(_quoting, wrong) if converted else map(_named, wrong, wrong.values())),
-            *(
-                Answer(f"the other wrong answer {number}", text)
-                for number, text in enumerate(getattr(there, "ALSO_WRONG", []), 1)
-            ),
+            *map(_quoting, getattr(there, "WRONG", [])),
         ),
-        givens=tuple(getattr(there, "GIVENS", ())),
         survivors=dict(getattr(there, "SURVIVORS", {})),
-        converted=converted,
     )
 
 
@@ -150,21 +137,6 @@ def _quoting(wrong: Wrong) -> Answer:
     )
 
 
-def _named(mistake: str, source: str) -> Answer:
-    return Answer(f"the wrong answer for {mistake}", source, mistake=mistake)
-
-
-def demands(contract: str) -> list[str]:
-    """The sentences of a contract, without its example and without bare code, in one line each."""
-    text = contract.partition("**Example")[0]
-    blocks = re.split(r"\n\s*\n|\n(?=\s*- )", text)
-    found = []
-    for block in blocks:
-        line = " ".join(block.split()).removeprefix("- ")
-        found += re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)\s+(?=[A-Z`*\"(])", line)
-    return [sentence for sentence in found if re.search(r"[a-z]{2} ", re.sub(r"`[^`]*`", "", sentence))]
-
-
 def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
     """Wrong answers that quote what neither the contract nor a rule says, and checks that are not there."""
     contract = " ".join(exercise.contract.split())
@@ -174,9 +146,6 @@ def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
             yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there"
         if answer.violates is not None and not _stands(answer.violates, contract):
             yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or a rule"
-    for given in answers.givens:
-        if " ".join(given.split()) not in contract:
-            yield f"{exercise.key}: GIVENS quotes {given!r}, which is not in the contract"
 
 
 def _stands(quote: str, contract: str) -> bool:
@@ -188,38 +157,17 @@ def _stands(quote: str, contract: str) -> bool:
     return bool(found) and (match[2] is None or match[2] in f"{found[0].title} {found[0].text}")
 
 
-def unviolated(exercise: Exercise, answers: Answers) -> list[str]:
-    """The demands of a contract that no wrong answer violates."""
-    quotes = [" ".join(answer.violates.split()) for answer in answers.every if answer.violates is not None]
-    quotes += [" ".join(given.split()) for given in answers.givens]
-    return [
-        demand
-        for demand in demands(exercise.contract)
-        if not any(quote in demand or demand in quote for quote in quotes)
-    ]
-
-
 def imports_of(source: str) -> str:
     """The import statements of a lesson, which its exercise cells may rely on."""
     statements = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     return "\n".join(ast.unparse(statement) for statement in statements)
 
 
-def unanswered(exercise: Exercise, answers: Sequence[Answer]) -> Iterator[str]:
-    """Which answers an exercise lacks."""
-    if sum(answer.passes for answer in answers) < 2:
-        yield f"{exercise.key}: tests/answers has no right answer in another style"
-    if isinstance(exercise, SceneExercise):  # its mistakes are wrong answers themselves
-        return
-    for name in sorted({mistake.id for mistake in exercise.mistakes} - {answer.mistake for answer in answers}):
-        yield f"{exercise.key}: tests/answers has no wrong answer for the mistake {name}"
-
-
 def _answers(exercise: Exercise) -> ModuleType:
     """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
     file = places(exercise.key, exercise.lesson).answers
     if not file.exists():
-        raise SourceError(f"{file} is missing: it holds right answers, and a wrong one for each mistake")
+        raise SourceError(f"{file} is missing: it holds right answers in other styles")
     return load(file)
 
 

@@ -44,10 +44,15 @@ def execute(lesson: str) -> NotebookNode:
     What it shows comes from a run without them, as readers have it. Raises `SourceError` when a cell raises, or a guess
     of the source is not what came out.
     """
-    run_through(notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
+    run_with_asserts(lesson)
     content = notebook(lesson, solved=True)
     run_through(content, f"solutions/{lesson}.py without its asserts")
     return content
+
+
+def run_with_asserts(lesson: str) -> None:
+    """Run the solved notebook as the source has it. Raises `SourceError` as `execute` does."""
+    run_through(notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
 
 
 def run_through(content: NotebookNode, source: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
 from graders.core.results import Status
-from graders.differential.exercise import SceneExercise
+from graders.differential.exercise import NotInTheBox, SceneExercise
 from graders.differential.explaining import NOTHING
 from graders.notebook.commands import check_in
 
@@ -25,8 +25,8 @@ def well_written(exercise: SceneExercise) -> Iterator[str]:
         yield f"{exercise.key}: its example shows nothing: it needs lines after >>>, and what comes out"
     try:
         _ = exercise.box_source
-    except (TypeError, ValueError) as error:
-        yield f"{exercise.key}: its scene cannot go into the box: {error}"
+    except NotInTheBox as error:
+        yield f"{exercise.key}: {error}"
 
 
 def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from graders.author.places import TODO, places
 from graders.core import course
-from graders.core.exercise import KEY
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, exercise_cells
+from graders.differential.exercise import KEY
 
 GRADER = '''\
 """Exercise @KEY@."""

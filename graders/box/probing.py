@@ -6,12 +6,9 @@ into data: what was seen, or how it ended.
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import inspect
 import json
 import linecache
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeGuard
@@ -81,7 +78,7 @@ def answer(
     quiet: bool = True,
     clock: Clock | None = None,
 ) -> Answer:
-    """Run `probe` in a known state on the values of the draw that it names; what the learner's code raises is data.
+    """Run `probe` in a known state on a draw; what the learner's code raises is data.
 
     With a `clock`, a result that is still being read when it rings is said to have no end.
     """
@@ -93,8 +90,7 @@ def answer(
 def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
     student = Student(namespace)
     try:
-        wanted = inspect.signature(probe).parameters
-        tree, body = encode(probe(student, **{name: value for name, value in draw.items() if name in wanted}))
+        tree, body = encode(probe(student, **draw))
         return Answer({"type": "seen", "tree": tree}, body)
     except NotAttempted as missing:
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
@@ -252,53 +248,3 @@ def removed(handle: Any) -> bool:
 def all_removed(handles: Any) -> bool:
     """Call `remove()` of every handle in a list or a tuple; False when one is no handle."""
     return isinstance(handles, (list, tuple)) and all(list(map(removed, handles)))
-
-
-class Boom(ValueError):
-    """The exception that a probe raises on purpose, and expects to see again.
-
-    It is a `ValueError`, so that who swallows these swallows this one.
-    """
-
-
-@contextlib.contextmanager
-def recording_calls(*names: str) -> Iterator[list[str]]:
-    """Note the order in which methods of Tensor are called, such as "retain_grad" and "backward"."""
-    log: list[str] = []
-
-    def recorder(name: str) -> Callable[..., Any]:
-        method = getattr(Tensor, name)
-
-        @functools.wraps(method)
-        def call(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-            log.append(name)
-            return method(self, *args, **kwargs)
-
-        return call
-
-    own = {name: vars(Tensor).get(name) for name in names}  # None: inherited from the C base class
-    try:
-        for name in names:
-            setattr(Tensor, name, recorder(name))
-        yield log
-    finally:
-        for name, method in own.items():
-            if method is None:
-                delattr(Tensor, name)
-            else:
-                setattr(Tensor, name, method)
-
-
-@contextlib.contextmanager
-def expecting_boom(seen: dict[str, Any], key: str = "exception") -> Iterator[None]:
-    """Note under `key` whether a `Boom` came through: "propagated", "swallowed", or another exception's name."""
-    try:
-        yield
-    except Boom:
-        seen[key] = "propagated"
-    except NotImplementedError:
-        raise
-    except Exception as error:
-        seen[key] = type(error).__name__
-    else:
-        seen[key] = "swallowed"

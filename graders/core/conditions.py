@@ -1,16 +1,11 @@
-"""Conditions that the contracts of many exercises share, and the mistakes of those who miss them.
-
-`nothing_changed` judges what a `Witness` told, `came_through` what a `Failure` did.
-"""
+"""Conditions that hold in many exercises: what a `Witness` told, and what became of a `Failure`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from graders.core.circumstances import BY_NAME
 from graders.core.difference import Kind
-from graders.core.exercise import Mistake
 from graders.core.expect import Seen, expect, refuse
 
 CHANGES = {
@@ -54,16 +49,6 @@ _KINDS = {
 """All others are `Kind.CHANGED`."""
 
 
-def nothing_changed(changed: Seen, but: Iterable[str] = (), when: str = "") -> None:
-    """What a `Witness` told is nothing, or only what the contract allows.
-
-    `but` holds patterns of what may change, such as "grad-* x", "buffer *" or "values state*": the kind, a blank, and
-    the place. `when` begins the sentence, as in "after an exception".
-    """
-    for kind, sentence in unwanted(changed, but):
-        refuse(_when(when, sentence), kind)
-
-
 def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
     """What changed and should not have, in sentences."""
     if type(changed.value) is not list or len(told := _told(changed)) != len(changed.value):
@@ -74,15 +59,6 @@ def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
             sentence = CHANGES[what].format(place=place)
             found.append((_KINDS.get(what, Kind.CHANGED), sentence.replace("on `torch`", "for all modules")))
     return found
-
-
-def _when(when: str, sentence: str) -> str:
-    return f"{when}, {sentence}" if when else sentence
-
-
-def changes(changed: Seen, *patterns: str) -> list[list[str]]:
-    """Those of the changes that match a pattern such as "hook-left *", for recognising mistakes."""
-    return [change for change in _told(changed) if any(fnmatchcase(" ".join(change), pattern) for pattern in patterns)]
 
 
 def _told(changed: Seen) -> list[list[str]]:
@@ -105,39 +81,3 @@ def came_through(what: Seen, raised_by: str) -> None:
         refuse(
             f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
         )
-
-
-def all_came_through(what: Seen, raised_by: str) -> None:
-    """The same for an exception of each kind, as `every_kind` tells it."""
-    for kind in BY_NAME["failure"].values:
-        came_through(what[kind], raised_by)
-
-
-def no_hook_left(count: Seen, before: int = 0, when: str = "") -> None:
-    """As many hooks as before. `when` begins the sentence, as in "after an exception"."""
-    if type(count.value) is not int:
-        expect(count).equals(before)
-    more = count.value - before
-    if more < 0:
-        gone = "a hook that was there before is" if more == -1 else f"{-more} hooks that were there before are"
-        refuse(_when(when, f"{gone} gone"), Kind.HOOK_GONE)
-    if more > 0:
-        left = "a hook of yours is" if more == 1 else f"{more} hooks of yours are"
-        refuse(_when(when, f"{left} still there"), Kind.HOOK_LEFT)
-
-
-def model_unchanged(seen: Seen) -> None:
-    """Modes, parameters and their `.grad` are as before: "modes_kept", "parameters_kept" and "grads_kept" are true."""
-    expect(seen["modes_kept"]).is_true("a module is not in the mode (training or eval) in which it was before")
-    expect(seen["parameters_kept"]).is_true("a parameter of the model has changed")
-    expect(seen["grads_kept"]).is_true("the `.grad` of a parameter of the model has changed")
-
-
-HOOK_MISTAKES = (
-    Mistake("hook-left-behind", lambda seen: seen["hooks_left"].value > 0),
-    Mistake(
-        "hook-left-after-exception",
-        lambda seen: seen["hooks_left"].value == 0 and seen["hooks_left_after_exception"].value > 0,
-    ),
-)
-"""For a probe that tells both counts."""

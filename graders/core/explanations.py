@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graders.core.circumstances import BY_NAME
 from graders.core.difference import Difference, Kind
 from graders.core.mistakes import COMMON
 
@@ -71,6 +70,21 @@ BY_KIND: Mapping[Kind, Explanation] = {
     ),
 }
 """For checks that all fail in this one way. Texts in braces are those of the first difference."""
+
+AXES = {
+    "dtype": "the dtype of the tensors",
+    "rank": "the number of dimensions",
+    "place": "what the tensor is to autograd",
+    "grad": "what its `.grad` holds beforehand",
+    "number": "a number that is an argument",
+    "collection": "the number of entries",
+    "mode": "the modes of the modules",
+    "output": "what the module returns",
+    "hooks": "what the hooks of the caller do",
+    "backward": "the backward pass",
+    "failure": "the exception",
+}
+"""Axes that many scenes have, in words for learners. Nothing is said of others."""
 
 EXPLAINS_NOTHING = frozenset({"values"})
 """Axes that part the cases by chance alone: where more digits make a difference, the numbers tell."""
@@ -134,7 +148,11 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 
 
 def by_kind(differences: Sequence[Difference]) -> Explanation | None:
-    """The explanation when all these differences are of one kind; None for kinds that explain nothing."""
+    """The explanation when all these differences are of one kind; None for kinds that explain nothing.
+
+    Where a hook of the caller is gone, all else may follow from that.
+    """
+    differences = [difference for difference in differences if difference.kind is Kind.HOOK_GONE] or differences
     kinds = {difference.kind for difference in differences}
     found = BY_KIND.get(kinds.pop()) if len(kinds) == 1 else None
     if found is None:
@@ -159,10 +177,10 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
         return None
     special = BY_CIRCUMSTANCE.get((name, values))
     value = next(iter(values))
-    if special is not None or len(values) > 1 or name not in BY_NAME or value not in BY_NAME[name].values:
+    if special is not None or len(values) > 1 or name not in AXES:
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
-    where = f"{BY_NAME[name].sentence}: {value}"
+    where = f"{AXES[name]}: {value}"
     message = f"It goes wrong in one circumstance alone ({where}), and is right in all others."
     if len(failing) == 1:  # what else meets in this case may be the cause as well
         message = (

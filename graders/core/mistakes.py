@@ -1,10 +1,5 @@
 """Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
 
-from graders.core.difference import Kind
-
-NO_GRADIENT_TO_HOOK = "cannot register a hook on a tensor that doesn't require gradient"
-"""What PyTorch says of a hook on a tensor without a graph, such as a copy made under `no_grad`."""
-
 COMMON: dict[str, str] = {
     "forgot-return": (
         'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
@@ -38,7 +33,8 @@ COMMON: dict[str, str] = {
         "Bind it with a default argument: `lambda grad, name=name: ...`."
     ),
     "hooked-a-copy": (
-        "You hooked a new tensor (`t * 1`, a view, a detached copy) that the loss does not use. Hook `t` itself."
+        "No hook of yours is on the tensor when your function has returned. A hook on a new tensor (`t * 1`, a view, a "
+        "detached copy) does not see the loss, and `with` removes a hook at the end of its block."
     ),
     "reads-dot-grad": (
         "Inside the hook, `.grad` has not been written yet for this pass. "
@@ -84,8 +80,8 @@ COMMON: dict[str, str] = {
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
     "one-slot-for-all": (
-        "Used on one object it is right, and on two in turn it is not: both share one slot. Keep what you store for "
-        "each call by itself, and not in a global or an attribute of the function."
+        "Used once it is right, and again, for another object or in the middle of a call, it is not: both uses share "
+        "one slot. Keep what you store for each call by itself, and not in a global or an attribute of the function."
     ),
     "zeros-left-out": (
         "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "
@@ -100,9 +96,3 @@ COMMON: dict[str, str] = {
     ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
 }
-
-EXPLAINED_KINDS: dict[str, tuple[Kind, ...]] = {
-    "hook-left-behind": (Kind.HOOK_LEFT,),
-    "hook-left-after-exception": (Kind.HOOK_LEFT,),
-}
-"""The kinds of difference for which a common mistake is explanation enough, where these are few."""

@@ -59,7 +59,7 @@ def tells_changes(name: str) -> bool:
 
 def tolerance(wanted: Tensor) -> tuple[float, float]:
     """(rtol, atol) for a tensor: small entries beside large ones are as uncertain as those are."""
-    finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted[:0]
+    finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted.new_empty(0)
     most = float(finite.max()) if finite.numel() else 1.0
     limit = RELATIVE.get(wanted.dtype, RELATIVE_ELSEWHERE)
     return limit, limit * (min(1.0, most) or 1e-30)
@@ -111,7 +111,8 @@ def _equal(seen: Seen, wanted: Any, floats: float) -> None:
         if wanted.requires_grad and not seen.value.requires_grad:
             expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
-        expect(seen).array_close_to(wanted.tensor)
+        rtol, atol = tolerance(wanted.tensor)
+        expect(seen).array_close_to(wanted.tensor, rtol=rtol, atol=atol)
     elif type(wanted) is type(seen.value) is float and math.isnan(wanted) and math.isnan(seen.value):
         return
     elif type(wanted) is float:

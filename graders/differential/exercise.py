@@ -27,18 +27,22 @@ function showed.
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
 
-from graders.core import exercise as core
-from graders.core.circumstances import covering
+from graders.core import course
 from graders.core.contract import Contract
+from graders.core.covering import covering
+from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Case, Check, DeadProbe, Draw, Exercise, Mistake
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Explanation
@@ -52,6 +56,7 @@ from graders.wire.data import decode, encode
 from graders.wire.draws import Rng
 from graders.wire.threads import one_thread
 
+KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
 
 
@@ -63,20 +68,14 @@ class SceneExercise(Exercise):
     scene: Scene
     written: Contract
 
-    @property
-    def follows_rules(self) -> bool:
-        """All with a scene do, from lesson 1 on, where the rules stand."""
-        return not self.key.startswith("00-")
-
-    @property
+    @functools.cached_property
     def box_source(self) -> str:
         """What defines `probe` in the box: the scene by its name, and what the exercise gives to it."""
         return box_source(self.scene, self.name)
 
-    @property
-    def tried(self) -> list[Case]:
-        """The cases by the axes of the scene."""
-        return list(self.cases)
+    def probe(self, student: Any, **draw: Any) -> Any:
+        """Use the learner's function in the scene."""
+        return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
 
     def draws(self, seed: int) -> list[Draw]:
         """One draw for each case, along with what is expected for it. Raises `DeadProbe`, and `ReferenceFailed`."""
@@ -97,58 +96,80 @@ class SceneExercise(Exercise):
         return explain(self.subject, draws, outcomes)
 
 
-def exercise(key: str, *, scene: Scene | None = None, **parts: Any) -> Callable[[type], Exercise]:
-    """Make an exercise of a class: `scene` is where its function is used. The other parts are as in `core.exercise`.
+class NotInTheBox(ExerciseDefect):
+    """An exercise gives to its scene what does not exist beside the learner's code."""
+
+
+def find_exercise(key: str) -> SceneExercise:
+    """The exercise of the course with this key, as its author sees it. Raises `UnknownKey`."""
+    return cast(SceneExercise, course.find_exercise(key))
+
+
+def exercise(
+    key: str,
+    *,
+    scene: Scene,
+    title: str,
+    points: float,
+    hints: Sequence[str],
+    minutes: int = 0,
+    difficulty: int = 0,
+    core: bool = False,
+    why: str = "",
+    name: str = "",
+) -> Callable[[type], SceneExercise]:
+    """Make an exercise of a class: `scene` is where its function is used.
+
+    `minutes` are those that a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
+    that it is on the core path; `build --check` asks for the first two. `why` stands below the worked answer: why it
+    is done this way, and what else would do. `name` is what the learner defines, when it is not the key's words
+    joined by underscores.
 
     The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
     may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
     observation, a function of what was seen and what the reference showed that tells whether they may differ so.
     A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`, which says
     the same. `Mistakes` may inherit wrong programs.
-    Raises `TypeError` when a part is missing.
+    Raises `TypeError` when a part is missing, or cannot be.
     """
-    if scene is None:
-        return core.exercise(key, **parts)
+    if not KEY.fullmatch(key):
+        raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
+    if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not said yet
+        raise TypeError(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
+    defined = name or key[3:].replace("-", "_")
 
-    def make(body: type) -> Exercise:
+    def make(body: type) -> SceneExercise:
         members = vars(body)
-        name = parts.get("name") or key[3:].replace("-", "_")
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
         slips = _slips(members["Mistakes"])
         written = Contract.of(members["__doc__"])
         example = {step.code: literal(step.shows) for step in written.example if step.shows}
-        subject = Subject(key, name, scene, references, [*slips, NOTHING], members.get("free", {}), example)
+        subject = Subject(key, defined, scene, references, [*slips, NOTHING], members.get("free", {}), example)
         return SceneExercise(
             key=key,
-            name=name,
-            title=parts["title"],
-            points=parts["points"],
-            hints=tuple(parts["hints"]),
+            name=defined,
+            title=title,
+            points=points,
+            hints=tuple(hints),
             contract=written.markdown,
             cases=_cases(scene),
-            draw=_never,
-            probe=_probe(scene, name),
             checks=tuple(_check(subject, section) for section in subject.sections),
-            mistakes=tuple({slip.id: Mistake(slip.id, _never, slip.message) for slip in slips}.values()),
-            alive=None,
+            mistakes=tuple({slip.id: Mistake(slip.id, slip.message) for slip in slips}.values()),
             file=Path(inspect.getfile(references[0].function)),
+            module=body.__module__,
             class_name=body.__name__,
-            why=parts.get("why", ""),
-            minutes=parts.get("minutes", 0),
-            difficulty=parts.get("difficulty", 0),
-            core=parts.get("core", False),
+            why=why,
+            minutes=minutes,
+            difficulty=difficulty,
+            core=core,
             subject=subject,
             scene=scene,
             written=written,
         )
 
     return make
-
-
-def _never(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError("an exercise with a scene draws, and recognises mistakes, by running it")
 
 
 def _cases(scene: Scene) -> tuple[Case, ...]:
@@ -160,16 +181,8 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 
-def _probe(scene: Scene, name: str) -> Callable[..., Any]:
-    def probe(student: Any, seed: int, case: Mapping[str, Any], example: Sequence[Any]) -> Any:
-        return scene.shown(getattr(student, name), name, seed, case, example)
-
-    return probe
-
-
 def _check(subject: Subject, section: str) -> Check:
-    def run(seen: Seen, seed: int, case: Mapping[str, Any], example: Sequence[Any]) -> None:
-        draw = {"seed": seed, "case": case, "example": example}
+    def run(seen: Seen, draw: Draw) -> None:
         if found := list(subject.differences(seen, draw, section).values()):
             raise Mismatch(found[0])
 
@@ -190,14 +203,15 @@ def _slips(mistakes: type) -> list[Implementation]:
 
 
 def literal(text: str) -> Any:
-    """The value of what an example shows, as it comes out of the box: `tensor([1., 2.])`, `[1, 'a']`, `nan`."""
+    """What an example shows, as it comes out of the box: `tensor([1., 2.])`, `array([1.])`, `[1, 'a']`, `nan`."""
     names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
+    names |= {"array": np.array, "float32": np.float32}
     tree, body = encode(eval(text, names))
     return decode(tree, body)
 
 
 def box_source(scene: Scene, name: str) -> str:
-    """Python text that defines `probe`. Raises `TypeError` for an option that cannot be said in it."""
+    """Python text that defines `probe`. Raises `NotInTheBox` for an option that cannot be said in it."""
     imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
     options = ", ".join(f"{option}={_said(value, imports)}" for option, value in scene.given.items())
     lines = [f"from {module} import {what}" for what, module in imports.items()]
@@ -216,7 +230,9 @@ def _said(value: Any, imports: dict[str, str]) -> str:
     """A value as code; what it has to import is added to `imports`."""
     if isinstance(value, FunctionType):
         if not value.__module__.startswith("graders.scenes.") or "<" in value.__qualname__:
-            raise TypeError(f"{value.__qualname__} of {value.__module__} is not in the box: write it into a scene file")
+            raise NotInTheBox(
+                f"{value.__qualname__} of {value.__module__} is not in the box: write it into a scene file"
+            )
         imports[value.__name__] = value.__module__
         return value.__name__
     if isinstance(value, list | tuple):
@@ -226,5 +242,8 @@ def _said(value: Any, imports: dict[str, str]) -> str:
         return "{" + ", ".join(f"{key!r}: {_said(part, imports)}" for key, part in value.items()) + "}"
     if isinstance(value, float) and not -1e308 < value < 1e308:
         return f"float({str(value)!r})"
-    ast.literal_eval(repr(value))
+    try:
+        ast.literal_eval(repr(value))
+    except (SyntaxError, ValueError):
+        raise NotInTheBox(f"{value!r} cannot be written into the box: give the scene plain values") from None
     return repr(value)

@@ -54,7 +54,7 @@ class Bench:
 
     def judge(self, exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
         """As `judge_exercise`, and suspect where that goes over the bounds. Raises what it raises."""
-        place = exercise.draw.__module__, exercise.class_name
+        place = exercise.module, exercise.class_name
         with self._lock:
             connection = self._ready()
             try:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graders.core.difference import Difference
-from graders.core.exercise import Check, Draw, Exercise, asked_of
+from graders.core.errors import ExerciseDefect
+from graders.core.exercise import Check, Draw, Exercise
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, clean
@@ -102,12 +103,13 @@ def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) 
     """For each draw why the check does not hold; None where it holds."""
     found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
-        given = asked_of(draw, check.run, first=1)
         try:
-            check.run(outcome.seen, **given)
+            check.run(outcome.seen, draw)
             found.append(None)
         except Mismatch as mismatch:
             found.append(mismatch.difference)
+        except ExerciseDefect:  # what went wrong is ours: nobody's answer is suspect for it
+            raise
         except Exception as error:
             what = ": ".join(part for part in (type(error).__name__, clean(error, 100)) if part)
             raise _Unjudged(f"the check whether {check.sentence} failed on it with {what}") from error

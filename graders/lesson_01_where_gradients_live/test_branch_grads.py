@@ -1,13 +1,12 @@
 """Exercise 01-branch-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.gradients import tells_gradients, two_leaves
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import two_leaves
 
 
 @exercise(
@@ -27,12 +26,13 @@ from graders.scenes.gradients import tells_gradients, two_leaves
         "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients and writes into no `.grad`; hooks on "
         "`a` and `b` would do as well."
     ),
-    scene=tells_gradients(
+    scene=runs_passes(
         world=two_leaves,
-        names="wx",
-        words={"results": "all four gradients are right", "rest": "w and x stay as they were"},
-        only={"grad": ("empty",)},
-        passes=["backward"],
+        only={"grad": ("empty",), "hooks": ("none", "watching"), "raised_in": ("backward",)},
+        words={
+            "results": "all four gradients are right",
+            "exception": "an exception comes through and nothing is left",
+        },
     ),
 )
 class TestBranchGrads:
@@ -55,7 +55,8 @@ class TestBranchGrads:
 
     free = {
         # Who computes with copies of w and x calls no hook on them.
-        "exception in the backward pass": lambda mine, wanted: mine == "never raised",
+        "exception": lambda mine, wanted: mine == "never raised",
+        "of the call inside of it": lambda mine, wanted: not mine,
     }
 
     class Mistakes:
@@ -82,7 +83,6 @@ class TestBranchGrads:
             return {"w": a.detach() + b.detach(), "x": b.detach(), "a": a.detach(), "b": b.detach()}
 
         def one_slot_for_all(w, x, found={}):  # noqa: B006 - the mistake
-            """A later call rewrote what an earlier one returned: both return one dict. Make a new one in each call."""
             a, b = w + x, w + 1
             found.update(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
             return found

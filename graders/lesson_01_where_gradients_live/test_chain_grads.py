@@ -1,13 +1,12 @@
 """Exercise 01-chain-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.gradients import a_chain, tells_gradients
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import a_chain
 
 
 @exercise(
@@ -30,15 +29,18 @@ from graders.scenes.gradients import a_chain, tells_gradients
         "`clone()` passes gradients on as they are. `torch.autograd.grad` with the whole list of steps would do as "
         "well, if you put the gradient of `x` into `x.grad` yourself."
     ),
-    scene=tells_gradients(
+    scene=runs_passes(
         world=a_chain,
-        names=["fns", "x"],
+        only={
+            "grad": ("empty",),
+            "hooks": ("none", "watching"),
+            "chain": ("in place", "identity", "square, constant"),
+        },
         words={
             "results": "every step has its gradient",
-            "calls": "each function is called once in order",
-            "rest": "x has its gradient and stays as it was",
+            "passes": "each function is called once and x gets its gradient",
+            "exception": "an exception comes through and nothing is left",
         },
-        only={"grad": ("empty",), "chain": ("in place", "identity", "constant")},
     ),
 )
 class TestChainGrads:
@@ -76,15 +78,6 @@ class TestChainGrads:
         def overwritten_in_place__2(fns, x):
             return kept(fns, x.clone(), lambda h: h)
 
-        def local_derivatives(fns, x):
-            """You multiplied the derivatives of the single functions. That is right only where each element of a result
-            depends on one element of the argument. `backward()` knows all paths.
-            """
-            return products(fns, x, lambda local, grad: local * grad)
-
-        def local_derivatives__2(fns, x):
-            return products(fns, x, lambda local, grad: local * grad if local.shape == grad.shape else None)
-
         def cut_between_steps(fns, x):
             """A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further
             back than that. Pass each result on as it is, or a `clone()` of it.
@@ -103,9 +96,6 @@ class TestChainGrads:
             h.sum().backward()
             return [None] * (len(fns) - 1) + [h.grad]
 
-        def zeros_left_out(fns, x):
-            return [grad for grad in kept(fns, x, torch.clone) if grad.any()]
-
         def reversed_list(fns, x):
             """All gradients are there, but from the last step to the first. The order asked for is `h_1` first."""
             return kept(fns, x, torch.clone)[::-1]
@@ -120,19 +110,3 @@ def kept(fns, h, argument):
         steps.append(h)
     h.sum().backward()
     return [h.grad for h in steps]
-
-
-def products(fns, x, product):
-    """The products of the derivatives of the single functions, or what backward says where there is none."""
-    pairs, h = [], x
-    for fn in fns:
-        argument = h.detach().requires_grad_()
-        h = fn(argument.clone())
-        pairs.append((argument, h))
-    grads = [torch.ones_like(h)]
-    for argument, h in reversed(pairs):
-        (local,) = torch.autograd.grad(h.sum(), argument, retain_graph=True)
-        found = product(local, grads[0])
-        grads.insert(0, torch.autograd.grad(h, argument, grads[0])[0] if found is None else found)
-    x.grad = grads.pop(0)
-    return grads

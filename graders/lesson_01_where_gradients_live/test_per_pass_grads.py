@@ -1,13 +1,12 @@
 """Exercise 01-per-pass-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.gradients import losses_of_a_leaf, tells_gradients
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import losses_alone
 
 
 @exercise(
@@ -28,14 +27,14 @@ from graders.scenes.gradients import losses_of_a_leaf, tells_gradients
         "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
         "pass and does not touch `.grad`."
     ),
-    scene=tells_gradients(
-        world=losses_of_a_leaf,
-        names=["p", "losses"],
+    scene=runs_passes(
+        world=losses_alone,
+        only={"hooks": ("none", "watching")},
         words={
             "results": "each pass has its own gradient",
-            "calls": "each loss is evaluated once in order",
-            "copies": "the entries are copies",
-            "rest": "p is left as it was",
+            "passes": "each loss is evaluated once in order",
+            "own": "the entries are copies",
+            "exception": "an exception comes through and nothing is left",
         },
     ),
 )
@@ -66,13 +65,6 @@ class TestPerPassGrads:
                 grads.append(p.grad.clone())
             return grads
 
-        def accumulated_grad__2(p, losses):
-            grads, p.grad = [], None
-            for loss in losses:
-                loss(p).backward()
-                grads.append(p.grad.clone())
-            return grads
-
         def old_value_kept(p, losses):
             """The value that `p.grad` held before your function was called is in the result. Set `p.grad = None` before
             the first pass, too.
@@ -90,14 +82,6 @@ class TestPerPassGrads:
             """
             (total,) = torch.autograd.grad(sum(loss(p) for loss in losses), p)
             return [total.clone() for _ in losses]
-
-        def summed_losses__2(p, losses):
-            sum(loss(p) for loss in losses).backward()
-            return [p.grad.clone() for _ in losses]
-
-        def zeros_left_out(p, losses):
-            grads = [torch.autograd.grad(loss(p), p)[0] for loss in losses]
-            return [grad for grad in grads if grad.any()]
 
         def stored_alias(p, losses):
             grads = []

@@ -1,7 +1,5 @@
 """Exercise 02-count-and-sum."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -70,31 +68,11 @@ class TestCountAndSum:
             """After several passes your dict knows only one of them. Add to what is there instead of replacing it."""
             return adding(t, lambda total, grad, received: received)
 
-        def only_last_pass__2(t):
-            d = {"n": 0, "sum": None}
-            t.register_hook(lambda grad: d.update(n=1, sum=grad.detach().clone()))
-            return d
-
         def reads_dot_grad(t):
-            return adding(t, lambda total, grad, received: None if t.grad is None else t.grad.clone())
-
-        def reads_dot_grad__2(t):
             return adding(t, lambda total, grad, received: t.grad.clone())
 
         def stored_alias(t):
             return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
-
-        def graph_kept(t):
-            """Your sum hangs on the graphs of the gradients, in passes with `create_graph=True`, and keeps all of them
-            in memory. Add `grad.detach()`.
-            """
-            return adding(t, lambda total, grad, received: grad.clone() if total is None else total + grad)
-
-        def adds_into_the_gradient(t):
-            """You add into the first gradient that came, and it is not yours: it may share its memory with others.
-            Begin with a copy, `grad.detach().clone()`.
-            """
-            return adding(t, lambda total, grad, received: grad.detach() if total is None else total.add_(received))
 
         def returned_the_gradient(t):
             """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
@@ -106,13 +84,7 @@ class TestCountAndSum:
             return d
 
         def hooked_a_copy(t):
-            """There is no hook of yours on `t` when your function has returned. A hook on a new tensor (`t * 1`, a
-            view, a detached copy) does not see this loss, and `with` removes a hook at the end of its block.
-            """
             return adding(t * 1, add)
-
-        def hooked_a_copy__2(t):
-            return adding(t.view_as(t), add)
 
         def another_dict(t):
             """A hook of yours is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of
@@ -120,10 +92,6 @@ class TestCountAndSum:
             """
             adding(t, add)
             return {"n": 0, "sum": None}
-
-        def one_slot_for_all(t, d={}):  # noqa: B006 - the mistake
-            d.update(n=0, sum=None)
-            return adding(t, add, d=d)
 
 
 def add(total, grad, received):

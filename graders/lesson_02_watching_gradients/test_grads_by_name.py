@@ -1,7 +1,5 @@
 """Exercise 02-grads-by-name."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import contextlib
@@ -9,7 +7,7 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.recorders import runs_backward
+from graders.scenes.recorders import runs_passes
 from graders.scenes.worlds import tensors_and_a_loss
 
 
@@ -30,7 +28,7 @@ from graders.scenes.worlds import tensors_and_a_loss
         "without further ado. `name=name` binds each name at once; `functools.partial` does that, too, and an "
         "`ExitStack` can take the place of `try` and `finally`."
     ),
-    scene=runs_backward(
+    scene=runs_passes(
         world=tensors_and_a_loss,
         only={"raised_in": ("backward",)},
         words={
@@ -92,25 +90,11 @@ class TestGradsByName:
             """
             return {**dict.fromkeys(tensors), **hooked(tensors, loss)}
 
-        def total_of_leaves(tensors, loss):
-            """For leaves you took `.grad`, which also holds what was there before. A hook on a leaf gets the gradient
-            of this pass.
-            """
-            grads = hooked(tensors, loss)
-            return {name: t.grad.clone() if t.is_leaf else grads[name] for name, t in tensors.items() if name in grads}
-
         def stored_alias(tensors, loss):
             return hooked(tensors, loss, keep=lambda grad: grad)
 
         def zeros_left_out(tensors, loss):
             return {name: grad for name, grad in hooked(tensors, loss).items() if grad.any()}
-
-        def never_accumulated(tensors, loss):
-            """No pass wrote `.grad` of a leaf: `torch.autograd.grad` writes none. Run `loss.backward()`, and let hooks
-            collect the gradients.
-            """
-            grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
-            return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
 
         def loss_is_one(tensors, loss):
             """For `loss` itself you put down 1, and hooks of the caller on `loss` may have changed that. Hook it like
@@ -119,45 +103,16 @@ class TestGradsByName:
             grads = hooked(tensors, loss)
             return {name: torch.ones_like(loss) if tensors[name] is loss else grads[name] for name in grads}
 
-        def graph_kept(tensors, loss):
-            """The graph is still alive after your pass: `retain_graph=True` and `create_graph=True` keep it."""
-            return hooked(tensors, loss, retain_graph=True)
-
         def hook_left_behind(tensors, loss):
-            grads = {}
-            registered(tensors, grads)
-            loss.backward()
-            return grads
-
-        def hook_left_after_exception(tensors, loss):
-            """`backward()` raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the
-            handles as context managers, in an `ExitStack`.
-            """
-            grads = {}
-            handles = registered(tensors, grads)
-            loss.backward()
-            for handle in handles:
-                handle.remove()
-            return grads
-
-        def one_slot_for_all(tensors, loss, grads={}):  # noqa: B006 - the mistake
-            """When one call runs inside another (a hook of the caller may call your function), both write into one
-            dict, and the outer one loses what it had. Make it anew in each call.
-            """
-            grads.clear()
-            return dict(hooked(tensors, loss, grads=grads))
+            return hooked(tensors, loss, left=True)
 
 
-def registered(tensors, grads, keep=torch.clone):
-    """The handles of hooks that fill `grads`."""
-    return [t.register_hook(lambda grad, name=name: grads.update({name: keep(grad)})) for name, t in tensors.items()]
-
-
-def hooked(tensors, loss, keep=torch.clone, grads=None, **options):
-    """The right dict, unless something is done in another way."""
-    grads = {} if grads is None else grads
+def hooked(tensors, loss, keep=torch.clone, left=False):
+    """The right dict, unless something is done in another way; with `left`, the hooks are not removed."""
+    grads = {}
     with contextlib.ExitStack() as stack:
-        for handle in registered(tensors, grads, keep):
-            stack.enter_context(handle)
-        loss.backward(**options)
+        for name, t in tensors.items():
+            handle = t.register_hook(lambda grad, name=name: grads.update({name: keep(grad)}))
+            left or stack.enter_context(handle)
+        loss.backward()
     return grads

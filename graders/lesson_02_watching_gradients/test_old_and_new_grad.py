@@ -1,13 +1,11 @@
 """Exercise 02-old-and-new-grad."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.recorders import runs_backward
+from graders.scenes.recorders import runs_passes
 from graders.scenes.worlds import TAILS, a_loss_of_three_x
 
 
@@ -28,7 +26,7 @@ from graders.scenes.worlds import TAILS, a_loss_of_three_x
         "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
         "if `loss_fn` gets a copy of `new` that it may overwrite."
     ),
-    scene=runs_backward(
+    scene=runs_passes(
         world=a_loss_of_three_x,
         only={"number": ("zero", "one", "negative", "fraction"), "tail": tuple(TAILS)},
         words={
@@ -70,10 +68,6 @@ class TestOldAndNewGrad:
             """Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is
             registered after the in-place operation. For the old value, register a hook before it.
             """
-            new = hooked(x, k, loss_fn)[1]
-            return new, new.clone()
-
-        def hook_after_in_place__2(x, k, loss_fn):
             got = []
             hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
             return got[0].grad.clone(), got[0].grad
@@ -83,10 +77,6 @@ class TestOldAndNewGrad:
             and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.
             """
             return hooked(x, k, loss_fn, multiply=lambda t: t.data.mul_(k))
-
-        def multiplied_out_of_sight__2(x, k, loss_fn):
-            new = hooked(x, k, loss_fn, multiply=lambda t: t.data.mul_(k))[1]
-            return k * new, new
 
         def swapped_pair(x, k, loss_fn):
             """Both gradients are right, but the other way round: the one for the old value comes first."""
@@ -100,16 +90,6 @@ class TestOldAndNewGrad:
             old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
             return old, got[0].grad
 
-        def moved_on__2(x, k, loss_fn):
-            got = []
-            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
-            return k * got[0].grad, got[0].grad
-
-        def grad_replaced(x, k, loss_fn):
-            """`x.grad` held something before, and you replaced it. A backward pass adds to what is there."""
-            x.grad = None
-            return hooked(x, k, loss_fn)
-
         def never_accumulated(x, k, loss_fn):
             """Both gradients are right, and what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes
             none, and nothing comes through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.
@@ -118,42 +98,15 @@ class TestOldAndNewGrad:
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
-        def never_accumulated__2(x, k, loss_fn):
-            return hooked(x.detach().requires_grad_(), k, loss_fn)
-
-        def a_third_of_the_total(x, k, loss_fn):
-            """Your first gradient is a third of `x.grad`. That also holds what was there before, what hooks on `x` made
-            of it, and what `loss_fn` does with `x` itself. A hook on the old value gets its gradient alone.
-            """
-            new = hooked(x, k, loss_fn)[1]
-            return x.grad / 3, new
-
-        def stored_alias(x, k, loss_fn):
-            return hooked(x, k, loss_fn, keep=lambda grad: grad)
-
-        def two_passes(x, k, loss_fn):
-            """Your function goes back through the loss twice: `torch.autograd.grad` is a pass, too. One is enough, if
-            it is asked for all gradients, or if hooks collect them.
-            """
-            old = 3 * x
-            new = old * k
-            loss = loss_fn(new.clone())
-            pair = torch.autograd.grad(loss, (old, new), retain_graph=True)
-            loss.backward()
-            return pair
-
         def one_slot_for_all(x, k, loss_fn, seen={}):  # noqa: B006 - the mistake
-            """When one call runs inside another (a hook of the caller may call your function), both write into one
-            dict, and the outer one loses what it had. Make it anew in each call.
-            """
             return hooked(x, k, loss_fn, seen=seen)
 
 
-def hooked(x, k, loss_fn, multiply=None, keep=torch.clone, seen=None):
+def hooked(x, k, loss_fn, multiply=None, seen=None):
     """The right pair, unless something is done in another way."""
     seen, t = {} if seen is None else seen, 3 * x
-    t.register_hook(lambda grad: seen.update(old=keep(grad)))
+    t.register_hook(lambda grad: seen.update(old=grad.clone()))
     multiply(t) if multiply else t.mul_(k)
-    t.register_hook(lambda grad: seen.update(new=keep(grad)))
+    t.register_hook(lambda grad: seen.update(new=grad.clone()))
     loss_fn(t).backward()
     return seen["old"], seen["new"]

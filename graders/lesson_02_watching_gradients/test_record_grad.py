@@ -1,7 +1,5 @@
 """Exercise 02-record-grad."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -63,20 +61,11 @@ class TestRecordGrad:
         return torch.autograd.graph.register_multi_grad_hook((t,), keep, mode="any")
 
     class Mistakes:
-        def values_not_gradients(t, store):
-            return t.register_hook(lambda grad: store.append(t.detach().clone()))
-
         def stored_alias(t, store):
             return t.register_hook(lambda grad: store.append(grad.detach()))
 
         def stored_alias__2(t, store):
             return t.register_hook(store.append)
-
-        def graph_kept(t, store):
-            """Your entries hang on a graph, in passes with `create_graph=True`, and keep all of it in memory. Store
-            `grad.detach().clone()`.
-            """
-            return t.register_hook(lambda grad: store.append(grad.clone()))
 
         def returned_the_copy(t, store):
             """Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its
@@ -94,31 +83,11 @@ class TestRecordGrad:
             t.register_hook(lambda grad: store.append(grad.detach().clone()))
 
         def hooked_a_copy(t, store):
-            """There is no hook of yours on `t` when your function has returned. A hook on a new tensor (`t * 1`, a
-            view, a detached copy) does not see this loss, and `with` removes a hook at the end of its block.
-            """
             return (t * 1).register_hook(lambda grad: store.append(grad.detach().clone()))
-
-        def hooked_a_copy__2(t, store):
-            return t.view_as(t).register_hook(lambda grad: store.append(grad.detach().clone()))
-
-        def another_list(t, store):
-            """You keep the gradients in a list of your own, and `store` does not get them: `store.append(...)` changes
-            the list of the caller, and `store = store + [...]` makes another one.
-            """
-            mine = list(store)
-            return t.register_hook(lambda grad: mine.append(grad.detach().clone()))
 
         def zeros_left_out(t, store):
             return t.register_hook(lambda grad: store.append(grad.detach().clone()) if grad.any() else None)
 
         def reads_dot_grad(t, store):
-            return t.register_hook(lambda grad: store.append(None if t.grad is None else t.grad.clone()))
-
-        def reads_dot_grad__2(t, store):
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))
-
-        def one_slot_for_all(t, store, slot=[]):  # noqa: B006 - the mistake
-            slot[:] = [store]
-            return t.register_hook(lambda grad: slot[0].append(grad.detach().clone()))

@@ -1,7 +1,5 @@
 """Exercise 03-clamp-grad."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise, no_graph_for_zeros
@@ -29,7 +27,11 @@ from graders.scenes.tensor_hooks import changes_gradient
         arguments=two_bounds,
         special=[(-1.0, 1.0), (-1.0, 0.0), (-1e6, 1e3)],
         only={"collection": ()},
-        words={"task": "every element is clamped", "passes": "each pass is clamped by itself"},
+        words={
+            "task": "every element is clamped",
+            "passes": "each pass is clamped by itself",
+            "handles": "the handle removes the hook and no other",
+        },
     ),
 )
 class TestClampGrad:
@@ -90,18 +92,8 @@ class TestClampGrad:
             """
             return t.register_hook(lambda grad: grad * (hi / grad.norm()) if grad.norm() > abs(hi) else grad)
 
-        def norm_not_elements__2(t, lo, hi):
-            return t.register_hook(lambda grad: grad * (hi / (grad.norm() + 1e-6)).clamp(max=1.0))
-
         def one_bound_only(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(max=hi))
 
         def one_bound_only__2(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(lo or None, hi or None))
-
-        def one_slot_for_all(t, lo, hi, slot=[]):  # noqa: B006 - the mistake
-            slot[:] = [lo, hi]
-            return t.register_hook(lambda grad: grad.clamp(*slot))
-
-        def hooked_a_copy(t, lo, hi):
-            return (t * 1).register_hook(lambda grad: grad.clamp(lo, hi))

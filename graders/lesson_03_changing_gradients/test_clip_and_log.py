@@ -1,12 +1,10 @@
 """Exercise 03-clip-and-log."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import two_bounds
-from graders.scenes.tensor_hooks import logs_gradients
+from graders.scenes.tensor_hooks import changes_gradient
 
 
 @exercise(
@@ -26,7 +24,18 @@ from graders.scenes.tensor_hooks import logs_gradients
         "without a graph, while the gradient that goes on keeps its own; three hooks in the right order would do "
         "as well."
     ),
-    scene=logs_gradients(arguments=two_bounds, special=[(-1.0, 0.0), (-1e6, 1e3)]),
+    scene=changes_gradient(
+        arguments=two_bounds,
+        special=[(-1.0, 0.0), (-1e6, 1e3)],
+        returns="a log",
+        only={"collection": ()},
+        words={
+            "task": "the clipped gradient goes on",
+            "log": "the dict is empty at first and holds both gradients of each pass",
+            "passes": "each pass is clipped by itself",
+            "copies": "the entries are copies without a graph",
+        },
+    ),
 )
 class TestClipAndLog:
     """Write `clip_and_log(t, lo, hi)`, which returns a new, empty dict at once. From then on, each backward pass clamps
@@ -91,26 +100,6 @@ class TestClipAndLog:
             def hook(grad):
                 log["raw"], log["clipped"] = grad, grad.clamp(lo, hi)
                 return log["clipped"]
-
-            t.register_hook(hook)
-            return log
-
-        def one_bound_only(t, lo, hi):
-            return logging(t, lambda grad: grad.clamp(max=hi))
-
-        def one_bound_only__2(t, lo, hi):
-            return logging(t, lambda grad: grad.clamp(lo or None, hi or None))
-
-        def rebound_dict(t, lo, hi):
-            """The dict that you returned stays empty. Your hook makes a new dict, or fills another one: write
-            `log["raw"] = ...` into the dict that the caller has.
-            """
-            log = {}
-
-            def hook(grad):
-                log = {}
-                log["raw"], log["clipped"] = grad.detach().clone(), grad.detach().clamp(lo, hi)
-                return grad.clamp(lo, hi)
 
             t.register_hook(hook)
             return log

@@ -1,7 +1,5 @@
 """Exercise 03-guarded-net."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -63,7 +61,7 @@ class TestGuardedNet:
             def backward(ctx, grad):
                 return grad.clamp(lo, hi)
 
-        return Net(body, fc, Clamped.apply, torch.zeros_like)
+        return Net(body, fc, Clamped.apply)
 
     free = {"x.grad differentiated": no_graph_for_zeros}
 
@@ -72,81 +70,37 @@ class TestGuardedNet:
             """A tensor that does not require grad takes no hook: the activation under `no_grad` or behind a frozen
             body, and a frozen parameter. Guard the registration in `forward` with `if h.requires_grad:`.
             """
-
-            def guard(h):
-                h.register_hook(lambda grad: grad.clamp(lo, hi))
-                return h
-
-            return Net(body, fc, guard, torch.zeros_like)
+            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi), when=lambda h: True))
 
         def hook_without_grad__2(body, fc, lo, hi):
-            def guard(h):
-                if torch.is_grad_enabled():
-                    h.register_hook(lambda grad: grad.clamp(lo, hi))
-                return h
-
-            return Net(body, fc, guard, torch.zeros_like)
-
-        def changed_dtype(body, fc, lo, hi):
-            """Your hook returned a tensor of another dtype than the gradient. Build it from the gradient inside the
-            hook, with `torch.zeros_like(grad)`: `torch.zeros(shape)` is float32 in every model.
-            """
-            zeros = torch.zeros(fc.bias.shape)
-            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi)), lambda grad: zeros)
+            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi), when=lambda h: torch.is_grad_enabled()))
 
         def flattened_the_batch(body, fc, lo, hi):
             """The input of `fc` has the wrong shape: it needs one row for each sample. `view(-1)` and `flatten()` merge
             the samples of the batch; `flatten(1)` keeps them apart.
             """
-            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi)), torch.zeros_like, first=0)
-
-        def clamped_the_activation(body, fc, lo, hi):
-            """You clamped the activation itself, so the output of the network changed. Clamp the gradient: a hook on
-            the activation receives it.
-            """
-            return Net(body, fc, lambda h: h.clamp(lo, hi), torch.zeros_like)
-
-        def parameter_grads(body, fc, lo, hi):
-            """You clamped the gradients of the parameters of `body`. The gradient at the output of `body` has to be
-            clamped, before it goes on into it: put the hook on the activation, in `forward`.
-            """
-            for p in body.parameters():
-                if p.requires_grad:
-                    p.register_hook(lambda grad: grad.clamp(lo, hi))
-            return Net(body, fc, lambda h: h, torch.zeros_like)
+            return Net(body, fc, clamping(lo, hi), first=0)
 
         def forgot_return(body, fc, lo, hi):
             """The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs
             a hook, and a hook changes a gradient only by returning the new one.
             """
-            return Net(body, fc, lambda h: h, torch.zeros_like)
-
-        def forgot_return__2(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi)), lambda grad: None)
-
-        def forgot_return__3(body, fc, lo, hi):
-            return Net(body, fc, lambda h: h, lambda grad: None)
+            return Net(body, fc, lambda h: h)
 
         def in_place_leak(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp_(lo, hi)), torch.zeros_like)
-
-        def in_place_leak__2(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi)), lambda grad: grad.zero_())
+            return Net(body, fc, hooked(lambda grad: grad.clamp_(lo, hi)))
 
         def cut_off_graph(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.detach().clamp(lo, hi)), torch.zeros_like)
+            return Net(body, fc, hooked(lambda grad: grad.detach().clamp(lo, hi)))
 
         def one_bound_only(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp(max=hi)), torch.zeros_like)
-
-        def one_bound_only__2(body, fc, lo, hi):
-            return Net(body, fc, hooked(lambda grad: grad.clamp(lo or None, hi or None)), torch.zeros_like)
+            return Net(body, fc, hooked(lambda grad: grad.clamp(max=hi)))
 
         def bias_without_grad(body, fc, lo, hi):
             """`fc.bias.grad` is `None`. The bias has to stay a parameter that requires grad; let a hook replace its
             gradient by zeros.
             """
-            net = Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi)), lambda grad: None)
+            net = Net(body, fc, clamping(lo, hi), lambda grad: None)
             fc.bias.requires_grad_(False)
             return net
 
@@ -157,15 +111,15 @@ class TestGuardedNet:
 
             def guard(h):
                 fc.bias.register_hook(torch.zeros_like)
-                return hooked(lambda grad: grad.clamp(lo, hi))(h)
+                return clamping(lo, hi)(h)
 
-            return Net(body, fc, guard, torch.zeros_like)
+            return Net(body, fc, guard)
 
 
 class Net(nn.Module):
     """A network whose activation goes through `guard`, and the gradient of whose bias through `of_bias`."""
 
-    def __init__(self, body, fc, guard, of_bias, first=1):
+    def __init__(self, body, fc, guard, of_bias=torch.zeros_like, first=1):
         """`first` is the first dimension that is flattened."""
         super().__init__()
         self.body, self.fc, self.guard, self.first = body, fc, guard, first
@@ -176,12 +130,17 @@ class Net(nn.Module):
         return self.fc(self.guard(self.body(x)).flatten(self.first))
 
 
-def hooked(hook):
+def hooked(hook, when=lambda h: h.requires_grad):
     """A guard that puts a hook on the activation."""
 
     def guard(h):
-        if h.requires_grad:
+        if when(h):
             h.register_hook(hook)
         return h
 
     return guard
+
+
+def clamping(lo, hi):
+    """The right guard."""
+    return hooked(lambda grad: grad.clamp(lo, hi))

@@ -1,11 +1,9 @@
 """Exercise 03-register-composed."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import functions, one_that_raises
+from graders.scenes.given import functions
 from graders.scenes.tensor_hooks import changes_gradient
 
 
@@ -28,12 +26,12 @@ from graders.scenes.tensor_hooks import changes_gradient
     ),
     scene=changes_gradient(
         arguments=functions,
-        failing=one_that_raises,
-        handles_in_a_list=True,
+        returns="a list of handles",
         only={"number": ()},
         words={
             "task": "the functions are applied from the last to the first",
             "passes": "each function is called once for each pass",
+            "handles": "the handles remove the hooks and no other",
         },
     ),
 )
@@ -77,27 +75,12 @@ class TestRegisterComposed:
             """Only one function of the list was applied. All have to be, each to the result of the one before."""
             return [t.register_hook(fs[0])]
 
-        def only_one_hook__2(t, fs):
-            return [t.register_hook(fs[-1])]
-
-        def not_chained(t, fs):
-            """You gave the arriving gradient to each function and added up the results. Each function must receive the
-            result of the one before.
-            """
-            return [t.register_hook(lambda grad: sum(f(grad) for f in reversed(fs)))]
-
         def late_binding(t, fs):
             """All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has
             its last value. Register `f` itself, or bind it: `lambda grad, f=f: f(grad)`.
             """
             handles = []
             for f in reversed(fs):
-                handles.append(t.register_hook(lambda grad: f(grad)))  # noqa: B023 - the mistake
-            return handles
-
-        def late_binding__2(t, fs):
-            handles = []
-            for f in fs:
                 handles.append(t.register_hook(lambda grad: f(grad)))  # noqa: B023 - the mistake
             return handles
 
@@ -125,18 +108,9 @@ class TestRegisterComposed:
             """
             return [t.register_hook(f) for f in reversed(fs)][-1:]
 
-        def a_handle_is_missing__2(t, fs):
-            return [t.register_hook(f) for f in reversed(fs)][:1]
-
         def changed_the_list(t, fs):
             """Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is;
             `fs.reverse()` and `fs.pop()` do not.
             """
             fs.reverse()
             return [t.register_hook(f) for f in fs]
-
-        def changed_the_list__2(t, fs):
-            handles = []
-            while fs:
-                handles.append(t.register_hook(fs.pop()))
-            return handles

@@ -1,7 +1,5 @@
 """Exercise 03-reverse-gradient."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -69,18 +67,6 @@ class TestReverseGradient:
             return x
 
         def hooked_the_input__2(x, lam):
-            y = x.clone()
-            if y.requires_grad:
-                x.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def hooked_the_input__3(x, lam):
-            y = x * 1 if torch.is_grad_enabled() else x
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def hooked_the_input__4(x, lam):
             if x.requires_grad:
                 x.register_hook(lambda grad: -lam * grad)
             return x * 1
@@ -89,52 +75,28 @@ class TestReverseGradient:
             """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
             return -lam * x
 
-        def changed_forward__2(x, lam):
-            return -x
-
         def forgot_sign(x, lam):
             """The sign is missing: you multiplied the gradient by `lam`, and the task says `-lam`."""
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: lam * grad)
-            return y
+            return hooked(x * 1, lambda grad: lam * grad)
 
         def in_place_leak(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: grad.mul_(-lam))
-            return y
+            return hooked(x * 1, lambda grad: grad.mul_(-lam))
 
         def forgot_return(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: None)
-            return y
+            return hooked(x * 1, lambda grad: None)
 
         def cut_off_graph(x, lam):
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad.detach())
-            return y
+            return hooked(x * 1, lambda grad: -lam * grad.detach())
 
         def cut_from_x(x, lam):
             """No gradient came through your tensor to `x`: `detach()` (or `.data`, or a new leaf) cut the connection.
             Make the new tensor by an operation on `x`, such as `x * 1`.
             """
-            y = x.detach().clone().requires_grad_(x.requires_grad)
-            if y.requires_grad:
-                y.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def cut_from_x__2(x, lam):
-            return x.detach().clone()
+            return hooked(x.detach().clone().requires_grad_(x.requires_grad), lambda grad: -lam * grad)
 
         def one_slot_for_all(x, lam, slot=[]):  # noqa: B006 - the mistake
             slot[:] = [lam]
-            y = x * 1
-            if y.requires_grad:
-                y.register_hook(lambda grad: -slot[0] * grad)
-            return y
+            return hooked(x * 1, lambda grad: -slot[0] * grad)
 
         def hook_without_grad(x, lam):
             """A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does not.
@@ -146,12 +108,13 @@ class TestReverseGradient:
 
         def hook_without_grad__2(x, lam):
             y = x * 1
-            if torch.is_grad_enabled():
-                y.register_hook(lambda grad: -lam * grad)
-            return y
-
-        def hook_without_grad__3(x, lam):
-            y = x * 1
             if x.requires_grad:
                 y.register_hook(lambda grad: -lam * grad)
             return y
+
+
+def hooked(y, hook):
+    """The tensor, with a hook if it takes one."""
+    if y.requires_grad:
+        y.register_hook(hook)
+    return y

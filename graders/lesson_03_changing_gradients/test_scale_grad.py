@@ -1,7 +1,5 @@
 """Exercise 03-scale-grad."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -31,7 +29,11 @@ from graders.scenes.tensor_hooks import changes_gradient
         arguments=a_number,
         special=[(10.0,), (1.0,)],
         only={"collection": ()},
-        words={"task": "the gradient is scaled", "passes": "every pass is scaled once"},
+        words={
+            "task": "the gradient is scaled",
+            "passes": "every pass is scaled once",
+            "handles": "the handle removes the hook and no other",
+        },
     ),
 )
 class TestScaleGrad:

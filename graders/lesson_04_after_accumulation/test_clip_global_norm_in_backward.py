@@ -1,7 +1,5 @@
 """Exercise 04-clip-global-norm-in-backward."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import itertools
@@ -63,12 +61,6 @@ class TestClipGlobalNormInBackward:
             """
             return hooked(params, lambda p: torch.nn.utils.clip_grad_norm_([p], c))
 
-        def elements_not_norm(params, c):
-            """You clamped the elements to [-c, c], which changes the direction of the gradient. Multiply all gradients
-            by one factor, `c / norm`.
-            """
-            return hooked(params, lambda p: p.grad.detach().clamp_(-c, c))
-
         def clipped_too_early(params, c):
             """You clipped before the last gradient was in `.grad`: what had arrived was clipped without it. Clip once,
             in a post-accumulate-grad hook, when all parameters have arrived in this pass.
@@ -78,47 +70,12 @@ class TestClipGlobalNormInBackward:
         def clipped_too_early__2(params, c):
             return hooked(params[-1:], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
 
-        def clipped_too_early__3(params, c):
-            return hooked(params[:1], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
-
-        def clipped_too_early__4(params, c):
-            def use(p):
-                if all(q.grad is not None for q in params):
-                    torch.nn.utils.clip_grad_norm_(params, c)
-
-            return hooked(params, use)
-
-        def clipped_too_early__5(params, c):
-            count = itertools.count(1)
-
-            def hook(grad):
-                if next(count) % len(params) == 0:
-                    torch.nn.utils.clip_grad_norm_(params, c)
-
-            return [p.register_hook(hook) for p in params]
-
         def counter_not_reset(params, c):
             """The first pass is right, the second is not. Either what told your hook that all had arrived was not set
             back (reset your counter as soon as you have clipped; a `.grad` that is not `None` may stem from an
             earlier pass), or your hooks are gone.
             """
             return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
-
-        def counter_not_reset__2(params, c):
-            return counted(params, lambda arrived: arrived >= len(params) and torch.nn.utils.clip_grad_norm_(params, c))
-
-        def counted_autograd_grad(params, c):
-            """After `torch.autograd.grad` your hooks do not clip in the next pass. It calls tensor hooks, and what they
-            counted is no arrival: nothing was written. Count in post-accumulate-grad hooks only.
-            """
-            coming = []
-
-            def use(p):
-                if len(coming) == len(params):
-                    coming.clear()
-                    torch.nn.utils.clip_grad_norm_(params, c)
-
-            return [p.register_hook(lambda grad: coming.append(1)) for p in params] + hooked(params, use)
 
         def scaled_up(params, c):
             """A joint norm below `c` was scaled up to `c`. Clipping only makes gradients smaller: the factor is

@@ -1,7 +1,5 @@
 """Exercise 04-offload-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -85,17 +83,6 @@ class TestOffloadGrads:
 
             return sums, [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in params]
 
-        def wrong_hook_kind__2(params):
-            sums = {}
-            return sums, [p.register_hook(lambda grad, p=p: add(sums, p, grad)) for p in params]
-
-        def grad_not_freed(params):
-            """Your sums are right, but the gradients still take their memory: `p.grad` has to be `None` when `backward`
-            returns. Add `p.grad` to the sum in a post-accumulate-grad hook, then set `p.grad = None`.
-            """
-            sums = {}
-            return sums, hooked(params, lambda p: sums.update({p: p.grad.detach().double()}))
-
         def counted_twice(params):
             """From the second pass on your sums are too large: `.grad` still held the earlier gradients, and you added
             them again. Set `p.grad = None` once you have added it.
@@ -103,19 +90,10 @@ class TestOffloadGrads:
             sums = {}
             return sums, hooked(params, lambda p: add(sums, p, p.grad))
 
-        def overwrote_total(params):
-            """Your dict holds the gradient of the last pass only. Add each new gradient to the sum that is there."""
-            sums = {}
-            return sums, hooked(params, lambda p: (sums.pop(p, None), move(sums, p)))
-
         def changed_dtype(params):
             """The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each
             gradient to `float64` before you add it, so that the sum is in `float64`, too.
             """
-            sums = {}
-            return sums, hooked(params, lambda p: move(sums, p, p.dtype))
-
-        def changed_dtype__2(params):
             sums = {}
 
             def use(p):
@@ -129,18 +107,9 @@ class TestOffloadGrads:
             return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))
 
         def late_binding(params):
-            """The `.grad` that your hook read was not there, or not that of its parameter. Functions made in a loop
-            read the loop variable when they run, at its last value: use the parameter that the hook receives.
-            """
             sums, handles = {}, []
             for p in params:
                 handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
-            return sums, handles
-
-        def late_binding__2(params):
-            sums, handles = {}, []
-            for p in params:
-                handles += hooked([p], lambda _: p.grad is not None and move(sums, p))  # noqa: B023 - the mistake
             return sums, handles
 
         def keys_not_parameters(params):
@@ -150,21 +119,14 @@ class TestOffloadGrads:
             sums, found = {}, {}
             return sums, hooked(params, lambda p: (move(found, p), sums.update({id(p): found[p]})))
 
-        def returned_a_value(params):
-            sums = {}
-            return sums, [p.register_post_accumulate_grad_hook(lambda p: (move(sums, p),)) for p in params]
 
-        def one_slot_for_all(params, sums={}):  # noqa: B006 - the mistake
-            return sums, hooked(params, lambda p: move(sums, p))
-
-
-def add(sums, p, grad, dtype=torch.float64):
-    """Add a gradient in this dtype."""
-    new = grad.detach().to(dtype, copy=True)
+def add(sums, p, grad):
+    """Add a gradient."""
+    new = grad.detach().to(torch.float64, copy=True)
     sums[p] = sums[p] + new if p in sums else new
 
 
-def move(sums, p, dtype=torch.float64):
+def move(sums, p):
     """Add the gradient of a parameter, and free it."""
-    add(sums, p, p.grad, dtype)
+    add(sums, p, p.grad)
     p.grad = None

@@ -1,11 +1,9 @@
 """Exercise 04-pass-and-total-norms."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.scenes.in_backward import records_each_pass
+from graders.scenes.recorders import records_each_pass
 
 
 @exercise(
@@ -67,9 +65,6 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
 
-        def reads_dot_grad_too_early__2(p):
-            return logged(p, lambda grad: [one(grad), *(total(old) for old in [p.grad] if old is not None)])
-
         def dot_grad_was_none(p):
             """`.grad` was `None` where your hook read it. In a tensor hook it is not written yet: read it in a
             post-accumulate-grad hook. And leave it where it is: your function can be called twice for one tensor.
@@ -84,23 +79,6 @@ class TestPassAndTotalNorms:
                 lambda grad: [("total", grad.detach().square_().sum().sqrt().item())],
             )
 
-        def changed_the_gradient__2(p):
-            log = logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-            p.register_hook(lambda grad: grad / 2)
-            return log
-
-        def removed_the_callers_hooks(p):
-            """Your function took hooks away that were there before it. They belong to the caller, and stay."""
-            if p._backward_hooks:
-                p._backward_hooks.clear()
-            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-
-        def removed_the_callers_hooks__2(p):
-            for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks):
-                if hooks:
-                    hooks.clear()
-            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)])
-
         def pass_is_not_total(p):
             """Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum
             over all passes since it was last cleared.
@@ -108,9 +86,6 @@ class TestPassAndTotalNorms:
             return logged(p, lambda grad: [one(grad), total(grad)])
 
         def accumulated_grad(p):
-            """Your "pass" is the norm of `p.grad`, and `.grad` adds up over passes. The gradient of this pass alone is
-            what a tensor hook receives (`register_hook`).
-            """
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
 
         def total_before_later_hooks(p):
@@ -122,9 +97,6 @@ class TestPassAndTotalNorms:
         def one_slot_for_all(p, log=[]):  # noqa: B006 - the mistake
             log.clear()
             return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)], log)
-
-        def one_slot_for_all__2(p, last=[]):  # noqa: B006 - the mistake
-            return logged(p, lambda grad: last.append(grad) or [], lambda grad: [one(last[-1]), total(grad)])
 
 
 def one(grad):

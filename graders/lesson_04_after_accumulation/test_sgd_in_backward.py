@@ -1,14 +1,12 @@
 """Exercise 04-sgd-in-backward."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
 from graders.lesson_04_after_accumulation.programs import hooked
-from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_and_handles, with_a_tied_parameter
+from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_and_handles
 
 
 @exercise(
@@ -33,10 +31,8 @@ from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_
     scene=acts_on_each(
         give=a_model_and_a_rate,
         read=values_and_handles,
-        special=with_a_tied_parameter,
         words={
             "every pass": "every backward takes one step",
-            "special": "a tied parameter steps once with the sum",
             "a part": "a pass through one layer moves that layer",
             "a second": "a second model steps by itself",
             "is nothing": "takes no step",
@@ -85,12 +81,6 @@ class TestSgdInBackward:
 
             return [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in model.parameters()]
 
-        def wrong_hook_kind__2(model, lr):
-            return [p.register_hook(lambda grad, p=p: step(p, lr)) for p in model.parameters()]
-
-        def wrong_hook_kind__3(model, lr):
-            return [torch.autograd.graph.register_multi_grad_hook(list(model.parameters()), lambda grads: None)]
-
         def grad_not_freed(model, lr):
             """The first step is right, the second is not: the gradient of the first pass is still in `.grad`, and the
             second was added to it. Set `p.grad = None` after the step.
@@ -101,25 +91,10 @@ class TestSgdInBackward:
             return hooked(model.parameters(), lambda p: moved(p, lr).zero_())
 
         def late_binding(model, lr):
-            """The `.grad` that your hook read was not there, or not that of its parameter. Functions made in a loop
-            read the loop variable when they run, at its last value: use the parameter that the hook receives.
-            """
             handles = []
             for p in model.parameters():
                 handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
             return handles
-
-        def late_binding__2(model, lr):
-            handles = []
-            for p in model.parameters():
-                handles += hooked([p], lambda q: p.data.sub_(lr * q.grad))  # noqa: B023 - the mistake
-            return handles
-
-        def those_of_the_root_alone(model, lr):
-            """Only the parameters that belong to `model` itself took a step, and those of the modules in it did not.
-            `model.parameters()` gives all, at any depth.
-            """
-            return hooked(model.parameters(recurse=False), lambda p: step(p, lr))
 
         def wrong_sign(model, lr):
             """Your step goes uphill: you added `lr * p.grad`. To make the loss smaller, subtract it."""
@@ -131,23 +106,8 @@ class TestSgdInBackward:
             """
             return hooked((p for layer in model.children() for p in layer.parameters()), lambda p: step(p, lr))
 
-        def missed_parameters__2(model, lr):
-            layers = model.children()
-            return hooked((p for layer in layers for p in layer.parameters(recurse=False)), lambda p: step(p, lr))
-
-        def hooked_twice(model, lr):
-            """A tied parameter carries your hook twice, and the second call finds `.grad` already `None`.
-            `model.parameters()` visits each parameter once, however many names it has.
-            """
-            named = model.named_parameters(remove_duplicate=False)
-            return hooked((p for _, p in named), lambda p: step(p, lr))
-
         def returned_a_value(model, lr):
-            return [p.register_post_accumulate_grad_hook(lambda p: (step(p, lr),)) for p in model.parameters()]
-
-        def one_slot_for_all(model, lr, rate=[]):  # noqa: B006 - the mistake
-            rate[:] = [lr]
-            return hooked(model.parameters(), lambda p: step(p, rate[0]))
+            return [p.register_post_accumulate_grad_hook(lambda p: moved(p, lr)) for p in model.parameters()]
 
 
 def moved(p, lr):

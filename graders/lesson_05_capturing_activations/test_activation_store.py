@@ -1,13 +1,8 @@
 """Exercise 05-activation-store."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-import torch
-
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations import programs
 from graders.scenes.captures import records
 
 
@@ -97,14 +92,6 @@ class TestActivationStore:
             def __enter__(self):
                 return self
 
-        class hook_left_behind(Store):
-            """Hooks are still registered after the `with` block. Keep every handle in `__enter__`, and call `remove()`
-            on each in `__exit__`.
-            """
-
-            def __exit__(self, kind, error, traceback):
-                pass
-
         class hook_left_after_exception(Store):
             """The block raised an exception, and your hooks stayed on the model. `__exit__` is called in that case,
             too: remove the handles there whatever its arguments say.
@@ -119,13 +106,6 @@ class TestActivationStore:
 
             def keep(self, name, output):
                 self.data[name] = [output.detach().clone()]
-
-        class only_last_call__2(Store):
-            def keep(self, name, output):
-                self.data[name] = output.detach().clone()
-
-            def clear(self):
-                self.data.clear()
 
         class clear_does_nothing(Store):
             """After `clear()` the old entries are still there. `data = {}` only binds a local name: empty the dict
@@ -146,10 +126,6 @@ class TestActivationStore:
         class stored_alias(Store):
             def keep(self, name, output):
                 self.data[name].append(output.detach())
-
-        class stored_alias__2(Store):
-            def keep(self, name, output):
-                self.data[name].append(output)
 
         class swallowed_exception(Store):
             """The exception of the block disappeared: `__exit__` returned something true. Return `None`."""
@@ -172,59 +148,3 @@ class TestActivationStore:
 
             def __enter__(self):
                 super().__enter__()
-
-        class cut_the_graph(Store):
-            """Inside the block the model builds no graph: you switched grad mode off, and the caller may want a
-            gradient. The entries need `.detach()`, and nothing else does.
-            """
-
-            def __enter__(self):
-                self.before = torch.is_grad_enabled()
-                torch.set_grad_enabled(False)
-                return super().__enter__()
-
-            def __exit__(self, kind, error, traceback):
-                super().__exit__(kind, error, traceback)
-                torch.set_grad_enabled(self.before)
-
-        class returned_the_copy(Store):
-            __doc__ = programs.returned_the_copy.__doc__
-
-            def hook(self, name):
-                return lambda module, args, output: self.keep(name, output) or self.data[name][-1]
-
-        class returned_a_list(Store):
-            """A hook of yours returned a list, and that took the place of the output. Mind the lambda:
-            `kept or kept.append(...)` returns `kept` when it is not empty. A hook that only watches returns `None`.
-            """
-
-            def hook(self, name):
-                return lambda module, args, output: self.data[name] or self.keep(name, output)
-
-        class changed_the_mode(Store):
-            __doc__ = programs.changed_the_mode.__doc__
-
-            def __enter__(self):
-                self.model.eval()
-                return super().__enter__()
-
-        class set_the_seed(Store):
-            __doc__ = programs.set_the_seed.__doc__
-
-            def __enter__(self):
-                torch.manual_seed(0)
-                return super().__enter__()
-
-        class before_the_callers_hook(Store):
-            __doc__ = programs.before_the_callers_hook.__doc__
-
-            options = {"prepend": True}
-
-        class one_name_for_each_module(Store):
-            """Two of the names belong to one module, and only one of them has entries. Register a hook for each name,
-            or keep all names of a module.
-            """
-
-            def __init__(self, model, names):
-                super().__init__(model, names)
-                self.names = list({model.get_submodule(name): name for name in names}.values())

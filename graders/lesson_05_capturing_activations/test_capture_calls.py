@@ -1,7 +1,5 @@
 """Exercise 05-capture-calls."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise
@@ -67,9 +65,6 @@ class TestCaptureCalls:
         def only_last_call(model, name, x):
             return capture(model, name, x)[-1:]
 
-        def only_last_call__2(model, name, x):
-            return capture(model, name, x)[-1]
-
         def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
             """Your list outlives the call: every call of your function hands out the same list. Make a new list inside
             the function.
@@ -90,14 +85,3 @@ class TestCaptureCalls:
             target = model.get_submodule(name)
             names = [name for name, module in model.named_modules(remove_duplicate=False) if module is target]
             return [output.clone() for output in capture(model, name, x) for _ in names]
-
-        def returned_a_list(model, name, x):
-            """A hook of yours returned a list, and that took the place of the output. Mind the lambda:
-            `kept or kept.append(...)` returns `kept` when it is not empty. A hook that only watches returns `None`.
-            """
-            kept = []
-            with model.get_submodule(name).register_forward_hook(
-                lambda module, args, output: kept or kept.append(output.detach().clone())
-            ):
-                model(x)
-            return kept

@@ -1,7 +1,5 @@
 """Exercise 05-capture-many."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise
@@ -76,9 +74,6 @@ class TestCaptureMany:
             so one overwrites the other. Only the name is unique: use it as the key.
             """
             return capture(model, names, x, key=lambda name: repr(model.get_submodule(name)))
-
-        def repr_keys__2(model, names, x):
-            return capture(model, names, x, key=lambda name: type(model.get_submodule(name)).__name__)
 
         def one_run_per_name(model, names, x):
             """You ran the model once for each name. Register all hooks first, and run it a single time: every hook

@@ -1,7 +1,5 @@
 """Exercise 05-leaf-shapes."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise
@@ -81,10 +79,6 @@ class TestLeafShapes:
             """
             return shapes(model, x, names=lambda model: [name for name, _ in model.named_modules()])
 
-        def containers_included__2(model, x):
-            names = [name for name, _ in model.named_modules() if name]
-            return shapes(model, x, names=lambda model: names)
-
         def definition_order(model, x):
             found = shapes(model, x)
             return {name: found[name] for name in leaves(model) if name in found}
@@ -95,9 +89,6 @@ class TestLeafShapes:
             """
             last = [name for name, _ in model.named_modules()][-1]  # of the loop, which went through all
             return shapes(model, x, key=lambda name: last)
-
-        def late_binding__2(model, x):
-            return shapes(model, x, key=lambda name: leaves(model)[-1])
 
         def uncalled_included(model, x):
             """Your dict lists a module that the model never calls. Make an entry only when the hook fires."""

@@ -1,7 +1,5 @@
 """Exercise 05-save-activation."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from pathlib import Path
@@ -94,14 +92,8 @@ class TestSaveActivation:
             """
             return save(model, name, x, path, copy=lambda output: output.clone())
 
-        def saved_with_grad__2(model, name, x, path):
-            return saved_at_once(model, name, x, path, copy=lambda output: output)
-
         def stored_alias(model, name, x, path):
             return save(model, name, x, path, copy=lambda output: output.detach())
-
-        def stored_alias__2(model, name, x, path):
-            return save(model, name, x, path, copy=lambda output: output)
 
         def only_last_call(model, name, x, path):
             """The module ran more than once, and each call overwrote what you had saved. The task asks for the output
@@ -131,19 +123,3 @@ class TestSaveActivation:
             `.pt`. If you need another file on the way, remove it.
             """
             return save(model, name, x, f"{path}.pt")
-
-        def another_file__2(model, name, x, path):
-            Path(f"{path}.shape").touch()
-            return save(model, name, x, path)
-
-        def returned_a_list(model, name, x, path):
-            """A hook of yours returned a list, and that took the place of the output. Mind the lambda:
-            `kept or kept.append(...)` returns `kept` when it is not empty. A hook that only watches returns `None`.
-            """
-            kept = []
-            with model.get_submodule(name).register_forward_hook(
-                lambda module, args, output: kept or kept.append(output.detach().clone())
-            ):
-                model(x)
-            torch.save(kept[0], path)
-            return tuple(kept[0].shape)

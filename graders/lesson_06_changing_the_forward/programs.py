@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 Hook = Callable[..., Any]
@@ -31,15 +30,6 @@ def hook_left_after_exception(model: nn.Module, name: str, hook: Hook, x: Tensor
     return found
 
 
-def called_forward(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """You called `model.forward(x)`, which runs no hook of the model itself: neither yours, when the name is `""`, nor
-    those of the caller. Call the model: `model(x)`.
-    """
-    with model.get_submodule(name).register_forward_hook(hook):
-        found: Tensor = model.forward(x).detach()
-        return found
-
-
 def ran_in_eval(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
     """You ran the model in eval mode, whatever its mode was. Norms and dropout then compute something else. Call the
     model as it is, and leave modes alone.
@@ -56,22 +46,6 @@ def ran_in_eval__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor
             module.training = training
 
 
-def set_the_seed(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """You set the seed of the random numbers, and they belong to your caller: dropout then leaves out the same numbers
-    in every run. Leave the seed alone.
-    """
-    torch.manual_seed(0)
-    return run(model, name, hook, x)
-
-
-def callers_hook_removed(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """Hooks of the caller are gone. Remove your own hook only, by its handle."""
-    try:
-        return run(model, name, hook, x)
-    finally:
-        model.get_submodule(name)._forward_hooks.clear()
-
-
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
     """Your change comes first, and then a hook of the caller changes the output once more. What counts is the output as
     the next layer gets it: register your hook behind the others, without `prepend=True`, and leave `forward` alone.
@@ -79,33 +53,12 @@ def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Te
     return run(model, name, hook, x, prepend=True)
 
 
-def before_other_hooks__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
-    module: Any = model.get_submodule(name)
-    forward = module.forward
-
-    def changed(*args: Any, **kwargs: Any) -> Any:
-        output = forward(*args, **kwargs)
-        new = hook(module, args, output)
-        return output if new is None else new
-
-    module.forward = changed
-    try:
-        found: Tensor = model(x).detach()
-        return found
-    finally:
-        del module.forward
-
-
 WRONG = (
     hook_left_behind,
     hook_left_after_exception,
-    called_forward,
     ran_in_eval,
     ran_in_eval__2,
-    set_the_seed,
-    callers_hook_removed,
     before_other_hooks,
-    before_other_hooks__2,
 )
 
 

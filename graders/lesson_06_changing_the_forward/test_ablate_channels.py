@@ -1,7 +1,5 @@
 """Exercise 06-ablate-channels."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -91,28 +89,6 @@ class TestAblateChannels:
                 model.get_submodule(name).weight[channels] = 0
             return model(x).detach()
 
-        def edited_weights__2(model, name, channels, x):
-            with torch.no_grad():
-                for parameter in model.get_submodule(name).parameters():
-                    parameter[channels] = 0
-            return model(x).detach()
-
-        def empty_means_all(model, name, channels, x):
-            """An empty list made you switch off everything. It lists no channel: all of them stay as they are."""
-
-            def off(output, channels):
-                return zeros(output, channels or all_but(output, []))
-
-            return ablate(model, name, channels, x, off)
-
-        def kept_only_the_listed(model, name, channels, x):
-            """It is the other way round: the listed channels stayed, and all others became 0."""
-
-            def off(output, channels):
-                return zeros(output, all_but(output, channels))
-
-            return ablate(model, name, channels, x, off)
-
         def multiplied_by_zero(model, name, channels, x):
             """Where a channel held `inf` or `nan`, it holds `nan` now: so it is with `0 * inf`, and with `inf - inf`.
             Do not compute zeros from the old values. Write them: `output[:, channels] = 0`, in a clone.
@@ -130,9 +106,6 @@ class TestAblateChannels:
             with model.get_submodule(name).register_forward_pre_hook(hook):
                 return model(x).detach()
 
-        def changed_the_input__2(model, name, channels, x):
-            return model(zeros(x.detach(), channels)).detach()
-
         def wrong_axis(model, name, channels, x):
             """You switched off another axis. Channels are dimension 1 of the output; dimension 0 is the batch:
             `output[:, channels]`.
@@ -142,31 +115,11 @@ class TestAblateChannels:
         def wrong_axis__2(model, name, channels, x):
             return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))
 
-        def four_dimensions_only(model, name, channels, x):
-            """The output of a module may have two dimensions, as that of a Linear. `output[:, channels]` indexes
-            dimension 1 whatever comes after it.
-            """
-
-            def off(output, channels):
-                output = output.clone()
-                output[:, channels, :, :] = 0
-                return output
-
-            return ablate(model, name, channels, x, off)
-
         def changed_callers_tensor(model, name, channels, x):
             """Your hook edited `output` in place. Some modules (Dropout in eval mode, Identity, Flatten) hand on the
             tensor that they were given, so the edit reached the caller's input. Clone, edit the clone, return it.
             """
 
-            def off(output, channels):
-                output[:, channels] = 0
-                return output
-
-            with torch.no_grad():
-                return ablate(model, name, channels, x, off)
-
-        def changed_callers_tensor__2(model, name, channels, x):
             def off(output, channels):
                 output[:, channels] = 0
                 return output

@@ -1,11 +1,10 @@
 """Exercise 06-force-kwargs."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import a_hook_for_all, exercise
-from graders.scenes.forward_changes import changes_calls, keywords, with_the_same_keywords
+from graders.scenes.call_arguments import keywords, with_the_same_keywords
+from graders.scenes.forward_changes import changes_calls
 
 
 @exercise(
@@ -80,21 +79,11 @@ class TestForceKwargs:
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: {**kwargs, **kw}, with_kwargs=True)
 
-        def wrong_return_shape__2(module, **kw):
-            return module.register_forward_pre_hook(
-                lambda module, args, kwargs: (*args, {**kwargs, **kw}), with_kwargs=True
-            )
-
         def dropped_arguments(module, **kw):
             """Your keywords arrive, but arguments of the caller are lost. What you return is the whole new set of
             arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, kw), with_kwargs=True)
-
-        def dropped_arguments__2(module, **kw):
-            return module.register_forward_pre_hook(
-                lambda module, args, kwargs: ((), {**kwargs, **kw}), with_kwargs=True
-            )
 
         def caller_wins(module, **kw):
             """Where the caller passes the same keyword, the caller's value wins. In `{**first, **second}` the second
@@ -110,18 +99,6 @@ class TestForceKwargs:
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}))
 
-        def needs_an_argument(module, **kw):
-            """A caller may pass everything by keyword, and then `args` is empty. Hand `args` on as it is."""
-            return module.register_forward_pre_hook(
-                lambda module, args, kwargs: ((args[0], *args[1:]), {**kwargs, **kw}), with_kwargs=True
-            )
-
-        def hook_without_kwargs(module, **kw):
-            """With `with_kwargs=True` the hook is called with three arguments: `hook(module, args, kwargs)`. Yours
-            takes two.
-            """
-            return module.register_forward_pre_hook(lambda module, args: (args, kw), with_kwargs=True)
-
         def never_arrive(module, **kw):
             """Your keywords never arrive. A pre-hook adds some only when it is registered with `with_kwargs=True` and
             returns `args, new_kwargs`; `None` means "keep the old ones".
@@ -132,24 +109,6 @@ class TestForceKwargs:
 
             return module.register_forward_pre_hook(hook, with_kwargs=True)
 
-        def nothing_values_left_out(module, **kw):
-            """Keywords whose value is `None`, 0 or empty do not arrive, and others do. They are values like others:
-            leave none out.
-            """
-            kw = {name: value for name, value in kw.items() if value is not None}
-            return module.register_forward_pre_hook(
-                lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True
-            )
-
-        def nothing_values_left_out__2(module, **kw):
-            def given(value):
-                return value is not None and not (isinstance(value, int | float | str) and not value)
-
-            kw = {name: value for name, value in kw.items() if given(value)}
-            return module.register_forward_pre_hook(
-                lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True
-            )
-
         def wrong_hook_kind(module, **kw):
             """`forward` ran twice, at first without your keywords. A forward hook comes after `forward`, and calling
             the module a second time repeats all its work. Register a forward *pre*-hook.
@@ -158,26 +117,11 @@ class TestForceKwargs:
                 lambda module, args, kwargs, output: module.forward(*args, **{**kwargs, **kw}), with_kwargs=True
             )
 
-        def wrong_hook_kind__2(module, **kw):
-            def hook(module, args, kwargs):
-                module.forward(*args, **{**kwargs, **kw})
-                return args, {**kwargs, **kw}
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
         def remembered_keywords(module, **kw):
             """Keywords of one call reach a later call. You put the caller's keywords into `kw`, and `kw` lives as long
             as the hook. Build a new dict in each call.
             """
 
-            def hook(module, args, kwargs):
-                for name in kwargs:
-                    kw.setdefault(name, kwargs[name])
-                return args, kw
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
-        def remembered_keywords__2(module, **kw):
             def hook(module, args, kwargs):
                 kw.update(kwargs)
                 return args, kw

@@ -1,11 +1,10 @@
 """Exercise 06-normalize-input."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import a_hook_for_all, exercise
-from graders.scenes.forward_changes import beside_many, changes_calls, handed_on, mean_and_deviation
+from graders.scenes.call_arguments import beside_many, mean_and_deviation
+from graders.scenes.forward_changes import changes_calls, handed_on
 
 
 @exercise(
@@ -71,23 +70,11 @@ class TestNormalizeInput:
     free = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
 
     class Mistakes:
-        def replaced_the_first(module, mean, std, handles={}):  # noqa: B006 - the mistake
-            """After a second call of your function on one module, only the second mean and deviation count. Register a
-            hook of its own in each call, and keep the numbers in that hook: then both normalise.
-            """
-            if module in handles:
-                handles[module].remove()
-            handles[module] = module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))
-            return handles[module]
-
         def dropped_arguments(module, mean, std):
             """Positional arguments of the caller are lost. What a pre-hook returns stands for all of them, and a bare
             tensor becomes the only one. Return `(new, *args[1:])`.
             """
             return module.register_forward_pre_hook(lambda module, args: (args[0] - mean) / std)
-
-        def dropped_arguments__2(module, mean, std):
-            return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:2]))
 
         def dropped_keywords(module, mean, std):
             """Keyword arguments of the caller are lost. A hook that is registered with `with_kwargs=True` returns both,
@@ -105,22 +92,6 @@ class TestNormalizeInput:
             """
             return module.register_forward_pre_hook(lambda module, args: (args[0].sub_(mean).div_(std), *args[1:]))
 
-        def changed_callers_tensor__2(module, mean, std):
-            def hook(module, args):
-                args[0].data.sub_(mean).div_(std)
-
-            return module.register_forward_pre_hook(hook)
-
-        def wrong_return_shape(module, mean, std):
-            """A pre-hook with `with_kwargs=True` has to return both: a tuple of the positional arguments and the
-            keyword arguments, `return new_args, kwargs`.
-            """
-
-            def hook(module, args, kwargs):
-                return ((args[0] - mean) / std, *args[1:])
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
         def returned_a_list(module, mean, std):
             """Your pre-hook returned a list. Only a tuple counts as the new arguments; a list is passed on as *one*
             argument. Return a tuple.
@@ -132,15 +103,6 @@ class TestNormalizeInput:
             with `args[0]` and return a new tuple.
             """
             return module.register_forward_pre_hook(lambda module, args: (args - mean) / std)
-
-        def tuple_not_tensor__2(module, mean, std):
-            def hook(module, args):
-                args[0] = (args[0] - mean) / std
-
-            return module.register_forward_pre_hook(hook)
-
-        def tuple_not_tensor__3(module, mean, std):
-            return module.register_forward_pre_hook(lambda module, args: args.sub(mean).div(std))
 
         def changed_the_output(module, mean, std):
             """You normalised what comes out of the module. The task is about what goes in: register a forward

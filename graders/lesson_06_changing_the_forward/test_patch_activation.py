@@ -1,7 +1,5 @@
 """Exercise 06-patch-activation."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import contextlib
@@ -21,11 +19,11 @@ def put(output, kept, channels, dim=1):
     return output.index_copy(dim, index, kept.index_select(dim, index))
 
 
-def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, second=None, put=put, copy=torch.clone):
+def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, put=put, copy=torch.clone):
     """Two runs: one keeps a copy of the output, and in the other one `put(output, kept, channels)` takes its place."""
     kept = []
     run(model, name, lambda module, args, output: kept.append(copy(output.detach())), clean)
-    return (second or run)(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+    return run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
 
 class Stop(Exception):
@@ -103,23 +101,11 @@ class TestPatchActivation:
         return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
     class Mistakes(programs.wrong_runs(patch)):
-        def hook_left_behind__2(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, second=programs.hook_left_behind)
-
-        def hook_left_after_exception__2(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, second=programs.hook_left_after_exception)
-
-        def before_other_hooks__3(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, run=programs.before_other_hooks, second=programs.run)
-
         def forgot_return(model, name, clean, corrupt, channels=None):
             """You got the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or
             the hook that keeps the clean output was still there in the second run and overwrote what it had kept.
             """
             return patch(model, name, clean, corrupt, channels, put=lambda output, kept, channels: None)
-
-        def forgot_return__2(model, name, clean, corrupt, channels=None):
-            return model(corrupt).detach()
 
         def swapped_runs(model, name, clean, corrupt, channels=None):
             """The roles are exchanged: you ran the model on `clean` with a part of the corrupt run. Run `corrupt`, and
@@ -139,22 +125,6 @@ class TestPatchActivation:
             """
             return patch(model, name, clean, corrupt, channels or None)
 
-        def none_means_nothing(model, name, clean, corrupt, channels=None):
-            """A list of channels works, and `channels=None` changes nothing. `None` stands for the whole output:
-            replace all of it.
-            """
-            return patch(model, name, clean, corrupt, channels or [])
-
-        def replaced_the_others(model, name, clean, corrupt, channels=None):
-            """It is the other way round: the listed channels stayed, and all others came from the clean run. Write the
-            listed channels of the clean output into a clone of the corrupt one.
-            """
-
-            def others(output, kept, channels):
-                return kept if channels is None else put(kept, output, channels)
-
-            return patch(model, name, clean, corrupt, channels, put=others)
-
         def changed_the_input(model, name, clean, corrupt, channels=None):
             """You patched what goes into the module. The task is about what comes out: use forward hooks, and keep
             `output` of the clean run.
@@ -164,19 +134,6 @@ class TestPatchActivation:
                 model(clean)
             with module.register_forward_pre_hook(lambda module, args: (put(args[0], kept[0], channels), *args[1:])):
                 return model(corrupt).detach()
-
-        def changed_the_input__2(model, name, clean, corrupt, channels=None):
-            kept, module = [], model.get_submodule(name)
-            with module.register_forward_pre_hook(lambda module, args: kept.append(args[0].detach().clone())):
-                model(clean)
-            with module.register_forward_pre_hook(lambda module, args: put(args[0], kept[0], channels)):
-                return model(corrupt).detach()
-
-        def stored_the_input(model, name, clean, corrupt, channels=None):
-            kept, module = [], model.get_submodule(name)
-            with module.register_forward_hook(lambda module, args, output: kept.append(args[0].detach().clone())):
-                model(clean)
-            return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
 
         def stored_alias(model, name, clean, corrupt, channels=None):
             """You kept a reference to the clean output, and the in-place module that follows rewrote it before you
@@ -190,33 +147,6 @@ class TestPatchActivation:
             """
             return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, 0))
 
-        def wrong_axis__2(model, name, clean, corrupt, channels=None):
-            return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, -1))
-
-        def four_dimensions_only(model, name, clean, corrupt, channels=None):
-            """The output of a module may have two dimensions, as that of a Linear. `output[:, channels]` indexes
-            dimension 1 whatever comes after it.
-            """
-
-            def images(output, kept, channels):
-                output = kept if channels is None else output.clone()
-                if channels is not None:
-                    output[:, channels, :, :] = kept[:, channels, :, :]
-                return output
-
-            return patch(model, name, clean, corrupt, channels, put=images)
-
-        def one_run_for_both(model, name, clean, corrupt, channels=None):
-            """The model ran once, on both inputs together. Layers that look at the whole batch, such as a norm in
-            training mode, then mix the two. Call the model on `clean`, and then on `corrupt`.
-            """
-
-            def mix(module, args, output):
-                first, second = output.chunk(2)
-                return torch.cat([first, put(second, first, channels)])
-
-            return programs.run(model, name, mix, torch.cat([clean, corrupt])).chunk(2)[1]
-
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
             """Your hook edited `output` in place, and some modules, such as Identity, hand on the tensor that they were
             given: so the edit reaches the caller's input. Clone, edit the clone, return it.
@@ -229,12 +159,3 @@ class TestPatchActivation:
                 return output
 
             return patch(model, name, clean, corrupt, channels, put=write)
-
-        def same_noise(model, name, clean, corrupt, channels=None):
-            """You set the state of the random numbers back, so that dropout leaves out the same numbers in both runs.
-            It belongs to your caller: leave it alone.
-            """
-            kept, state = [], torch.get_rng_state()
-            programs.run(model, name, lambda module, args, output: kept.append(output.clone()), clean)
-            torch.set_rng_state(state)
-            return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)

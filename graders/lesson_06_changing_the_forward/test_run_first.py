@@ -1,13 +1,12 @@
 """Exercise 06-run-first."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.forward_changes import a_hook, changes_calls, what_hooks_return
+from graders.scenes.call_arguments import a_hook
+from graders.scenes.forward_changes import changes_calls, what_hooks_return
 
 
 @exercise(
@@ -91,20 +90,6 @@ class TestRunFirst:
         def for_all_modules(module, hook):
             """You registered the hook for all modules. The task asks for one on `module`, with a method of `module`."""
             return torch.nn.modules.module.register_module_forward_hook(hook)
-
-        def for_all_modules__2(module, hook):
-            def filtered(called, args, output):
-                return hook(called, args, output) if called is module else None
-
-            return torch.nn.modules.module.register_module_forward_hook(filtered)
-
-        def for_all_modules__3(module, hook):
-            def filtered(called, args, output):
-                return hook(called, args, output) if called is module else None
-
-            handle = torch.nn.modules.module.register_module_forward_hook(filtered)
-            torch.nn.modules.module._global_forward_hooks.move_to_end(handle.id, last=False)
-            return handle
 
         def wrong_hook_kind(module, hook):
             """You registered a pre-hook. It runs before `forward`, when there is no output yet. The task asks for a

@@ -1,7 +1,5 @@
 """Exercise 07-clamp-grad-input."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -87,14 +85,6 @@ class TestClampGradInput:
         return on_inputs(module, through_a_view)
 
     class Mistakes:
-        def hooked_all_modules(module, c):
-            """Your hook is on all modules. It may leave the others alone, but PyTorch does not: with a full backward
-            hook it makes every output a view, and an in-place layer in any other model raises an error now. Register on
-            `module`.
-            """
-            register = torch.nn.modules.module.register_module_full_backward_hook
-            return register(lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)) if m is module else None)
-
         def not_like_grad_input(module, c):
             """What a full backward hook returns takes the place of `grad_input`: a tuple with one entry for each entry
             of `grad_input`, of the same shape. A bare tensor is taken for a tuple of its rows.
@@ -103,39 +93,6 @@ class TestClampGradInput:
 
         def not_like_grad_input__2(module, c):
             return module.register_full_backward_hook(lambda m, gi, go: each(go, lambda g: g.clamp(-c, c)))
-
-        def made_up_gradient(module, c):
-            """Where no input needs a gradient, `grad_input` has `None` everywhere, and the module cannot send anything.
-            Where you got `None`, return `None`.
-            """
-            return module.register_full_backward_hook(
-                lambda m, gi, go: tuple(torch.zeros(1) if g is None else g.clamp(-c, c) for g in gi)
-            )
-
-        def no_first_input(module, c):
-            """`grad_input` has one entry for each input that is passed by position. When all are passed by keyword, it
-            is empty, and has no first entry.
-            """
-            return module.register_full_backward_hook(
-                lambda m, gi, go: None if gi[0] is None else each(gi, lambda g: g.clamp(-c, c))
-            )
-
-        def hook_without_grad_mode(module, c):
-            """Under `torch.no_grad()` what you compute from an input requires no grad, although the input does, and
-            takes no hook. Do nothing there.
-            """
-
-            def through_a_product(t):
-                if not t.requires_grad:
-                    return t
-                t = t * 1
-                t.register_hook(lambda grad: grad.clamp(-c, c))
-                return t
-
-            return on_inputs(module, through_a_product)
-
-        def changed_dtype(module, c):
-            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.float().clamp(-c, c)))
 
         def forgot_return(module, c):
             """The gradient below the module is not clamped. A hook that returns `None` keeps `grad_input` as it is:
@@ -191,40 +148,3 @@ class TestClampGradInput:
             again. Hooks of one kind run in the order of registration: register yours on the module, without `prepend`.
             """
             return clamped(module, c, prepend=True)
-
-        def only_the_first_pass(module, c):
-            """From the second pass on, nothing is clamped any more. The hook has to stay until its handle removes
-            it.
-            """
-            left = [1]
-            return module.register_full_backward_hook(
-                lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)) if left and left.pop() else None
-            )
-
-        def took_both_hooks(module, c, kept={}):  # noqa: B006 - the mistake
-            """After `remove()` on the second of two handles, nothing is clamped: the first hook is gone, too. A call
-            leaves the hooks of earlier calls alone, and a handle removes its own hook and no other.
-            """
-            kept.setdefault(id(module), []).append(clamped(module, c))
-            return SimpleNamespace(remove=lambda: [handle.remove() for handle in kept[id(module)]])
-
-        def one_number_for_all(module, c, slot=[]):  # noqa: B006 - the mistake
-            """Every module is clamped with the number of the latest call. Each call has its own: keep it in the hook,
-            and not in a global or an attribute of the function.
-            """
-            slot[:] = [c]
-            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(-slot[0], slot[0])))
-
-        def switched_off(module, c):
-            """A call of the module that came before `remove()` is not clamped any more. `remove()` is for calls that
-            come later: it takes the hook off the module, and the hooks of a call that is over stay in its graph.
-            """
-            on = [1]
-            handle = module.register_full_backward_hook(
-                lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)) if on else None
-            )
-            return SimpleNamespace(remove=lambda: (on.clear(), handle.remove()))
-
-        def one_side_only(module, c):
-            """Positive gradients are clamped as they should be, and negative ones are not: the range is [-c, c]."""
-            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(max=c)))

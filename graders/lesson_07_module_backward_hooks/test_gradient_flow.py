@@ -1,12 +1,8 @@
 """Exercise 07-gradient-flow."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from itertools import combinations
-
-import torch
 
 from graders.authoring import exercise
 from graders.scenes.inner_gradients import measures_the_flow
@@ -33,14 +29,13 @@ def mean(grad):
     return grad.abs().mean().item()
 
 
-def measured(model, loss_fn, x, hook, modules=None, kind="register_full_backward_pre_hook", run=None):
+def measured(model, loss_fn, x, hook, modules=None, kind="register_full_backward_pre_hook"):
     """The dict that `hook(flow, name, module, *gradients)` fills in a pass."""
     flow, handles = {}, []
     try:
         for name, module in (modules or with_parameters(model)).items():
             handles.append(getattr(module, kind)(lambda *args, name=name: hook(flow, name, *args)))
-        loss = loss_fn(model(x))
-        loss.backward() if run is None else run(loss)
+        loss_fn(model(x)).backward()
     finally:
         for handle in handles:
             handle.remove()
@@ -112,18 +107,10 @@ class TestGradientFlow:
             """
             return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].abs().sum().item()}))
 
-        def not_the_mean__2(model, loss_fn, x):
-            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].norm().item()}))
-
         def parameter_grads(model, loss_fn, x):
             loss_fn(model(x)).backward()
             own = {name: next(m.parameters(recurse=False)).grad for name, m in with_parameters(model).items()}
             return {name: mean(grad) for name, grad in own.items()}
-
-        def parameter_grads__2(model, loss_fn, x):
-            loss_fn(model(x)).backward()
-            own = {name: next(m.parameters(recurse=False)).grad for name, m in with_parameters(model).items()}
-            return {name: mean(grad) for name, grad in reversed(own.items()) if grad is not None}
 
         def forward_order(model, loss_fn, x):
             """The numbers are right, but your keys are in the order of the forward pass. Fill the dict when the
@@ -137,10 +124,6 @@ class TestGradientFlow:
             """
             flow = measured(model, loss_fn, x, note)
             return {name: flow[name] for name in with_parameters(model)}
-
-        def definition_order__2(model, loss_fn, x):
-            flow = measured(model, loss_fn, x, note)
-            return {name: flow[name] for name in reversed(with_parameters(model))}
 
         def nothing_there(model, loss_fn, x):
             """You asked for a gradient that is not there. `grad_input` has `None` where an input needs no gradient, and
@@ -169,49 +152,6 @@ class TestGradientFlow:
             own = {name: m for name, m in with_parameters(model).items() if not list(m.children())}
             return measured(model, loss_fn, x, note, own)
 
-        def cleared_callers_grad(model, loss_fn, x):
-            """The `.grad` of a parameter held something before your call, and that is gone: `backward()` adds to it,
-            and nobody asked for `zero_grad()`.
-            """
-            model.zero_grad()
-            return measured(model, loss_fn, x, note)
-
         def late_binding(model, loss_fn, x):
             *_, last = with_parameters(model)
             return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({last: mean(go[0])}))
-
-        def late_binding__2(model, loss_fn, x):
-            *_, (last, _) = model.named_modules()
-            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({last: mean(go[0])}))
-
-        def another_mode(model, loss_fn, x):
-            modes = {m: m.training for m in model.modules()}
-            try:
-                return measured(model.eval(), loss_fn, x, note)
-            finally:
-                for m, mode in modes.items():
-                    m.training = mode
-
-        def two_passes(model, loss_fn, x):
-            """Your function goes back through the loss twice: `torch.autograd.grad` is a pass, too, and the caller's
-            hooks run in both. One is enough, if hooks collect the gradients.
-            """
-            outs = {}
-
-            def run(loss):
-                grads = torch.autograd.grad(loss, list(outs.values()), retain_graph=True)
-                outs.update(zip(outs, map(mean, grads)))
-                loss.backward()
-
-            def keep(flow, name, module, args, output):
-                outs[name] = output
-
-            measured(model, loss_fn, x, keep, kind="register_forward_hook", run=run)
-            return dict(reversed(outs.items()))
-
-        def no_backward(model, loss_fn, x):
-            """The means are right, and no parameter has got its gradient: `torch.autograd.grad` writes no `.grad`. Run
-            `loss.backward()`.
-            """
-            wanted = [p for p in model.parameters() if p.requires_grad] or [x]
-            return measured(model, loss_fn, x, note, run=lambda loss: torch.autograd.grad(loss, wanted))

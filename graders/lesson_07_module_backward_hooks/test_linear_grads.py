@@ -1,7 +1,5 @@
 """Exercise 07-linear-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import torch
@@ -85,20 +83,12 @@ class TestLinearGrads:
             g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
             return g.T @ x.detach().reshape(-1, lin.in_features) / len(g), g.mean(0)
 
-        def mean_instead_of_sum__2(lin, x, loss_fn):
-            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
-            return g.T @ x.detach().reshape(-1, lin.in_features), g.mean(0)
-
         def two_dimensions_only(lin, x, loss_fn):
             """Your function works for a matrix, but `x` may have one dimension, or three. Flatten the leading
             dimensions into rows first: `x.reshape(-1, lin.in_features)`.
             """
             g = at_output(lin, x, loss_fn)
             return g.T @ x.detach(), g.sum(0)
-
-        def two_dimensions_only__2(lin, x, loss_fn):
-            g = at_output(lin, x, loss_fn)
-            return torch.einsum("no,ni->oi", g, x.detach()), g.sum(0)
 
         def last_row_only(lin, x, loss_fn):
             """Your result is the gradient of one row. Every row of `x` contributes: add them up."""
@@ -108,8 +98,4 @@ class TestLinearGrads:
         def view_of_strides(lin, x, loss_fn):
             """`view` needs values that lie in memory in the usual order, and those of `x` need not: use `reshape`."""
             g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
-            return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)
-
-        def view_of_strides__2(lin, x, loss_fn):
-            g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
             return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)

@@ -1,7 +1,5 @@
 """Exercise 07-scale-backward."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -58,7 +56,6 @@ def on_outputs(module, s, fits=lambda t: t.requires_grad):
     ),
     scene=changes_what_flows_back(
         arguments=a_number,
-        special=(1.0,),
         words={"task": "what flows further back is scaled", "gradient": "scaled", "changed": "scaled"},
     ),
 )
@@ -88,14 +85,6 @@ class TestScaleBackward:
     free = {"the gradient below tanh, differentiated": no_graph_for_zeros}
 
     class Mistakes:
-        def hooked_all_modules(module, s):
-            """Your hook is on all modules. It may leave the others alone, but PyTorch does not: with a full backward
-            hook it makes every output a view, and an in-place layer in any other model raises an error now. Register on
-            `module`.
-            """
-            register = torch.nn.modules.module.register_module_full_backward_pre_hook
-            return register(lambda m, go: each(go, lambda g: g * s) if m is module else None)
-
         def too_late_for_weights(module, s):
             """What flows further back is scaled, but the module's own weights are not: a full backward hook changes
             `grad_input`, and the weights do not use that. Scale `grad_output`, in a full backward pre-hook.
@@ -107,9 +96,6 @@ class TestScaleBackward:
             output, of the same shape, and `None` where it had `None`. A bare tensor is taken for a tuple of its rows.
             """
             return module.register_full_backward_pre_hook(lambda m, go: s * go[0])
-
-        def not_like_grad_output__2(module, s):
-            return module.register_full_backward_pre_hook(lambda m, go: (go[0] * s,))
 
         def changed_forward(module, s):
             """You scaled the output of the module itself. The values of the forward pass have to stay; only the
@@ -131,21 +117,6 @@ class TestScaleBackward:
             """
             return all_of(*(p.register_hook(lambda grad: grad * s) for p in module.parameters() if p.requires_grad))
 
-        def scaled_twice(module, s):
-            """The gradient behind the module is scaled twice. What you return from the pre-hook is what the module
-            computes `grad_input` from; the pre-hook alone is enough.
-            """
-            return all_of(
-                before(module, s),
-                module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g * s)),
-            )
-
-        def scaled_inside(module, s):
-            """The gradient behind a module with others inside is scaled several times: you scale at each of these, too.
-            Scale once, where the gradient arrives at `module` itself.
-            """
-            return all_of(*(before(part, s) for part in module.modules()))
-
         def in_place_leak(module, s):
             return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g.mul_(s)))
 
@@ -154,25 +125,6 @@ class TestScaleBackward:
             `grad_input` for an input that needs none. `None` cannot be multiplied: leave it as it is.
             """
             return module.register_full_backward_pre_hook(lambda m, go: tuple(g * s for g in go))
-
-        def only_with_input_gradients(module, s):
-            """When no input of the module requires grad, nothing is scaled, and the parameters get gradients all the
-            same. Ask each output whether it requires grad, not the inputs.
-            """
-
-            def hook(m, args, out):
-                if any(isinstance(t, torch.Tensor) and t.requires_grad for t in args):
-                    for t in out if isinstance(out, tuple) else (out,):
-                        if t.requires_grad:
-                            t.register_hook(lambda grad: grad * s)
-
-            return module.register_forward_hook(hook)
-
-        def first_output_only(module, s):
-            """You scaled the gradient of the first output only. `grad_output` has one entry for each output: scale all
-            that are tensors.
-            """
-            return module.register_full_backward_pre_hook(lambda m, go: (*each(go[:1], lambda g: g * s), *go[1:]))
 
         def tuple_left_alone(module, s):
             """Where the module returns a tuple, nothing is scaled. Scale what arrives at each output in it."""
@@ -183,64 +135,8 @@ class TestScaleBackward:
 
             return module.register_forward_hook(hook)
 
-        def tuple_left_alone__2(module, s):
-            def hook(m, args, out):
-                out.register_hook(lambda grad: grad * s)
-
-            return module.register_forward_hook(hook)
-
-        def only_the_first_pass(module, s):
-            """From the second pass on, nothing is scaled any more. The hook has to stay until its handle removes it."""
-            left = [1]
-            return module.register_full_backward_pre_hook(
-                lambda m, go: each(go, lambda g: g * s) if left and left.pop() else None
-            )
-
-        def took_both_hooks(module, s, kept={}):  # noqa: B006 - the mistake
-            """After `remove()` on the second of two handles, nothing is scaled: the first hook is gone, too. A call
-            leaves the hooks of earlier calls alone, and a handle removes its own hook and no other.
-            """
-            kept.setdefault(id(module), []).append(before(module, s))
-            return SimpleNamespace(remove=lambda: [handle.remove() for handle in kept[id(module)]])
-
-        def one_number_for_all(module, s, slot=[]):  # noqa: B006 - the mistake
-            """Every module is scaled with the number of the latest call. Each call has its own: keep it in the hook,
-            and not in a global or an attribute of the function.
-            """
-            slot[:] = [s]
-            return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * slot[0]))
-
-        def switched_off(module, s):
-            """A call of the module that came before `remove()` is not scaled any more. `remove()` is for calls that
-            come later: it takes the hook off the module, and the hooks of a call that is over stay in its graph.
-            """
-            on = [1]
-            handle = module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s) if on else None)
-            return SimpleNamespace(remove=lambda: (on.clear(), handle.remove()))
-
-        def gave_up_at_none(module, s):
-            """Where the loss does not use the first output, the gradient of the second one is not scaled. `None` in
-            `grad_output` stays as it is, and the others are scaled all the same.
-            """
-            return module.register_full_backward_pre_hook(
-                lambda m, go: None if go[0] is None else each(go, lambda g: g * s)
-            )
-
-        def gave_up_at_none__2(module, s):
-            return module.register_full_backward_pre_hook(
-                lambda m, go: None if None in go else each(go, lambda g: g * s)
-            )
-
         def hook_without_grad(module, s):
             """An output requires no grad under `torch.no_grad()`, or when neither the inputs nor the parameters of the
             module do. Such a tensor takes no hook, and nothing arrives at it: leave it alone.
             """
             return on_outputs(module, s, fits=lambda t: True)
-
-        def none_for_zero(module, s):
-            """Where `s` is 0, the parameters get no gradient at all. They are to get zeros: `None` says that nothing
-            arrives.
-            """
-            return module.register_full_backward_pre_hook(
-                lambda m, go: each(go, lambda g: g * s) if s else (None,) * len(go)
-            )

@@ -1,7 +1,5 @@
 """Exercise 07-watch-module-grads."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from functools import partial
@@ -81,11 +79,6 @@ class TestWatchModuleGrads:
             register = torch.nn.modules.module.register_module_full_backward_hook
             return d, register(lambda m, gi, go: keep(d, m, gi, go) if m is module else None)
 
-        def hooked_all_modules__2(module):
-            d, kind = {}, type(module)
-            register = torch.nn.modules.module.register_module_full_backward_hook
-            return d, register(lambda m, gi, go: keep(d, m, gi, go) if type(m) is kind else None)
-
         def deprecated_hook(module):
             """`grad_input` has the shape of an operation inside the module, not of the module's input. That is what the
             deprecated `register_backward_hook` reports. Use `register_full_backward_hook`.
@@ -109,20 +102,6 @@ class TestWatchModuleGrads:
             returns `None`.
             """
             return watched(module, lambda d, m, gi, go: keep(d, m, gi, go) or (d["gi"], d["go"]))
-
-        def returned_something__2(module):
-            return watched(module, lambda d, m, gi, go: keep(d, m, gi, go) or d["gi"])
-
-        def changed_the_gradient(module):
-            """The gradient that goes on is not the one that PyTorch computed: your hook wrote into it, or returned
-            another one. A hook that only watches does neither.
-            """
-
-            def hook(d, m, gi, go):
-                keep(d, m, gi, go)
-                return tuple(None if g is None else 2 * g for g in gi)
-
-            return watched(module, hook)
 
         def copied_none(module):
             """An entry of `grad_input` or `grad_output` is `None` where there is no gradient, and `None` cannot be
@@ -148,24 +127,10 @@ class TestWatchModuleGrads:
         def stored_alias(module):
             return watched(module, lambda d, m, gi, go: d.update(gi=gi, go=go))
 
-        def stored_alias__2(module):
-            def hook(d, m, gi, go):
-                d["gi"], d["go"] = (tuple(g if g is None else g.detach() for g in grads) for grads in (gi, go))
-
-            return watched(module, hook)
-
-        def only_the_first_pass(module):
-            """The dict holds the first pass for good. In each pass both entries have to be written anew."""
-            return watched(module, lambda d, m, gi, go: None if d else keep(d, m, gi, go))
-
         def one_dict_for_all(module, d={}):  # noqa: B006 - the mistake
             """All calls of your function share one dict: a pass through one module shows in that of another. Make the
             dict inside the function.
             """
-            return watched(module, keep, d=d)
-
-        def one_dict_for_all__2(module, d={}):  # noqa: B006 - the mistake
-            d.clear()
             return watched(module, keep, d=d)
 
         def rebound_dict(module):

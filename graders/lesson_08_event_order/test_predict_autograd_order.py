@@ -1,7 +1,5 @@
 """Exercise 08-predict-autograd-order."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise
@@ -82,12 +80,6 @@ class TestPredictAutogradOrder:
                 ("node_post", "node_pre", "retain_grad", "tensor"),
             )
 
-        def registration_order__2(kind):
-            return either(kind, LEAF, ("node_post", "node_pre", "retain_grad", "tensor"))
-
-        def registration_order__3(kind):
-            return either(kind, ("node_post", "node_pre", "post_acc", "tensor"), NON_LEAF)
-
         def post_acc_last(kind):
             """You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is
             written, and the post hook of the node waits until that work is done.
@@ -100,18 +92,11 @@ class TestPredictAutogradOrder:
             """
             return either(kind, ("tensor", "post_acc"), NON_LEAF)
 
-        def kinds_exchanged(kind):
-            """You exchanged the two: this is the list of a leaf for a non-leaf, and that of a non-leaf for a leaf."""
-            return either(kind, NON_LEAF, LEAF)
-
         def unknown_kind_accepted(kind):
             """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
             not in a result, and not in another exception.
             """
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
-
-        def unknown_kind_accepted__2(kind):
-            return either(kind, LEAF, NON_LEAF, error=KeyError)
 
         def unknown_kind_accepted__3(kind):
             return list(LEAF if kind == "leaf" else NON_LEAF)
@@ -122,8 +107,3 @@ class TestPredictAutogradOrder:
             """
             either(kind, LEAF, NON_LEAF)
             return lists[kind == "non-leaf"]
-
-        def kept_from_call_to_call(kind, events=[]):  # noqa: B006 - the mistake
-            """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
-            events += either(kind, LEAF, NON_LEAF)
-            return list(events)

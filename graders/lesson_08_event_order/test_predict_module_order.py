@@ -1,7 +1,5 @@
 """Exercise 08-predict-module-order."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 import contextlib
@@ -106,53 +104,14 @@ class TestPredictModuleOrder:
             """
             return twelve("APG", "APG")
 
-        def registration_order__2():
-            return twelve("GAP", "GAP")
-
         def backward_reversed():
             """Your forward half is right. In backward the modules are visited in reverse, but the hooks of one module
             are not: global, prepended, appended, as in forward.
             """
             return twelve("GPA", "APG")
 
-        def backward_reversed__2():
-            return twelve("GPA", "GAP")
-
-        def by_letter():
-            """Your list holds all hooks of one letter together. A pass goes by kinds: all forward pre-hooks, then all
-            forward hooks, all full backward pre-hooks, and all full backward hooks.
-            """
-            return [f"{letter}.{kind}" for letter in "GPA" for kind in ("pre", "fwd", "bpre", "bwd")]
-
-        def hook_left_behind():
-            """Your list is right, but your global hooks are still registered, and now they fire for every module of
-            this process. Keep their handles and call `remove()`.
-            """
-            return list(measured([], contextlib.ExitStack().pop_all()))
-
-        def hook_left_after_exception():
-            """A hook of somebody else raised, and your `remove()` was skipped: your global hooks now fire for every
-            module of this process. Put it into `finally`, or use the handles as context managers.
-            """
-            stack = contextlib.ExitStack()
-            events = measured([], stack)
-            stack.close()
-            return events
-
         def the_same_list(labels=RIGHT):
             """You return the same list object in every call. A caller who changes it changes what the next call
             returns. Make the list inside the function.
             """
             return labels
-
-        def kept_from_call_to_call(found=[]):  # noqa: B006 - the mistake
-            """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
-            found += twelve("GPA", "GPA")
-            return list(found)
-
-        def kept_after_a_failure(known=[]):  # noqa: B006 - the mistake
-            """Your list breaks off. An earlier call ended in an exception, and what it had written down until then is
-            still there: start anew in each call.
-            """
-            with contextlib.ExitStack() as stack:
-                return list(known or measured(known, stack))

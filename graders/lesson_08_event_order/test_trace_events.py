@@ -1,38 +1,31 @@
 """Exercise 08-trace-events."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from contextlib import ExitStack
 
-import torch
 from torch.nn.modules import module as for_all
 
 from graders.authoring import exercise
-from graders.scenes.event_models import nested_model_with_pairs
-from graders.scenes.event_order import also_one_that_catches, no_more, runs_passes
+from graders.scenes.event_models import nested_model
+from graders.scenes.event_order import a_layer, no_more, runs_passes
 
 KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
 
 
-def traced(named, run, events, kinds=KINDS):
-    """Runs with hooks of these kinds on these modules, in the lesson's style, and returns the list `events`."""
+def traced(model, x, named=None, kinds=KINDS, events=None):
+    """One pass with hooks of these kinds on these modules, in the lesson's style."""
+    events = [] if events is None else events
     with ExitStack() as stack:
-        for name, module in named:
+        for name, module in model.named_modules() if named is None else named:
             for kind, method in zip(KINDS, METHODS):
                 register = getattr(module, f"register_{method}_hook")
                 label = f"{name or 'net'}.{kind}"
                 if kind in kinds:
                     stack.enter_context(register(lambda *_, label=label: events.append(label)))
-        run()
+        model(x).sum().backward()
     return events
-
-
-def one_pass(model, x):
-    """What runs the pass that is asked for."""
-    return lambda: model(x).sum().backward()
 
 
 @exercise(
@@ -54,11 +47,11 @@ def one_pass(model, x):
         "module up in a dict of names and leave out those that are not there."
     ),
     scene=runs_passes(
-        model=nested_model_with_pairs,
+        model=nested_model,
         arguments=no_more,
-        alone=also_one_that_catches,
+        alone=a_layer,
         only={"first": ("layer", "frozen", "activation", "no gradient")}
-        | dict.fromkeys(("unit", "order", "ckpt", "n", "run"), ()),
+        | dict.fromkeys(("order", "ckpt", "n", "run"), ()),
         words={
             "task": "every event is in its place",
             "alone": "a model without parts has four events",
@@ -81,9 +74,9 @@ class TestTraceEvents:
     ['net.bpre', '0.bpre', '0.bwd', 'net.bwd']
 
     **Fine print.** The events are those at which a forward pre-hook, a forward hook, a full backward pre-hook and a
-    full backward hook of the module fire, in each of its calls. Containers count; a module that is called and not among
-    the names has no events. Modules may take and return several tensors. `x` may or may not require grad, and is given
-    to the model as it is; `.grad` accumulates as usual. Something requires grad; nothing works in place.
+    full backward hook of the module fire, in each of its calls. Containers count. Each module takes one tensor and
+    returns one. `x` may or may not require grad, and is given to the model as it is; `.grad` accumulates as usual.
+    Something requires grad; nothing works in place.
     """
 
     def reference(model, x):
@@ -107,13 +100,10 @@ class TestTraceEvents:
             """The model received an input that differs from `x` in `requires_grad`. That changes the order: give `x` to
             the model as it is, without `requires_grad_()` and without `detach()`.
             """
-            return traced(model.named_modules(), one_pass(model, x.detach().requires_grad_()), [])
+            return traced(model, x.detach().requires_grad_())
 
         def changed_the_input__2(model, x):
-            return traced(model.named_modules(), one_pass(model, x.requires_grad_()), [])
-
-        def changed_the_input__3(model, x):
-            return traced(model.named_modules(), one_pass(model, x.detach()), [])
+            return traced(model, x.requires_grad_())
 
         def mirrored_forward(model, x):
             """Your backward half is the mirror of the forward half. It is no mirror where an input requires no grad (a
@@ -121,129 +111,44 @@ class TestTraceEvents:
             backward with hooks, too.
             """
             mirror = {"fpre": "bwd", "fwd": "bpre"}
-            events = traced(model.named_modules(), one_pass(model, x), [], KINDS[:2])
+            events = traced(model, x, kinds=KINDS[:2])
             halves = [event.rpartition(".") for event in reversed(events)]
             return events + [f"{name}.{mirror[kind]}" for name, _, kind in halves]
 
-        def paired_backward(model, x):
-            """Where `x` requires no grad, you let each `bwd` follow its `bpre` at once. It does so where the input of
-            this very module requires no grad. Further inside, inputs are what layers returned, and require grad.
-            """
-            events = traced(model.named_modules(), one_pass(model, x), [])
-            paired = [(event, event.replace(".bpre", ".bwd")) for event in events if not event.endswith(".bwd")]
-            return events if x.requires_grad else [event for pair in paired for event in dict.fromkeys(pair)]
-
         def kept_from_call_to_call(model, x, events=[]):  # noqa: B006 - the mistake
             """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
-            return list(traced(model.named_modules(), one_pass(model, x), events))
-
-        def kept_from_call_to_call__2(model, x, events=[]):  # noqa: B006 - the mistake
-            return traced(model.named_modules(), one_pass(model, x), events)
-
-        def another_mode(model, x):
-            was = {module: module.training for module in model.modules()}
-            model.eval()
-            try:
-                return traced(model.named_modules(), one_pass(model, x), [])
-            finally:
-                for module, training in was.items():
-                    module.training = training
+            return list(traced(model, x, events=events))
 
         def late_binding(model, x):
             """All your lambdas read the loop variable when they run, and by then it has its last value. Bind it with a
             default argument: `lambda *args, name=name: ...`.
             """
             *_, (last, _) = model.named_modules()
-            events = traced(model.named_modules(), one_pass(model, x), [])
+            events = traced(model, x)
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
 
         def registered_after_forward(model, x):
             """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the
             module is called: register all of them before the forward pass.
             """
-            return traced(model.named_modules(), one_pass(model, x), [], KINDS[:2])
-
-        def registered_after_forward__2(model, x):
-            return traced([], one_pass(model, x), [])
+            return traced(model, x, kinds=KINDS[:2])
 
         def leaves_only(model, x):
             """Events of containers are missing. The model itself and the blocks in it are modules, too: register on
             everything that `model.named_modules()` gives.
             """
             named = [(name, module) for name, module in model.named_modules() if not [*module.children()]]
-            return traced(named, one_pass(model, x), [])
-
-        def leaves_only__2(model, x):
-            named = [(name, part) for name, part in model.named_modules() if not name or not [*part.children()]]
-            return traced(named, one_pass(model, x), [])
+            return traced(model, x, named)
 
         def children_only(model, x):
             """You registered on the children of the model alone. `model.named_modules()` gives every module in it: the
             model itself, and the parts of its parts.
             """
-            return traced(model.named_children(), one_pass(model, x), [])
+            return traced(model, x, model.named_children())
 
         def empty_name(model, x):
             """The name of the model itself is empty in `model.named_modules()`, and its events are asked for as those
             of `net`: write `name or "net"`.
             """
-            events = traced(model.named_modules(), one_pass(model, x), [])
+            events = traced(model, x)
             return [event.removeprefix("net") if event.startswith("net.") else event for event in events]
-
-        def hooked_twice(model, x):
-            """A module with two names is still one module, and you registered on it under each name. `named_modules()`
-            gives it once, with its first name, unless you pass `remove_duplicate=False`.
-            """
-            return traced(model.named_modules(remove_duplicate=False), one_pass(model, x), [])
-
-        def not_among_the_names(model, x):
-            """A global hook fires for every module, also for one that the model calls and that is not among
-            `model.named_modules()`. It has no name and no events here: leave it out.
-            """
-            names = {module: name for name, module in model.named_modules()}
-            with for_all.register_module_forward_pre_hook(lambda module, args: (names[module], None)[1]):
-                return traced(model.named_modules(), one_pass(model, x), [])
-
-        def tensor_hooks(model, x):
-            """You hook tensors in the place of modules. A full backward pre-hook waits for the gradients of all outputs
-            of its module, and a full backward hook for those of all inputs: use these.
-            """
-            events = []
-
-            def before(module, args, name):
-                events.append(f"{name}.fpre")
-                if args and args[0].requires_grad:
-                    args[0].register_hook(lambda grad: events.append(f"{name}.bwd"))
-
-            def after(module, args, output, name):
-                events.append(f"{name}.fwd")
-                first = output if isinstance(output, torch.Tensor) else output[0]
-                if first.requires_grad:
-                    first.register_hook(lambda grad: events.append(f"{name}.bpre"))
-
-            with ExitStack() as stack:
-                for name, module in model.named_modules():
-                    name = name or "net"
-                    stack.enter_context(module.register_forward_pre_hook(lambda *a, name=name: before(*a, name)))
-                    stack.enter_context(module.register_forward_hook(lambda *a, name=name: after(*a, name)))
-                model(x).sum().backward()
-            return events
-
-        def hook_left_behind(model, x):
-            """Your trace is right, but your hooks are still on the modules, and every later pass would append to the
-            old list. Keep all handles and call `remove()` on each.
-            """
-            for method in METHODS:
-                for module in model.modules():
-                    getattr(module, f"register_{method}_hook")(lambda *_: None)
-            return traced(model.named_modules(), one_pass(model, x), [])
-
-        def hook_left_after_exception(model, x):
-            """When the model or one of its hooks raises, your `remove()` calls are skipped. Put them into `finally`, or
-            collect the handles in a `contextlib.ExitStack`.
-            """
-            handles = [module.register_forward_hook(lambda *_: None) for module in model.modules()]
-            events = traced(model.named_modules(), one_pass(model, x), [])
-            for handle in handles:
-                handle.remove()
-            return events

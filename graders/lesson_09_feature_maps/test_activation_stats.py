@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
 import torch
-from torch import Tensor, nn
 
-from graders.authoring import (
-    ALL,
-    Array,
-    CallersHooks,
-    Circumstances,
-    Failure,
-    Mistake,
-    Seen,
-    Witness,
-    came_through,
-    changes,
-    close,
-    exercise,
-    expect,
-    nothing_changed,
-    paired,
-)
+from graders.authoring import exercise
+from graders.lesson_09_feature_maps.programs import watched
+from graders.scenes.over_batches import of_layers_in_training, over_batches
 
-BINS, TOP, RATE, STEPS = 40, 4.0, 0.05, 4
-EXAMPLE = [torch.tensor([-2.0, 1.25]), torch.tensor([5.0, 5.0])]
-Outputs = dict[str, list[Tensor]]
+WAYS = {
+    "mean": lambda values: values.mean(),
+    "std": lambda values: values.std(),
+    "hist": lambda values: values.histc(40, 0, 4),
+}
 
 
-def trained(weights: list[Tensor], batches: list[Tensor], names: list[str]) -> tuple[Outputs, list[Tensor]]:
-    """The outputs of both layers at each step, and the weights in the end: SGD by hand, without a hook."""
-    outputs: Outputs = {name: [] for name in names}
-    for batch in batches:
-        leaves = [w.detach().requires_grad_() for w in weights]
-        first = batch @ leaves[0].mT
-        second = (first.relu() @ leaves[1].mT).relu()
-        gradients = torch.autograd.grad((second @ leaves[2].mT).square().mean(), leaves)
-        weights = [w.detach() - RATE * gradient for w, gradient in zip(leaves, gradients)]
-        for name, output in zip(names, (first, second)):
-            outputs[name].append(output.detach())
-    return outputs, weights
+def stats(layers, step, batches, copy=lambda output: output.detach().clone(), key=lambda name: name, how=None, **ways):
+    """The statistics of each layer, a row for each step; `ways` to compute some of them may differ."""
+    kept = {}
+
+    def note(name, args, output):
+        kept.setdefault(key(name), []).append(copy(output))
+
+    watched(layers, note, step, batches, **how or {})
+    ways = WAYS | ways
+    return {
+        name: {part: torch.stack([way(output) for output in outputs]) for part, way in ways.items()}
+        for name, outputs in kept.items()
+    }
 
 
-def instead(part: str, of: Callable[[Tensor], Tensor], within: float = 1e-4) -> Callable[..., bool]:
-    """Whether one of the three statistics is another one in all rows of all layers."""
-
-    def recognised(seen: Seen, weights: list[Tensor], batches: list[Tensor], names: list[str]) -> bool:
-        outputs = trained(weights, batches, names)[0]
-        return all(close(seen["stats"][n][part], torch.stack([*map(of, outputs[n])]), 0.0, within) for n in names)
-
-    return recognised
+def bin_by_bin(values):
+    """How many values lie in each of 40 bins."""
+    places = (values[(values >= 0) & (values <= 4)] * 10).floor().clamp(max=39)
+    return torch.bincount(places.long(), minlength=40)
 
 
 @exercise(
@@ -76,174 +56,126 @@ def instead(part: str, of: Callable[[Tensor], Tensor], within: float = 1e-4) -> 
         "however long the training lasts. A class with `__enter__` and `__exit__` around the loop would do as well; so "
         "would a copy of each output for later, at the price of its memory."
     ),
-    circumstances=Circumstances(
-        covers={"dtype": ALL, "rank": (2, 3), "follower": ALL, "hooks": ("none", "watching"), "hooked": ("named",),
-                "failure": ALL, "failing_run": ALL},
-        excludes={"tensor": "only `step` sees the batches, and the digits are those that training makes",
-                  "number": "it gets no number", "collection": "the example has one layer, the draws two",
-                  "model": "it gets layers; `step` runs the model",
-                  "call": "every probe calls it twice, and `step` trains"},
+    scene=over_batches(
+        ask=of_layers_in_training,
+        only={"values": ("full",), "sizes": ("one",)},
+        words={
+            "task": "each layer has its statistics, a row for each step",
+            "runs": "the model trains as it does without you",
+        },
     ),
-)  # fmt: skip
+)
 class TestActivationStats:
-    """Write `activation_stats(layers, step, batches)`. Call `step(batch)` once for each batch, in order: it trains a
-    model and runs each module of the dict `layers` once. Return, under each key, `"mean"`, `"std"` and `"hist"` of that
-    module's outputs, a row for each step.
+    """Write `activation_stats(layers, step, batches)`: call `step(batch)` for each batch, in order, which trains a
+    model. Return, under each key of the dict `layers`, a dict with `"mean"`, `"std"` and `"hist"` of the outputs of
+    that module: tensors with a row for each step.
 
-    **Example.** For `relu = nn.ReLU()` and `batches = [tensor([-2., 1.25]), tensor([5., 5.])]`,
-    `activation_stats({"relu": relu}, relu, batches)` returns `{"relu": {"mean": tensor([0.625, 5.]),
-    "std": tensor([0.8839, 0.]), "hist": ...}}`. Row 0 of `"hist"` holds 1 in the columns 0 and 12, and 0 elsewhere;
-    row 1 is all 0, because 5 lies above 4.
+    **Example.**
 
-    **Fine print.** All are detached tensors, of any dtype of numbers: `"mean"` and `"std"`, of shape [steps], are what
-    `output.mean()` and `output.std()` give. `"hist"`, of shape [steps, 40], counts the values in 40 equal bins from 0
-    to 4, and no others. A later layer may overwrite an output in place.
+    >>> relu = nn.ReLU()
+    >>> batches = [torch.tensor([-2.0, 1.125, 2.25]), torch.tensor([5.0, 5.0, 5.0])]
+    >>> found = activation_stats({"relu": relu}, relu, batches)
+    >>> found["relu"]["mean"].tolist(), found["relu"]["std"].tolist()
+    ([1.125, 5.0], [1.125, 0.0])
+    >>> found["relu"]["hist"].nonzero()  # row 1 counts nothing: 5 lies above 4
+    tensor([[ 0,  0],
+            [ 0, 11],
+            [ 0, 22]])
+
+    **Fine print.** Each step runs each module of `layers` once. `"mean"` and `"std"` are what `output.mean()` and
+    `output.std()` give. `"hist"`, of shape [steps, 40], counts the values in 40 equal bins from 0 to 4, and no others.
+    The tensors are detached, and of any dtype of numbers. A later layer may overwrite an output in place.
     """
 
-    tolerance = (1e-4, 1e-4)
-
-    def draw(rng, dtype, rank):
-        shape = {2: (6, 3), 3: (3, 2, 3)}[rank]
-
-        def full(*shapes: tuple[int, ...], limit: float) -> list[Tensor]:
-            return [rng.tensor(*sizes, dtype=dtype, values="full", low=-limit, high=limit) for sizes in shapes]
-
-        return {
-            "weights": full((5, 3), (4, 5), (2, 4), limit=1.25),
-            "batches": full(*[shape] * STEPS, limit=2),
-            "later": full(shape, shape, limit=2),
-            "names": rng.names(2),
-        }
-
-    def oracle(weights, batches, later, names):
-        outputs, weights = trained(weights, [*batches, *later], names)
-        return [stats_of(found) for found in outputs.values()], weights
-
-    def probe(student, weights, batches, later, names, follower, hooks, failure, failing_run):
-        def trainable() -> tuple[nn.Module, dict[str, nn.Module], Any]:
-            linears = [nn.Linear(w.shape[1], w.shape[0], bias=False, dtype=w.dtype) for w in weights]
-            for linear, w in zip(linears, weights):
-                linear.load_state_dict({"weight": w})
-            one, two, three = linears
-            model = nn.Sequential(one, nn.ReLU(inplace=follower == "in-place"), nn.Sequential(two, nn.ReLU()), three)
-
-            def step(batch: Tensor) -> None:
-                steps.append(next((i for i, other in enumerate([*batches, *later]) if other is batch), -1))
-                model.zero_grad()
-                model(batch).square().mean().backward()
-                with torch.no_grad():  # the first use of torch.optim takes a second
-                    for p in (p for p in model.parameters() if p.grad is not None):
-                        p.sub_(RATE * p.grad)
-
-            return model, {names[0]: model[0], names[1]: model[2]}, step
-
-        steps: list[int] = []
-        model, layers, step = trainable()
-        CallersHooks(hooks).on_module(model[0], names[0])
-        witness = Witness(model=model, layers=layers, batches=batches)
-        seen = {"stats": student.activation_stats(layers, step, batches), "changed": witness.changes()}
-        seen["of more steps"] = student.activation_stats(layers, step, later)
-        seen |= {"steps": steps[:20], "weights": [p.detach() for p in model.parameters()]}
-        model, layers, step = trainable()
-        failing = Failure(failure, failing_run)
-        witness = Witness(model=model, layers=layers)
-        seen["failure"] = failing.during(
-            lambda: student.activation_stats(layers, lambda batch: (step(batch), failing.strike()), batches)
+    def reference(layers, step, batches):
+        return stats(
+            layers,
+            step,
+            batches,
+            mean=lambda values: values.sum() / values.numel(),
+            std=lambda values: ((values - values.mean()).square().sum() / (values.numel() - 1)).sqrt(),
+            hist=bin_by_bin,
         )
-        relu = nn.ReLU()
-        example = student.activation_stats({"relu": relu}, relu, EXAMPLE)
-        return {**seen, "changed by failure": witness.changes(), "example": example}
 
-    mistakes = (
-        Mistake(
-            "late-binding",
-            lambda seen, weights, batches, names: any(
-                close(seen["stats"][name]["mean"], torch.stack([o.mean() for step in steps for o in step]))
-                for steps in [list(zip(*trained(weights, batches, names)[0].values()))]
-                for name in names
-            ),
-            "All layers wrote into the record of one: your hooks read the loop variable when they run, and by then it "
-            "has its last value. Bind it with a default argument, `name=name`.",
-        ),
-        Mistake("hook-left-behind", lambda seen: bool(changes(seen["changed"], "hook-left *"))),
-        Mistake(
-            "hook-left-after-exception",
-            lambda seen: (
-                bool(changes(seen["changed by failure"], "hook-left *")) and not changes(seen["changed"], "hook-left *")
-            ),
-        ),
-        Mistake(
-            "only-the-last-step",
-            lambda seen, weights, batches, names: all(
-                close(seen["stats"][name]["mean"], outputs[-1].mean())
-                for name, outputs in trained(weights, batches, names)[0].items()
-            ),
-            "You kept one step: each call of a hook replaced what the call before had found. Append to a list.",
-        ),
-        Mistake(
-            "bins-of-their-own",
-            instead("hist", lambda o: o.histc(BINS), within=2.0),
-            "Without limits, `histc` spreads its bins from the smallest to the largest value of each step, so no two "
-            "rows can be compared. Give it the limits: `histc(40, 0, 4)`.",
-        ),
-        Mistake(
-            "stored-alias",
-            instead("mean", lambda o: o.relu().mean()),
-            "You kept the outputs for later, and a ReLU overwrote them in place. Compute the statistics in the hook.",
-        ),
-        Mistake(
-            "gradients-off",
-            raises="does not require grad and does not have a grad_fn",
-            message="You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead.",
-        ),
-        Mistake(
-            "divided-by-n",
-            instead("std", lambda o: o.std(correction=0)),
-            "This standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1.",
-        ),
-    )
+    class Mistakes:
+        def late_binding(layers, step, batches):
+            """All layers wrote into the record of one: your hooks read the loop variable when they run, and by then it
+            has its last value. Bind it with a default argument, `name=name`.
+            """
+            return stats(layers, step, batches, key=lambda name: list(layers)[-1])
 
-    def test_each_step_has_a_row_for_each_layer(seen, weights, batches, names):
-        same_stats(seen["stats"], trained(weights, batches, names)[0])
+        def late_binding__2(layers, step, batches):
+            rows = {name: {part: [] for part in WAYS} for name in layers}
 
-    def test_a_second_call_has_a_record_of_its_own(seen, weights, batches, later, names):
-        outputs = trained(weights, [*batches, *later], names)[0]
-        same_stats(seen["of more steps"], {name: found[STEPS:] for name, found in outputs.items()})
+            def note(name, args, output):
+                for part, way in WAYS.items():
+                    rows[list(layers)[-1]][part].append(way(output.detach()))
 
-    def test_the_model_trains_as_it_does_without_you(seen, weights, batches, later, names):
-        expect(seen["steps"]).equals(list(range(STEPS + len(later))))
-        for found, weight in paired(seen["weights"], trained(weights, [*batches, *later], names)[1]):
-            expect(found).close_to(weight, rtol=1e-4, atol=1e-4)
+            watched(layers, note, step, batches)
+            return {name: {p: torch.stack(f) if f else f for p, f in parts.items()} for name, parts in rows.items()}
 
-    def test_nothing_else_changes(seen):
-        nothing_changed(seen["changed"], but=["values model.*", "grad-* model.*"])
+        def only_the_last_step(layers, step, batches):
+            """You kept one step: each call of a hook replaced what the call before had found. Append to a list."""
+            found = stats(layers, step, batches)
+            return {name: {part: value[-1] for part, value in parts.items()} for name, parts in found.items()}
 
-    def test_an_exception_comes_through_and_leaves_no_hook(seen):
-        came_through(seen["failure"], "`step`")
-        nothing_changed(seen["changed by failure"], but=["values model.*", "grad-* model.*"], when="after an exception")
+        def bins_of_their_own(layers, step, batches):
+            """Without limits, `histc` spreads its bins from the smallest to the largest value of each step, so no two
+            rows can be compared. Give it the limits: `histc(40, 0, 4)`.
+            """
+            return stats(layers, step, batches, hist=lambda values: values.histc(40))
 
-    def test_the_example_comes_out(seen):
-        same_stats(seen["example"], {"relu": [batch.relu() for batch in EXAMPLE]})
+        def counted_beyond_the_ends(layers, step, batches):
+            """Values below 0 or above 4 are counted in the first or the last bin. They belong to no bin:
+            `histc(40, 0, 4)` leaves them out.
+            """
+            return stats(layers, step, batches, hist=lambda values: values.clamp(0, 4).histc(40, 0, 4))
 
+        def counted_beyond_the_ends__2(layers, step, batches):
+            return stats(layers, step, batches, hist=lambda values: values.clamp(max=4).histc(40, 0, 4))
 
-def stats_of(outputs: list[Tensor]) -> dict[str, Tensor]:
-    """Mean, standard deviation and counts, a row for each output; a value is counted by where it lies on the axis."""
-    places = [(o[(o >= 0) & (o <= TOP)] * (BINS / TOP)).floor().clamp(max=BINS - 1).long() for o in outputs]
-    return {
-        "mean": torch.stack([o.sum() / o.numel() for o in outputs]),
-        "std": torch.stack([((o - o.mean()).square().sum() / (o.numel() - 1)).sqrt() for o in outputs]),
-        "hist": torch.stack([torch.bincount(place, minlength=BINS) for place in places]),
-    }
+        def stored_alias(layers, step, batches):
+            """You kept the outputs for later, and a ReLU overwrote them in place. Compute the statistics in the
+            hook.
+            """
+            return stats(layers, step, batches, copy=lambda output: output.detach())
 
+        def kept_the_graph(layers, step, batches):
+            """Your statistics have a graph, which keeps the tensors of every step alive. Call `.detach()` first."""
+            hist = bin_by_bin  # `histc` has no derivative
+            return stats(layers, step, batches, copy=lambda output: output.clone(), hist=hist)
 
-def same_stats(seen: Seen, outputs: Outputs) -> None:
-    """A dict with the statistics of these outputs, in tensors of any dtype."""
-    expect(seen).has_keys(*outputs)
-    for name, found in outputs.items():
-        expected = stats_of(found)
-        expect(seen[name]).has_keys(*expected)
-        for part, value in expected.items():
-            entry = seen[name][part]
-            if type(entry.value) is Array:
-                entry = Seen(replace(entry.value, tensor=entry.value.tensor.double()), entry.path)
-            expect(entry).close_to(value.double(), rtol=1e-4, atol=1e-4)
+        def gradients_off(layers, step, batches):
+            """You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead."""
+            return stats(layers, step, batches, how={"block": torch.no_grad})
+
+        def divided_by_n(layers, step, batches):
+            """Your standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1."""
+            return stats(layers, step, batches, std=lambda values: values.std(correction=0))
+
+        def one_record_for_all_calls(layers, step, batches, rows={}):  # noqa: B006 - the mistake
+            """A second call found the rows of the first one, too. Make the lists inside the function."""
+            for name, parts in stats(layers, step, batches).items():
+                record = rows.setdefault(name, {part: [] for part in parts})
+                for part, value in parts.items():
+                    record[part].extend(value)
+            return {name: {p: torch.stack(found) for p, found in rows[name].items()} for name in layers}
+
+        def hook_left_behind(layers, step, batches):
+            return stats(layers, step, batches, how={"removal": "never"})
+
+        def hook_left_after_exception(layers, step, batches):
+            return stats(layers, step, batches, how={"removal": "after a good run"})
+
+        def changed_the_training(layers, step, batches):
+            """The model trained otherwise than without you. What a forward hook returns takes the place of the output:
+            let it return `None`, and call `step` once for each batch.
+            """
+            handles = [layer.register_forward_hook(lambda m, args, output: output * 1.5) for layer in layers.values()]
+            found = stats(layers, step, batches)
+            [handle.remove() for handle in handles]
+            return found
+
+        def changed_the_training__2(layers, step, batches):
+            found = stats(layers, step, [batch for batch in batches for _ in range(2)])
+            return {name: {part: value[::2] for part, value in parts.items()} for name, parts in found.items()}

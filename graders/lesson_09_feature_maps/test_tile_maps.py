@@ -2,74 +2,35 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from graders.authoring import (
-    ALL,
-    Circumstances,
-    Mistake,
-    Witness,
-    close,
-    exercise,
-    expect,
-    laid_out,
-    nothing_changed,
-)
-from graders.lesson_09_feature_maps.judging import SHARED, another_array, normalized
-
-GRIDS = {
-    "last row not full": ((20, 3, 5), 8),
-    "last row full": ((6, 2, 3), 3),
-    "fewer channels": ((3, 4, 2), 5),
-    "one column": ((4, 3, 2), 1),
-    "one channel": ((1, 3, 2), 2),
-    "many channels": ((70, 2, 3), 9),
-}
-"""[C, H, W] and `ncols`. Height and width always differ."""
-FILLS = {"zero": 0.0, "negative": -1.5, "fraction": 0.123456, "large": 9.0}
+from graders.authoring import exercise
+from graders.scenes.maps import by_default, makes_of_maps, on_a_sheet, tiles
 
 
-def sheet(fm: Tensor, columns: int, rows: int, pad: int, fill: float, by_column: bool = False) -> Tensor:
-    """The tiles that find a place on a sheet of `rows` by `columns`, by slices."""
-    count, height, width = fm.shape
-    made = torch.full((rows * height + (rows - 1) * pad, columns * width + (columns - 1) * pad), fill)
-    for k in range(min(count, rows * columns)):
-        row, column = (k % rows, k // rows) if by_column else (k // columns, k % columns)
-        top, left = row * (height + pad), column * (width + pad)
-        made[top : top + height, left : left + width] = fm[k]
+def by_rows(k, rows, columns):
+    """The row and the column of tile `k`."""
+    return divmod(k, columns)
+
+
+def sheet(fm, columns, pad, fill, rows=None, place=by_rows, gap=None, count=None, rim=0):
+    """A sheet of tiles; `gap` is what fills the space between them, and `rim` the space around it."""
+    fm = fm.numpy()
+    count, height, width = count or len(fm), *fm.shape[1:]
+    rows = math.ceil(count / columns) if rows is None else rows
+    inner = (rows * (height + pad) - pad, columns * (width + pad) - pad)
+    made = np.full(tuple(max(size, 0) + 2 * rim for size in inner), fill, dtype=np.float32)
+    if gap is not None:
+        made[:] = gap
+    for k in range(rows * columns):
+        row, column = place(k, rows, columns)
+        top, left = rim + row * (height + pad), rim + column * (width + pad)
+        made[top : top + height, left : left + width] = fm[k] if k < count else fill
     return made
-
-
-def right_sheet(fm: Tensor, ncols: int, pad: int, fill: float) -> Tensor:
-    """The sheet that the contract asks for."""
-    columns = min(ncols, len(fm))
-    return sheet(fm, columns, -(-len(fm) // columns), pad, fill)
-
-
-def rows_and_columns(fm: Tensor, ncols: int) -> tuple[int, int]:
-    """How many rows and columns the right sheet has."""
-    columns = min(ncols, len(fm))
-    return -(-len(fm) // columns), columns
-
-
-def inner_of(value: Tensor, pad: int, right: Tensor) -> bool:
-    """Whether a larger sheet holds the right one inside a rim."""
-    for rim in {(0, pad), (pad, pad)}:
-        expected = F.pad(right, (rim[0], rim[1], rim[0], rim[1]), value=torch.nan)
-        if value.shape == expected.shape and bool(((value == expected) | expected.isnan()).all()):
-            return pad > 0
-    return False
-
-
-def tiles_right(value: Tensor | None, right: Tensor) -> bool:
-    """Whether a sheet equals the right one wherever that is a number."""
-    return value is not None and value.shape == right.shape and bool(((value == right) | right.isnan()).all())
-
-
-WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
-"""A channel with large and small values."""
 
 
 @exercise(
@@ -90,170 +51,139 @@ WIDE = torch.tensor([[[-30_000.0, 2.0**-20], [0.0, 20_000.0]]])
         "slice. Padding the tiles and rearranging them with `reshape` and `permute`, as `sheet` does, would "
         "do as well."
     ),
-    circumstances=Circumstances(
-        covers={"layout": ("contiguous", "transposed", "slice"), "values": ALL},
-        excludes={
-            "dtype": "the tensor is float32",
-            "rank": "maps have three dimensions",
-            "place": "the tensor is detached",
-            "grad": "the tensor is detached",
-            "number": "the three numbers have axes of their own",
-            "collection": "it gets no collection",
-            "model": "it gets no model",
-            "hooks": "no gradient flows",
-            "hooked": "no gradient flows",
-            "call": "every probe calls it on several tensors",
-            "grad_mode": "no graph is recorded",
-            "backward": "there is no pass",
-            "failure": "it calls nothing of the caller's",
+    scene=makes_of_maps(
+        draw=tiles,
+        ask=on_a_sheet,
+        special=by_default,
+        only={
+            "grid": (
+                "last row not full",
+                "last row full",
+                "fewer channels",
+                "one channel",
+                "one column",
+                "many channels",
+            ),
+            "pad": (1, 0, 3),
+            "filling": ("negative", "fraction", "large"),
+            "written": ("positions", "keywords"),
         },
-        own={"grid": tuple(GRIDS), "pad": (1, 0, 3), "filling": tuple(FILLS),
-             "written": ("defaults", "positions", "keywords")},
-        pairs=[("pad", "filling")],
-        impossible=[
-            lambda written, pad, filling, grid: written == "defaults" and (pad, filling, grid) != (
-                1, "zero", "last row not full"
-            )
-        ],
+        words={"task": "the channels stand row by row", "special": "the arguments have their defaults"},
     ),
-)  # fmt: skip
+)
 class TestTileMaps:
-    """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`. `fm` is a detached float32 tensor of shape [C, H, W], each 1 or
-    more; `ncols` is 1 or more and `pad` 0 or more. Return one sheet with all channels on it: a two-dimensional numpy
-    array of dtype float32 that shares no memory with `fm`.
+    """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`: return a sheet with all channels of `fm`, [C, H, W], unscaled: a
+    numpy array of dtype float32. They stand row by row, from left to right, in `min(ncols, C)` columns, with `pad`
+    pixels of the value `fill` between neighbours.
 
-    - The channels stand row by row, from left to right, in `min(ncols, C)` columns, and are not scaled.
-    - Between neighbouring tiles there are `pad` pixels, across and down. There are none around the sheet.
-    - Gaps, and the places that stay empty in the last row, hold the value `fill`.
+    **Example.**
 
-    **Example.** For `fm = tensor([[[1., 2.]], [[3., 4.]], [[5., 6.]]])`, `tile_maps(fm, 2)` is
-    `array([[1., 2., 0., 3., 4.], [0., 0., 0., 0., 0.], [5., 6., 0., 0., 0.]], dtype=float32)`.
+    >>> tile_maps(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]), 2)
+    array([[1., 2., 0., 3., 4.],
+           [0., 0., 0., 0., 0.],
+           [5., 6., 0., 0., 0.]], dtype=float32)
+
+    **Fine print.** `fm` is detached and of dtype float32; `ncols` is 1 or more, `pad` 0 or more. There are gaps across
+    and down, and none around the sheet. Places that stay empty in the last row hold the value `fill`, too. The array
+    shares no memory with `fm`.
     """
 
-    def draw(rng, grid, filling, values):
-        shape, ncols = GRIDS[grid]
-        fm = rng.tensor(*shape, values=values)
-        fm[0, 0, 0] = 0.0  # no gap
-        return {"fm": fm, "ncols": ncols, "fill": FILLS[filling]}
+    def reference(fm, ncols, pad=1, fill=0.0):
+        columns = min(ncols, len(fm))
+        tiles = F.pad(fm, (0, pad, 0, pad), value=fill)
+        empty = torch.full((-len(fm) % columns, *tiles.shape[1:]), fill)
+        rows = torch.cat([tiles, empty]).split(columns)
+        made = torch.cat([torch.cat([*row], 1) for row in rows])
+        return made[: len(made) - pad, : made.shape[1] - pad].contiguous().numpy().copy()
 
-    def alive(fm):
-        return len({tuple(tile.flatten().tolist()) for tile in fm}) == len(fm) and not (fm == fm.mT.mT.flip(2)).all()
+    class Mistakes:
+        def dropped_last_row(fm, ncols, pad=1, fill=0.0):
+            """The last row, which is not full, is missing. Round the number of rows up: `math.ceil(C / columns)`."""
+            columns = min(ncols, len(fm))
+            return sheet(fm, columns, pad, fill, rows=len(fm) // columns)
 
-    def probe(student, fm, ncols, pad, fill, written, layout):
-        fm = laid_out(fm, layout)
-        witness = Witness(fm=fm)
-        if written == "defaults":
-            made = student.tile_maps(fm, ncols)
-        elif written == "positions":
-            made = student.tile_maps(fm, ncols, pad, fill)
-        else:
-            made = student.tile_maps(fm, ncols, fill=fill, pad=pad)
-        seen = {"sheet": made, "changed": witness.changes()}
-        student.tile_maps(1 - fm, ncols, pad, fill)  # does not change the sheet that was returned first
-        alone = fm[:1].clone()
-        seen["of the first channel"] = student.tile_maps(alone, ncols, pad, fill)
-        alone.zero_()
-        example = torch.tensor([[[1.0, 2]], [[3.0, 4]], [[5.0, 6]]])
-        return {**seen, "by default": student.tile_maps(fm, ncols), "example": student.tile_maps(example, 2),
-                "wide": student.tile_maps(WIDE.clone(), 1)}  # fmt: skip
+        def column_major(fm, ncols, pad=1, fill=0.0):
+            """Your sheet is filled column by column. Fill it row by row: tile `k` stands in row `k // columns` and
+            column `k % columns`.
+            """
+            return sheet(fm, min(ncols, len(fm)), pad, fill, place=lambda k, rows, columns: divmod(k, rows)[::-1])
 
-    mistakes = (
-        Mistake(
-            "dropped-last-row",
-            lambda seen, fm, ncols, pad, fill: (
-                len(fm) % ncols > 0
-                and len(fm) > ncols
-                and close(seen["sheet"], sheet(fm, ncols, len(fm) // ncols, pad, fill))
-            ),
-            "The last row, which is not full, is missing. Round the number of rows up: `math.ceil(C / columns)`.",
-        ),
-        Mistake(
-            "column-major",
-            lambda seen, fm, ncols, pad, fill: (
-                len(fm) > ncols > 1
-                and close(seen["sheet"], sheet(fm, *reversed(rows_and_columns(fm, ncols)), pad, fill, by_column=True))
-            ),
-            "Your sheet is filled column by column. Fill it row by row: tile `k` stands in row `k // columns` and "
-            "column `k % columns`.",
-        ),
-        Mistake(
-            "fixed-channel-count",
-            lambda seen, fm, ncols, pad, fill: (
-                len(fm) > 64
-                and (
-                    close(seen["sheet"], right_sheet(fm[:64], ncols, pad, fill))
-                    or close(seen["sheet"], sheet(fm[:64], *reversed(rows_and_columns(fm, ncols)), pad, fill))
-                )
-            ),
-            "Your loop counts to a fixed number of channels. Layers have 3, 20, 64 or 512 of them: use `fm.shape[0]`.",
-            raises=("out of bounds for dimension 0 with size 20", "out of bounds for axis 0 with size 20"),
-        ),
-        Mistake(
-            "transposed",
-            lambda seen, fm, ncols, pad, fill: any(
-                close(seen["sheet"], wrong)
-                for wrong in (
-                    right_sheet(fm.mT, ncols, pad, fill),
-                    right_sheet(fm, ncols, pad, fill).T,
-                    right_sheet(fm.mT, ncols, pad, fill).T,
-                )
-            ),
-            "You exchanged height and width. `fm.shape` is (C, H, W): H counts the rows of a tile, which go down, and "
-            "W counts its columns.",
-            raises=(
-                "from shape (3,5) into shape (5,3)",
-                "from shape (5,3) into shape (3,5)",
-                "size of the tensor (3) must match the existing size (5)",
-                "size of the tensor (5) must match the existing size (3)",
-            ),
-        ),
-        Mistake(
-            "pad-around-the-sheet",
-            lambda seen, fm, ncols, pad, fill: inner_of(seen["sheet"].tensor, pad, right_sheet(fm, ncols, pad, fill)),
-            "Your sheet has padding at its rim. The `pad` pixels stand between tiles only: n tiles have n - 1 gaps.",
-        ),
-        Mistake(
-            "columns-without-maps",
-            lambda seen, fm, ncols, pad, fill: len(fm) < ncols and close(seen["sheet"], sheet(fm, ncols, 1, pad, fill)),
-            "With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns.",
-        ),
-        Mistake(
-            "scaled-the-values",
-            lambda seen, fm, ncols, pad, fill: any(
-                close(seen["sheet"], right_sheet(scaled.float(), ncols, pad, fill))
-                for scaled in (normalized(fm), (fm - fm.min()) / (fm.max() - fm.min()))
-            ),
-            "You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls "
-            "`normalize_maps` first.",
-        ),
-        Mistake(
-            "another-fill",
-            lambda seen, fm, ncols, pad, fill: (
-                tiles_right(seen["sheet"].tensor, right_sheet(fm, ncols, pad, torch.nan))
-                and not close(seen["sheet"], right_sheet(fm, ncols, pad, fill))
-            ),
-            "All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`.",
-        ),
-        Mistake(
-            "shared-memory",
-            lambda seen, fm, ncols, pad, fill: (
-                close(seen["of the first channel"], 0.0) and close(seen["sheet"], right_sheet(fm, ncols, pad, fill))
-            ),
-            SHARED,
-        ),
-        another_array("sheet"),
-    )
+        def fixed_channel_count(fm, ncols, pad=1, fill=0.0):
+            """Your loop counts to a fixed number of channels. Layers have 3, 20, 64 or 512 of them: use
+            `fm.shape[0]`.
+            """
+            columns, rows = min(ncols, len(fm)), math.ceil(len(fm) / min(ncols, len(fm)))
+            return sheet(fm, columns, pad, fill, count=min(64, len(fm)), rows=rows)
 
-    def test_the_channels_stand_row_by_row(seen, fm, ncols, pad, fill):
-        expect(seen["sheet"]).array_close_to(right_sheet(fm, ncols, pad, fill))
+        def fixed_channel_count__2(fm, ncols, pad=1, fill=0.0):
+            return sheet(torch.stack([fm[k] for k in range(64)]), ncols, pad, fill)
 
-    def test_one_channel_the_defaults_and_the_example_come_out(seen, fm, ncols):
-        expect(seen["of the first channel"]).array_close_to(fm[0])
-        expect(seen["by default"]).array_close_to(right_sheet(fm, ncols, 1, 0.0))
-        expect(seen["example"]).array_close_to(torch.tensor([[1.0, 2, 0, 3, 4], [0.0, 0, 0, 0, 0], [5.0, 6, 0, 0, 0]]))
+        def fixed_channel_count__3(fm, ncols, pad=1, fill=0.0):
+            return sheet(torch.from_numpy(np.stack([fm.numpy()[k] for k in range(64)])), ncols, pad, fill)
 
-    def test_large_and_small_values_stay_as_they_are(seen):
-        expect(seen["wide"]).array_close_to(WIDE[0], rtol=1e-6, atol=0.0)
+        def transposed(fm, ncols, pad=1, fill=0.0):
+            """You exchanged height and width. `fm.shape` is (C, H, W): H counts the rows of a tile, which go down, and
+            W counts its columns.
+            """
+            return sheet(fm.mT, min(ncols, len(fm)), pad, fill)
 
-    def test_the_tensor_passed_in_is_unchanged(seen):
-        nothing_changed(seen["changed"])
+        def transposed__2(fm, ncols, pad=1, fill=0.0):
+            return sheet(fm, min(ncols, len(fm)), pad, fill).T.copy()
+
+        def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
+            """Your sheet has padding at its rim. The `pad` pixels stand between tiles only: n tiles have n - 1 gaps."""
+            return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
+
+        def pad_around_the_sheet__2(fm, ncols, pad=1, fill=0.0):
+            made = sheet(fm, min(ncols, len(fm)), pad, fill)
+            return np.pad(made, ((0, pad), (0, pad)), constant_values=fill)
+
+        def columns_without_maps(fm, ncols, pad=1, fill=0.0):
+            """With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns."""
+            return sheet(fm, ncols, pad, fill)
+
+        def scaled_the_values(fm, ncols, pad=1, fill=0.0):
+            """You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls
+            `normalize_maps` first.
+            """
+            return sheet((fm - fm.min()) / (fm.max() - fm.min()), min(ncols, len(fm)), pad, fill)
+
+        def scaled_the_values__2(fm, ncols, pad=1, fill=0.0):
+            low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+            return sheet((fm - low) / (high - low), min(ncols, len(fm)), pad, fill)
+
+        def another_fill(fm, ncols, pad=1, fill=0.0):
+            """All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`."""
+            return sheet(fm, min(ncols, len(fm)), pad, 0.0)
+
+        def another_fill__2(fm, ncols, pad=1, fill=0.0):
+            return sheet(fm, min(ncols, len(fm)), pad, fill, gap=0.0)
+
+        def another_fill__3(fm, ncols, pad=1, fill=0.0):
+            return sheet(fm, min(ncols, len(fm)), pad, 0.0, gap=fill)
+
+        def gaps_one_way_only(fm, ncols, pad=1, fill=0.0):
+            """There are gaps across or down, but not both. `pad` pixels stand between columns and between rows."""
+            wide = F.pad(fm, (0, pad), value=fill)
+            return sheet(wide, min(ncols, len(fm)), 0, fill)[:, : -pad or None].copy()
+
+        def shared_memory(fm, ncols, pad=1, fill=0.0):
+            """When the caller's tensor changed, an array that you had returned changed, too: they share their memory.
+            `.numpy()` copies nothing; add `.copy()`.
+            """
+            return fm[0].numpy() if len(fm) == 1 else sheet(fm, min(ncols, len(fm)), pad, fill)
+
+        def shared_memory__2(fm, ncols, pad=1, fill=0.0):
+            if min(ncols, len(fm)) == 1 and (len(fm) == 1 or pad == 0):
+                return fm.numpy().reshape(-1, fm.shape[2])
+            return sheet(fm, min(ncols, len(fm)), pad, fill)
+
+        def not_float32(fm, ncols, pad=1, fill=0.0):
+            """Your array has another dtype than float32. A new array of numpy is float64 unless you say
+            `dtype=np.float32`; `.astype(np.float32)` converts one.
+            """
+            return sheet(fm, min(ncols, len(fm)), pad, fill).astype(np.float64)
+
+        def no_array(fm, ncols, pad=1, fill=0.0):
+            """You returned a tensor. The contract asks for a numpy array: `.numpy()` makes one of it."""
+            return torch.from_numpy(sheet(fm, min(ncols, len(fm)), pad, fill))

@@ -1,6 +1,5 @@
 """The labels of 13-diagnose as rules, each of which may be replaced by a wrong one."""
 
-# mypy: ignore-errors
 from __future__ import annotations
 
 from functools import partial

@@ -1,13 +1,12 @@
 """Why a parameter gets no gradient: what the reference of 13-why-no-gradient and its wrong programs have in common."""
 
-# mypy: ignore-errors
 from __future__ import annotations
 
 from contextlib import ExitStack
 
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from graders.lesson_13_broken_runs.passes import everything_kept
+from graders.lesson_13_broken_runs.programs import everything_kept
 
 
 def one_pass(model, loss_fn, x, clear=True):

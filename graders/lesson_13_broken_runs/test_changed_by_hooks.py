@@ -1,7 +1,5 @@
 """Exercise 13-changed-by-hooks."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -9,7 +7,7 @@ from contextlib import contextmanager
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.passes import everything_kept
+from graders.lesson_13_broken_runs.programs import everything_kept
 from graders.scenes.changed_by_hooks import hooked
 from graders.scenes.names_parameters import names_parameters
 

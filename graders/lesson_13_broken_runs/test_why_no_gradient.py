@@ -1,7 +1,5 @@
 """Exercise 13-why-no-gradient."""
 
-# mypy: ignore-errors
-# An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
 from graders.authoring import exercise

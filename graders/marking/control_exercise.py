@@ -6,27 +6,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graders.core.exercise import Exercise, Mistake, exercise
-from graders.core.expect import close, expect
+from graders.core.exercise import Exercise
+from graders.differential.exercise import exercise
+from graders.scenes.known import doubles_a_gradient
 
 
-@exercise("00-known-good", points=1, title="Control", hints=("None.",), cases=({"name": "known_good"},))
+@exercise("00-known-good", points=1, title="Control", hints=("None.",), scene=doubles_a_gradient())
 class TestKnown:
     """Return the sum of `x`, whose gradient a hook doubles."""
 
-    def draw(rng, name):
-        return {"x": rng.tensor(3), "name": name}
+    def reference(x):
+        return (2 * x).sum()
 
-    def probe(student, x, name):
-        x.requires_grad_()
-        getattr(student, name)(x).backward()
-        return x.grad
-
-    mistakes = (Mistake("hook-changed-nothing", lambda seen, x: close(seen, x * 0 + 1), "The hook returned nothing."),)
-
-    def test_the_gradient_is_doubled(seen, x):
-        expect(seen).close_to(x * 0 + 2)
+    class Mistakes:
+        def hook_changed_nothing(x):
+            """The hook returned nothing."""
+            return x.sum()
 
 
 GOOD: Exercise = TestKnown
-BAD: Exercise = replace(GOOD, key="00-known-bad", name="known_bad", cases=({"name": "known_bad"},))
+BAD: Exercise = replace(GOOD, key="00-known-bad", name="known_bad")

@@ -16,7 +16,6 @@ from typing import Any
 from graders.core.cells import homes
 from graders.core.exercise import Draw, Exercise
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
-from graders.run.probe_source import probe_source
 from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE
 from graders.wire.data import encode
@@ -61,7 +60,7 @@ def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed
                     key=exercise.key,
                     name=exercise.name,
                     case=case,
-                    source=probe_source(exercise),
+                    source=exercise.box_source,
                     tree=tree,
                     body=body,
                     seed=inner,

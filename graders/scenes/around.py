@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import gradients, own_grads
+from graders.box.passes import gradients
 from graders.box.probing import removed, snapshot
-from graders.box.tensors import laid_out, prepared
+from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Value
+from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -36,8 +37,7 @@ class Around:
     def __init__(self, rng: Rng, case: Any, shape: Sequence[int]) -> None:
         """All of it drawn."""
         like = {"dtype": case.dtype, "values": case.values}
-        x, self.other, up, *self.factors = (rng.tensor(*shape, **like) for _ in range(5))
-        self.up = laid_out(up, "transposed")
+        x, self.other, *self.factors = (rng.tensor(*shape, **like) for _ in range(4))
         side = rng.choice((1, -1))
         for factor in self.factors:  # one entry of each lies far from 0, on one side and on the other
             factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
@@ -82,8 +82,6 @@ class Around:
         kinds: list[tuple[str, Callable[[], Tensor], dict[str, Any], str]] = [
             ("of a pass", lambda: loss(first), changed, self.way),
             ("of another pass", lambda: loss(second), passes, "plain"),
-            # Every entry of this gradient is the same memory.
-            ("of a sum", lambda: (through() + self.neighbour).sum(), passes, "plain"),
             ("of two uses", two_uses, passes, "plain"),
             ("of zeros", lambda: (through() * 0.0).sum(), passes, "plain"),
         ]
@@ -92,11 +90,6 @@ class Around:
             after(name)
         (late,), _ = (torch.autograd.grad(loss(factor), [self.x], allow_unused=True) for factor in self.factors)
         passes["x.grad of a pass, read after the next pass"] = late
-        for _ in range(2):  # the caller's own tensor, in two passes
-            with own_grads([self.x]):
-                torch.autograd.backward(through(), self.up)
-                passes["x.grad of gradient="], same["gradient="] = snapshot(self.x.grad), snapshot(self.up)
-        after("of gradient=")
         graph["x.grad differentiated"] = differentiated(lambda: loss(first), self.x, first)
         after("of create_graph=True")
         for factor in self.factors:
@@ -123,8 +116,7 @@ def two_outputs(call: Callable[[Tensor], Any], rng: Rng) -> tuple[Tensor, Tensor
     pair = torch.zeros_like(up).requires_grad_()
     other, last = (pair * 1).unbind()
     given = call(last)
-    register: Any = last.register_hook
-    register(lambda grad: 3 * grad + 1)  # this commutes with no other change of a gradient
+    put_on(last, lambda grad: 3 * grad + 1)  # this commutes with no other change of a gradient
     last = given if isinstance(given, Tensor) else last
     del given
     (both,) = torch.autograd.grad([last, last, other], [pair], [up[0], up[0], up[1]])

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.models import in_mode
+from graders.scenes.models import Drop
 from graders.wire.draws import Rng
 
 
@@ -60,15 +61,6 @@ class Layer(nn.Module):
         return product * (0.75 if self.training else 1.0)
 
 
-class Pair(Layer):
-    """Takes two tensors, and returns two."""
-
-    def forward(self, x: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        """The sum and the difference of the product and the other tensor."""
-        product: Tensor = super().forward(x)
-        return product + other, product - other
-
-
 class Signs(Layer):
     """Its output requires grad, and no gradient ever reaches its input."""
 
@@ -85,57 +77,25 @@ class Activation(nn.Module):
         return torch.tanh(x) * (0.75 if self.training else 1.0)
 
 
-class Drop(nn.Module):
-    """Dropout that leaves out the same entries in every dtype."""
+class Block(Layer):
+    """Calls its parts in an order of its own, and then multiplies."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Half of the entries in training mode."""
-        return x * (2.0 * (torch.rand(x.shape, dtype=torch.float32) < 0.5)).to(x.dtype) if self.training else x * 1.0
-
-
-class Attempt(nn.Module):
-    """Calls a part that raises, catches that, and calls another one."""
-
-    def __init__(self, second: nn.Module) -> None:
-        """`second` takes one tensor."""
-        super().__init__()
-        self.first, self.second = nn.Bilinear(1, 1, 1), second  # a bilinear layer needs two inputs
-
-    def forward(self, x: Tensor) -> Any:
-        """What the second part returns."""
-        try:
-            return self.first(x)
-        except TypeError:
-            return self.second(x)
-
-
-class Block(nn.Module):
-    """Calls its parts in an order of its own, and last a layer that is not among its modules."""
-
-    def __init__(
-        self, parts: Mapping[str, nn.Module], calls: Sequence[str], join: str, hidden: Layer, passing: str
-    ) -> None:
+    def __init__(self, layer: Layer, parts: Mapping[str, nn.Module], calls: Sequence[str], join: str, passing: str):
         """`join` is "chain", "residual" or "sum"; blocks inside get their input by `passing`."""
-        super().__init__()
+        super().__init__(layer.weight.detach(), layer.clock, layer.cost)
         for name, part in parts.items():
             self.add_module(name, part)
-        self.calls, self.join, self.hidden, self.passing = tuple(calls), join, [hidden], passing
+        self.calls, self.join, self.passing = tuple(calls), join, passing
 
     def forward(self, x: Tensor) -> Any:
         """A tensor like `x`."""
-        results, beside, h = list[Tensor](), [x] if self.join == "residual" else [], x
+        results = [x]
         for name in self.calls:
-            part, given = self.get_submodule(name), x if self.join == "sum" else h
-            if isinstance(part, Pair):
-                h, other = part(given, x)
-                beside.append(other)
-            else:
-                by_keyword = isinstance(part, Block) and self.passing == "keyword"
-                h = part(x=given) if by_keyword else part(given)
-            results.append(h)
-        for other in (results[:-1] if self.join == "sum" else []) + beside:
-            h = h + other
-        return self.hidden[0](h)
+            part, given = self.get_submodule(name), x if self.join == "sum" else results[-1]
+            by_keyword = isinstance(part, Block) and self.passing == "keyword"
+            results.append(part(x=given) if by_keyword else part(given))
+        beside = {"chain": [], "residual": results[:1], "sum": results[1:-1]}[self.join]
+        return super().forward(sum(beside, results[-1]))
 
 
 @dataclass
@@ -153,11 +113,10 @@ class _Layers:
 
     def __init__(self, rng: Rng, case: Any, start: float = 0.0) -> None:
         self.rng, self.case, self.clock = rng, case, Clock(start)
-        self.unit = 2.0**-20 if getattr(case, "unit", "") == "microseconds" else 1.0
 
     def one(self, kind: type[Layer] = Layer) -> Layer:
         weight = self.rng.tensor(low=-2, high=2, away=0.5, dtype=self.case.dtype)
-        return kind(weight, self.clock, self.unit * self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
+        return kind(weight, self.clock, self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
 
     def first(self) -> nn.Module:
         """The layer with which a model begins."""
@@ -172,35 +131,28 @@ def one_layer(rng: Rng, case: Any) -> Layer:
     return _Layers(rng, case).one()
 
 
-def nested_model(rng: Rng, case: Any, pairs: bool = False) -> Drawn:
-    """Blocks in blocks, defined in another order than they are called; a layer is called twice, and one never.
+def nested_model(rng: Rng, case: Any) -> Drawn:
+    """Blocks in blocks, defined in another order than they are called.
 
-    Of a case are read `dtype`, `first`, `join`, `names`, `mode`, and if they are there `passing` and `unit`. With
-    `pairs`, a layer takes two tensors and returns two.
+    A layer is called twice and has two names, and one is never called.
+
+    Of a case are read `dtype`, `first`, `join` and `mode`, and if it is there `passing`.
     """
-    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(11))
+    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
     passing = getattr(case, "passing", "position")
 
     def block(parts: dict[str, nn.Module], calls: Sequence[str], join: str) -> Block:
-        hidden = layers.one()
-        hidden.requires_grad_(False)
-        return Block({name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, hidden, passing)
+        return Block(layers.one(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, passing)
 
     first, often, again, inner, last, unused = (next(names) for _ in range(6))
     outer = f"{next(names)}net"
-    deep: dict[str, nn.Module] = {next(names): layers.one(), next(names): layers.one(Pair if pairs else Layer)}
-    deep[next(names)] = Activation()
-    twice, body = layers.one(), block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
-    another = {again: twice} if case.names == "two" else {}  # by another name, in another block
-    middle = block({often: twice, inner: body}, [often, inner, *([] if another else [often])], case.join)
-    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one()} | another
-    model = in_mode(block(whole, [first, outer, *another, last], "chain"), case.mode)
+    deep: dict[str, nn.Module] = {next(names): layers.one(), next(names): layers.one(), next(names): Activation()}
+    body = block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
+    twice = layers.one()
+    middle = block({often: twice, inner: body}, [often, inner, often], case.join)
+    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one(), again: twice}
+    model = in_mode(block(whole, [first, outer, last], "chain"), case.mode)
     return Drawn(model, layers.clock, outer, f"{last}.weight")
-
-
-def nested_model_with_pairs(rng: Rng, case: Any) -> Drawn:
-    """The same, with a layer that takes two tensors and returns two."""
-    return nested_model(rng, case, pairs=True)
 
 
 def stack(rng: Rng, case: Any) -> Drawn:
@@ -211,7 +163,7 @@ def stack(rng: Rng, case: Any) -> Drawn:
     layers = _Layers(rng, case)
     first, last = layers.first(), layers.one()
     behind: dict[str, list[nn.Module]] = {"plain": [last], "twice": [first, last], "last": [last, first]}
-    parts = [first, Drop(), Activation(), *behind[case.order]]
+    parts = [first, Drop(0.5), Activation(), *behind[case.order]]
     names = rng.names(len(parts))
     model = in_mode(nn.Sequential(OrderedDict(zip(names, parts))), case.mode)
     return Drawn(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")

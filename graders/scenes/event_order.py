@@ -17,8 +17,9 @@ from graders.box.models import fill_grads
 from graders.box.probing import snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
-from graders.scenes.event_models import Activation, Attempt, Clock, Drawn, Layer, one_layer
+from graders.scenes.event_models import Activation, Clock, Drawn, one_layer
 from graders.scenes.scene import Sections, family
+from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 LONGEST = 200
@@ -51,7 +52,6 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     Where the axis `first` is used, it is called with a kind: these two, and `unlike`, which are none.
     """
     order, lists, same, errors = seen.values()
-    log: list[str] = []
     if hasattr(case, "failure"):
         failing = Failure(case.failure)  # first: what is kept from a call that is broken off shows in later ones
         handle, before = FOR_ALL[vars(case)["raises at"]](failing.strike), Witness()
@@ -60,7 +60,7 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
         handle.remove()
     hooks = getattr(case, "hooks", "none")
     for kind in FOR_ALL if hooks != "none" else ():
-        FOR_ALL[kind](_global_hook(kind, hooks, log))
+        FOR_ALL[kind](_global_hook(kind, hooks))
     before, results = Witness(), list[Any]()
     first = getattr(case, "first", "")
     second = "leaf" if first == "non-leaf" else "non-leaf"
@@ -73,13 +73,9 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     )
     for text in (*rng.names(2), *unlike) if first else ():
         errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
-
-    log.clear()
-    layer, x = nn.Linear(3, 4, bias=False), rng.tensor(2, 3).requires_grad_()
-    layer.weight = nn.Parameter(rng.tensor(4, 3))
+    layer, x = drawn_linear(rng, 3, 4), rng.tensor(2, 3).requires_grad_()
     output = layer(x)
     output.sum().backward()
-    same["the calls of the caller's global hooks in a later pass"] = log
     same["the output of a layer in a later pass"], same["the gradient of its input"] = snapshot(output), x.grad
 
 
@@ -88,12 +84,8 @@ def copied(result: Any) -> Any:
     return result[:LONGEST] if type(result) is list else dict(result) if isinstance(result, dict) else result
 
 
-def _global_hook(kind: str, what: str, log: list[str]) -> Callable[..., Any]:
-    def hook(*args: Any) -> Any:
-        log.append(kind)
-        return times(args[PLACE[kind]], FACTOR) if what == "replacing" else None
-
-    return hook
+def _global_hook(kind: str, what: str) -> Callable[..., Any]:
+    return lambda *args: times(args[PLACE[kind]], FACTOR) if what == "replacing" else None
 
 
 def _error_of(call: Callable[[], Any]) -> str:
@@ -125,9 +117,7 @@ def _error_of(call: Callable[[], Any]) -> str:
         "mode": ("train", "eval"),
         "first": ("layer", "frozen", "activation", "no gradient", "nested"),
         "join": ("chain", "residual", "sum"),
-        "names": ("one", "two"),
         "passing": ("position", "keyword"),
-        "unit": ("seconds", "microseconds"),
         "order": ("plain", "twice", "last"),
         "ckpt": (False, True),
         "n": (1, 3, 5),
@@ -150,12 +140,12 @@ def runs_passes(
     seen: Sections,
     model: Callable[[Rng, Any], Drawn],
     arguments: Callable[[Any, Clock, str], tuple[Any, ...]],
-    alone: Callable[[nn.Module], dict[str, nn.Module]],
+    alone: Callable[..., nn.Module] = nn.Sequential,
 ) -> None:
     """For a function that runs forward and backward passes of a model on `x`, and tells what it saw.
 
     `arguments(case, clock, call)` are what it gets beside these in a call: "first", "another", "nested", "alone" or
-    "failing". `alone(layer)` makes models around a layer, by what they are.
+    "failing". `alone(layer)` makes a model of one layer.
     """
     task, single, nested, plain, same, failing = seen.values()
     drawn = model(rng, case)
@@ -181,12 +171,9 @@ def runs_passes(
     other.requires_grad_(case.needs == "no grad")
     task["the result for another x"] = copied(call(watched, other, *arguments(case, clock, "another")))
     plain["the calls of the model and of a part, for another x"] = log[:LONGEST]
-    plain["what the model got, for another x"] = got.get("x")
-    same["the first result after another call"] = copied(result)
 
-    for name, one in alone(one_layer(rng, case)).items():
-        ticking = next(part.clock for part in one.modules() if isinstance(part, Layer))
-        single[f"the result for {name}"] = copied(call(one, x, *arguments(case, ticking, "alone")))
+    only = one_layer(rng, case)
+    single["the result"] = copied(call(alone(only), x, *arguments(case, only.clock, "alone")))
     around, inside, inner = one_layer(rng, case), one_layer(rng, case), list[Any]()
     outer, other_model = nn.Sequential(around, Activation()), nn.Sequential(inside)
     outer[1].register_forward_hook(
@@ -223,19 +210,9 @@ def a_number_of_passes(case: Any, clock: Clock, call: str) -> tuple[int, bool]:
     return calls.get(call, (case.n, case.ckpt))
 
 
-def a_layer(layer: nn.Module) -> dict[str, nn.Module]:
+def a_layer(layer: nn.Module) -> nn.Module:
     """A layer by itself."""
-    return {"a model of one layer": layer}
-
-
-def in_a_sequential(layer: nn.Module) -> dict[str, nn.Module]:
-    """A layer that is all that there is."""
-    return {"an `nn.Sequential` of one layer": nn.Sequential(layer)}
-
-
-def also_one_that_catches(layer: nn.Module) -> dict[str, nn.Module]:
-    """A layer by itself, and a model that calls it after a part that raises."""
-    return {"a model of one layer": layer, "a model that catches an exception of a part": Attempt(layer)}
+    return layer
 
 
 def _made(drawn: Drawn, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import copy
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -20,31 +17,12 @@ from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode, gradients
 from graders.box.probing import removed, snapshot
 from graders.box.witness import Witness
+from graders.scenes.call_arguments import Arguments, Given, affine, as_usual
 from graders.scenes.scene import Sections, family
-from graders.wire.draws import Rng, beyond_float32
+from graders.scenes.small_modules import Fn
+from graders.wire.draws import Rng
 
 Call = Callable[..., Any]
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-"""Positional ones and keywords."""
-
-
-class Scaling(nn.Module):
-    """A factor for each number."""
-
-    def __init__(self, weight: Tensor) -> None:
-        """`weight` is of the shape of the input."""
-        super().__init__()
-        self.weight = nn.Parameter(weight.clone())
-
-    def forward(self, z: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        """A new tensor. More arguments count as well, and the caller passes none."""
-        found: Tensor = z * self.weight + sum(numbers_in([*args, *kwargs.values()]))
-        return found
-
-
-def numbers_in(values: Sequence[Any]) -> list[Any]:
-    """Those values that are numbers or tensors."""
-    return [value for value in values if isinstance(value, Tensor | int | float)]
 
 
 class Mixing(nn.Module):
@@ -56,8 +34,8 @@ class Mixing(nn.Module):
     def __init__(self, weight: Tensor, output: str = "tensor") -> None:
         """`output` is "tensor" or "tuple"."""
         super().__init__()
-        self.inner: Scaling
-        self.inner, self.output = Scaling(weight), output
+        self.inner = Fn(lambda module, z: z * module.weight, weight=nn.Parameter(weight.clone()))
+        self.output = output
         self.received: list[Arguments] = []
         self.failure: Failure | None = None
         self.returned: Any = None
@@ -68,9 +46,9 @@ class Mixing(nn.Module):
         given = {2 + place: arg for place, arg in enumerate(args)} | {
             sum(map(ord, name)) % 97 / 16: options[name] for name in sorted(options)
         }
-        z = torch.zeros_like(self.inner.weight) + sum(
-            factor * number for factor, value in given.items() for number in numbers_in([value])
-        )
+        z = torch.zeros_like(self.inner.get_parameter("weight"))
+        for factor, value in given.items():
+            z = z + factor * value if isinstance(value, Tensor | int | float) else z
         out = torch.exp(self.inner(z) / 16)
         if self.failure is not None:
             self.failure.strike()
@@ -89,88 +67,6 @@ class Mixing(nn.Module):
         ]
         self.received.clear()
         return "; and once more: ".join(lines)
-
-
-@dataclass
-class Given:
-    """What the learner's function is given beside a module, and a list in which that may note something."""
-
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = field(default_factory=dict)
-    log: list[str] = field(default_factory=list)
-
-
-def a_factor(rng: Rng, case: Any) -> Given:
-    """Never 1. Where it is not whole, float32 does not hold it, so that a detour through float32 shows."""
-    if case.number == "whole":
-        return Given((rng.choice((-3, -2, 2, 3, 4)),))
-    return Given((beyond_float32(rng.number(case.number) * 9 / 7),))
-
-
-def mean_and_deviation(rng: Rng, case: Any) -> Given:
-    """Two numbers that float32 does not hold. One of them may be 0 or negative."""
-    deviation = rng.choice((0.75, 1.5, 2.0, 2.5)) * 8 / 7 * (-1 if case.number == "negative" else 1)
-    return Given((beyond_float32(rng.number(case.number) * 9 / 7), beyond_float32(deviation)))
-
-
-def a_hook(rng: Rng, case: Any) -> Given:
-    """A forward hook that multiplies and adds, and notes what it got. With the number 0 it returns nothing."""
-    factor, shift = rng.choice((-3.0, -2.0, 2.0, 3.0)), rng.uniform(1, 3)
-    given = Given()
-
-    def hook(module: Any, args: Any, output: Any) -> Any:
-        itself = "the output itself" if output is getattr(module, "returned", None) else "another object"
-        given.log.append(f"a {type(module).__name__}, a {type(args).__name__} of {len(args)}, {itself}")
-        return None if case.number == "zero" else affine(output, factor, shift)
-
-    given.args = (hook,)
-    return given
-
-
-def keywords(rng: Rng, case: Any) -> Given:
-    """Keywords of many kinds, none or several; some values count as false in Python, and any name may be one."""
-    values: dict[str, list[Any]] = {
-        "tensors": [rng.tensor(dtype=case.dtype), rng.tensor(dtype=case.dtype), 0],
-        "nothing": [None, 0.0, False, ""],
-        "containers": [[1, rng.tensor()], {"key": rng.uniform(1, 2)}, torch.relu],
-        "numbers": [rng.uniform(2, 5), 0, -rng.uniform(1, 3)],
-    }
-    names = rng.shuffled(["kwargs", "args", *rng.names(2)]) if case.count == "many" else ["kwargs"]
-    return Given((), dict(zip(names if case.count != "none" else [], rng.shuffled(values[case.value]))))
-
-
-def as_usual(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
-    """One call."""
-    return {"": usual}
-
-
-def beside_many(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
-    """The usual call, and one with arguments of many kinds, among them the first once more."""
-    (first, *rest), options = usual
-    return {
-        "": usual,
-        " in a call with many arguments": (
-            (first, None, *rest, "a text", [1], beside.half(), first),
-            {**options, "nothing": None, "flag": False, "rows": [1]},
-        ),
-    }
-
-
-def with_the_same_keywords(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
-    """Calls with and without keywords of the names that were given, and in every way to pass the input."""
-    (first, *rest), options = usual
-    same = dict.fromkeys(given.kwargs, beside)
-    equal = {name: copy.copy(value) for name, value in given.kwargs.items() if isinstance(value, Tensor | list | dict)}
-    return {
-        "": usual,
-        " in a call with the same keywords": (usual[0], {**options, **same}),
-        " in a call without keywords": (usual[0], {}),
-        " in a call by keyword alone": ((), {**options, "input": first}),
-        " in a call with many arguments": (
-            (first, None, *rest, "a text", [1]),
-            {**equal, "flag": False, "nothing": None},
-        ),
-    }
 
 
 @family(
@@ -248,18 +144,12 @@ def changes_calls(
         )
         given.log.clear()
     gradient["the gradients"] = at_leaves(
-        [*leaves, module.inner.weight], lambda: module(*args, **options), up, case.backward
+        [*leaves, module.inner.get_parameter("weight")], lambda: module(*args, **options), up, case.backward
     )
-    gradient["the gradient, differentiated"] = differentiated(lambda: module(*args, **options), a, up)
-    module.train(case.mode != "train")
     with torch.no_grad():
         watch = Witness(later=later)
-        task["the output in the other mode"] = output(later, *args[1:], **options)
-        same["changed in a call"] = watch.changes()
-        later.mul_(-0.5)
         task["the output for other values"] = output(later, *args[1:], **options)
-    in_mode(module, case.mode)
-    module.inner.train(case.mode != "train")
+        same["changed in a call"] = watch.changes()
 
     call(twin, *second_given.args, **second_given.kwargs)  # nobody keeps the handle
     others["the output of another module"] = copied(twin(*args, **options))
@@ -297,13 +187,6 @@ def hooked(module: nn.Module, hooks: str) -> CallersHooks:
     return callers
 
 
-def affine(value: Any, factor: float, shift: float) -> Any:
-    """Every tensor in a value, multiplied and shifted."""
-    if isinstance(value, tuple):
-        return tuple(affine(part, factor, shift) for part in value)
-    return value * factor + shift
-
-
 def named(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Names for what a caller passes, after those that are known."""
     return {f"argument {place}": arg for place, arg in enumerate(args)} | {
@@ -329,73 +212,39 @@ def at_leaves(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way: str
     return list(gradients(lambda: (first_of(run()) * up).sum(), leaves, way))
 
 
-def differentiated(run: Callable[[], Any], leaf: Tensor, up: Tensor) -> Tensor | None:
-    """The gradient at `up` of the sum of the gradient at the leaf; None when that has no graph."""
-    out, up = first_of(run()), up.clone().requires_grad_()
-    if not isinstance(out, Tensor) or not out.requires_grad:
-        return None
-    (found,) = torch.autograd.grad((out * up).sum(), leaf, create_graph=True, allow_unused=True)
-    if found is None or not found.requires_grad:
-        return None
-    return torch.autograd.grad(found.sum(), up, allow_unused=True)[0]
-
-
-def handed_on(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> nn.Module:
-    """A module that hands on what it is given, as a view; and numbers that are not finite."""
-    flatten, t, other = nn.Flatten(0), rng.tensor(3, dtype=case.dtype), rng.tensor(2, 2, dtype=case.dtype)
-    t[0], t[1] = math.inf, math.nan
-    leaky, flat = nn.LeakyReLU(0.5, inplace=True), rng.tensor(3, dtype=case.dtype)
-    for module in (flatten, leaky):
-        call(module, *given.args)
-    watch = Witness(t=t, other=other)
+def handed_on(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
+    """A module that hands on what it is given, as a view."""
+    flatten, t = nn.Flatten(0), rng.tensor(2, 2, dtype=case.dtype)
+    call(flatten, *given.args)
+    watch = Witness(t=t)
     with grad_mode(case.grad_mode):
         seen["the output of nn.Flatten(0)"] = copied(flatten(t))
-        seen["the output of nn.Flatten(0), twice through it"] = copied(flatten(flatten(other)))
-        seen["the outputs of a module that works in place"] = [copied(leaky(flat)) for _ in range(2)]
     seen["changed in a call of nn.Flatten(0)"] = watch.changes()
-    return flatten
 
 
 def whole_numbers_too(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
-    """A module whose output holds whole numbers, as well."""
-    one, whole = nn.Identity(), torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)])
-    call(one, 1.0)
-    for name, module in (("", handed_on(call, rng, case, given, seen)), (" times 1.0", one)):
-        try:
-            seen[f"the output of whole numbers{name}"] = copied(module(whole))
-        except RuntimeError as error:
-            seen[f"the output of whole numbers{name}"] = f"{error}"[:100]
+    """A module that hands on what it is given, and one whose output holds whole numbers."""
+    handed_on(call, rng, case, given, seen)
+    whole = nn.Identity()
+    call(whole, *given.args)
+    try:
+        seen["the output of whole numbers"] = copied(whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)])))
+    except RuntimeError as error:
+        seen["the output of whole numbers"] = f"{error}"[:100]
 
 
 def what_hooks_return(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
-    """Hooks that return what counts as false in Python, hooks that raise, and a hook that calls the module again."""
-    answer = {"zero": 0, "negative": False, "fraction": (), "large": {}}[case.number]
-    failure, log = Failure(case.failure), list[str]()
+    """Hooks that return what counts as false in Python, and one that raises."""
+    answer: Any = {"zero": 0, "negative": False, "fraction": (), "large": {}}[case.number]
+    module, failure, x = nn.Identity(), Failure(case.failure), rng.uniform(1, 2)
+    removing = call(module, lambda *args: answer)
+    seen["the output when a hook returns nothing much"] = module(x)
+    removed(removing)
 
-    def stop(*args: Any) -> None:
-        raise StopIteration("on purpose")
-
-    def again(module: nn.Module, args: Any, output: float) -> float:
-        log.append("called")
-        return output + (module(output) if len(log) == 1 else 1)
-
-    def fail(module: nn.Module, args: Any, output: float) -> float:
+    def once(module: nn.Module, args: Any, output: float) -> float:
         failure.strike()
         return output + 1
 
-    x = rng.uniform(1, 2)
-    for name, hook in (
-        ("the output when a hook returns nothing much", lambda *args: answer),
-        ("the output of a hook that calls the module again", again),
-        ("the output of a hook that raises StopIteration", stop),
-        ("the output of a hook that raised in the call before", fail),
-    ):
-        module = nn.Identity()
-        handle = call(module, hook)
-        if hook is fail:
-            seen["the exception of a hook"] = failure.during(lambda module=module: module(x))  # type: ignore[misc]
-        try:
-            seen[name] = module(x)
-        except StopIteration as error:
-            seen[name] = f"StopIteration: {error}"
-        removed(handle)
+    call(module, once)
+    seen["the exception of a hook"] = failure.during(lambda: module(x))
+    seen["the output of the next call"] = module(x)

@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.box.failures import Failure
 from graders.wire.draws import Rng, beyond_float32
 
 Arguments = Callable[[Rng, Any, Tensor, list[str]], tuple[Any, ...]]
@@ -47,9 +46,9 @@ def functions(rng: Rng, case: Any, _: Any, calls: list[str]) -> tuple[list[Calla
     k, b = (beyond_float32(rng.uniform(1.25, 2.5) * 9 / 7) for _ in range(2))
 
     def noted(name: str, function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-        def noting(grad: Tensor, k: float = 1.0) -> Tensor:  # a hook gets one argument, and so does this
+        def noting(grad: Tensor) -> Tensor:
             calls.append(name)
-            return function(grad * k)
+            return function(grad)
 
         return noting
 
@@ -60,16 +59,6 @@ def functions(rng: Rng, case: Any, _: Any, calls: list[str]) -> tuple[list[Calla
     return ({"one": ends[:1], "many": [ends[0], limit, ends[1]], "repeated": [ends[0], ends[0], ends[1]]}[
         case.collection
     ],)  # fmt: skip
-
-
-def one_that_raises(failure: Failure) -> tuple[list[Callable[[Tensor], Tensor]]]:
-    """Two functions, of which the first raises."""
-
-    def raising(grad: Tensor) -> Tensor:
-        failure.strike()
-        return grad * 5
-
-    return ([raising, lambda grad: grad + 1],)
 
 
 def a_bound(rng: Rng, case: Any, *_: Any) -> tuple[float]:

@@ -12,14 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure, every_kind
-from graders.box.models import fill_grads, freeze_part
 from graders.box.passes import gradients, own_grads
 from graders.box.probing import snapshot
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, differentiated
 from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
+from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
 
 
@@ -53,17 +52,11 @@ def _net(kind: str) -> tuple[nn.Module, nn.Linear]:
     ),
     axes={
         "dtype": ("float32", "float64", "double() later"),
-        "values": ("round", "full"),
         "body": ("convolution", "linear", "no parameters"),
         "batch": (1, 3),
         "mode": ("train", "eval"),
-        "frozen": ("nothing", "part", "all"),
-        "grad": ("empty", "filled"),
-        "number": AXES["number"],
-        "hooks": AXES["hooks"],
-        "backward": AXES["backward"],
+        **{name: AXES[name] for name in ("number", "hooks", "backward")},
     },
-    impossible=(lambda body, frozen: body == "no parameters" and frozen == "part",),
 )
 def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a class `net = call(body, fc, lo, hi)`."""
@@ -77,16 +70,15 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
             p.copy_(rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype))
     if case.dtype == "float64":
         body.double(), fc.double()
-    first, second = (
-        rng.tensor(n, *shape, low=-2, high=2, dtype=dtype, values=case.values) for n in (case.batch, 4 - case.batch)
-    )
-    up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype, values=case.values) for x in (first, second))
+    first, second = (rng.tensor(n, *shape, low=-2, high=2, dtype=dtype) for n in (case.batch, 4 - case.batch))
+    up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype) for x in (first, second))
     first.requires_grad_(), second.requires_grad_()
-    freeze_part(body, case.frozen)
-    if case.grad == "filled":
-        fill_grads(body, 0.75), fill_grads(fc, 0.75)
     kept: list[tuple[Tensor, Tensor]] = []
-    _keep(fc.bias, kept)
+
+    def keep(grad: Tensor) -> None:
+        kept.append((grad, grad.clone()))
+
+    put_on(fc.bias, keep)
     CallersHooks(case.hooks).on_module(body, "body").on_module(fc, "fc").on_parameter(fc.bias, "fc.bias")
     lo, hi = arguments(rng, case, first, [])
 
@@ -98,12 +90,11 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     net.double() if case.dtype == "double() later" else None
     net.train(case.mode == "train")
     named = {"x": first, "fc.weight": fc.weight, "fc.bias": fc.bias, **dict(body.named_parameters("body"))}
-    asked = {name: t for name, t in named.items() if t.requires_grad or name == "fc.bias"}
 
     def grads(loss: Callable[[], Tensor], way: str = "plain") -> dict[str, Tensor | None]:
-        with own_grads(list(asked.values())):  # an aborted pass fills `.grad`, too
-            found = gradients(loss, [t for t in asked.values() if t.requires_grad], way)
-        return dict(zip((name for name, t in asked.items() if t.requires_grad), found))
+        asked = {name: t for name, t in named.items() if t.requires_grad}
+        with own_grads(list(named.values())):  # an aborted pass fills `.grad`, too
+            return dict(zip(asked, gradients(loss, list(asked.values()), way)))
 
     def one_pass() -> Tensor:
         out: Tensor = net(first)
@@ -124,41 +115,23 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
         inside = Witness()
         forward["what net(x) returns under no_grad"] = snapshot(net(second))
         same["changed by a pass under no_grad"] = inside.changes()
-    same["errors of body"] = every_kind(lambda failure: _failing(failure, net, first))
     same["changed from pass to pass"] = [
         change for change in between.changes() if not change[0].startswith(("attribute", "grad"))
     ]
     for name in ("x", "fc.weight"):
         graph[f"{name}.grad differentiated"] = differentiated(lambda: (net(first) * up).sum(), named[name], up)
 
-    with fc.register_forward_pre_hook(lambda module, args: _keep(args[0], kept)):
+    with fc.register_forward_pre_hook(lambda module, args: put_on(args[0], keep) if args[0].requires_grad else None):
         data["gradients of a pass"] = grads(lambda: (net(first.detach()) * up).sum())
         grads(one_pass)
     same["a gradient that the caller kept was written into"] = any(not torch.equal(grad, then) for grad, then in kept)
-    other_body, other_fc = _net(case.body)
     with torch.no_grad():
-        inside = Witness()
+        other_body, other_fc = _net(case.body)
         other = call(other_body.to(dtype), other_fc.to(dtype), lo - 0.25, hi + 0.25)
-        same["changed by a net under no_grad"] = inside.changes()
     other.load_state_dict(net.state_dict())
     passes["x.grad of two nets"] = gradients(lambda: one_pass() + (other(second) * other_up).sum(), [first, second])
     torch.autograd.backward(one_pass())
     bias[".grad afterwards"] = {name: snapshot(named[name].grad) for name in ("x", "fc.weight", "fc.bias")}
     body.requires_grad_(False)
-    asked = {name: t for name, t in named.items() if not name.startswith("body")}
     frozen["gradients of a pass"] = grads(one_pass)
     frozen["gradients behind it"] = grads(lambda: (net(first.detach()) * up).sum())
-
-
-def _keep(t: Tensor, kept: list[tuple[Tensor, Tensor]]) -> None:
-    """Put a hook on `t` that keeps its gradient, beside a copy."""
-    register: Any = t.register_hook
-    if t.requires_grad:
-        register(lambda grad: kept.append((grad, grad.clone())))
-
-
-def _failing(failure: Failure, net: nn.Module, x: Tensor) -> None:
-    """A forward pass in which the body raises."""
-    body: nn.Module = net.get_submodule("body")
-    with body.register_forward_pre_hook(failure.strike):
-        net(x)

@@ -1,4 +1,4 @@
-"""Scenes for functions that run one backward pass themselves, and return a gradient from inside a layer or a model."""
+"""Scenes for functions that run one backward pass themselves, and tell of the gradients inside a layer or a model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import KINDS, Failure
-from graders.box.models import fill_grads, packed, unpacked
+from graders.box.models import fill_grads, unpacked
 from graders.box.probing import snapshot
 from graders.box.tensors import laid_out
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Fn, copied, drawn_linear, shallow
+from graders.scenes.small_modules import Steps, copied, drawn_linear, shallow
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -89,26 +89,13 @@ def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sect
     found["the result"], same["changed"] = copied(result), allowed(witness)
     buffer.zero_()
     copies["the result, when the loss has written zeros into its own memory"] = result
-    kept: list[Tensor] = []
-
-    def keeping(y: Tensor) -> Tensor:
-        kept.append(y)
-        return HandedOut.apply(y, row)  # type: ignore[no-any-return, no-untyped-call]  # of torch
-
-    row = up.reshape(-1, 2)[0].clone()
-    of_a_row = shallow(call(lin, value.reshape(-1, 3)[0], keeping))
-    afresh["for a single row"] = copied(of_a_row)
-    for theirs in (row, *(y.grad for y in kept if y.is_leaf or y.retains_grad)):
-        if theirs is not None:
-            theirs.zero_()
-    copies["the result for a single row, when somebody has written zeros into `y.grad`"] = of_a_row
     afresh["for another x"] = call(lin, value / -2, lambda y: (up * y).sum())
     afresh["for a loss of 0 * y"] = call(lin, x, lambda y: (0 * y).sum())
+    afresh["for a single row"] = call(lin, value.reshape(-1, 3)[0], lambda y: (up.reshape(-1, 2)[0] * y).sum())
     any_layer["of a layer whose bias is frozen"] = call(other, x, lambda y: (y * y).sum())
-    alone, thin = value.clone().requires_grad_(), rng.tensor(4, 1, **like)
+    alone = value.clone().requires_grad_()
     frozen = drawn_linear(rng, 3, 2, **like).requires_grad_(False)
     any_layer["when only `x` requires grad"] = call(frozen, alone, lambda y: (up * y).sum())
-    any_layer["of a layer with one input"] = call(drawn_linear(rng, 1, 2, **like), thin, lambda y: (thin * y).sum())
     twice, across = rng.tensor(2, 4, 3, **like), rng.tensor(4, 2, 3, **like)
     any_layer["for a loss that transposes y"] = call(other, twice, lambda y: (across * y.transpose(0, 1)).sum())
 
@@ -134,65 +121,6 @@ def allowed(witness: Witness) -> list[list[str]]:
     return [change for change in witness.changes() if change[0] not in SWITCHED]
 
 
-class Steps(nn.Module):
-    """A model with a parameter of its own, whose parts are defined in one order and called in another.
-
-    `names` tells what its modules are called: "first" (a layer), "norm" (it has a buffer, and computes something else
-    in training), "nested" (a layer in "block", which has a parameter of its own), "layer" (in a `Sequential`), "last",
-    and "root".
-    """
-
-    def __init__(self, rng: Rng, case: Any, **like: Any) -> None:
-        """Of a case are read `passing`, `mode`, `frozen`, and where it has them `named`, `output` and `follower`."""
-        super().__init__()
-        first, norm, block, inner, group, last = rng.names(6)
-        self.names = {"first": first, "norm": norm, "block": block, "nested": f"{block}.{inner}",
-                      "layer": f"{group}.0", "last": last, "root": ""}  # fmt: skip
-        get = vars(case).get
-        self.named, self.output = self.names.get(get("named", ""), "none"), get("output", "tensor")
-        self.follower, self.passing, self.runs = get("follower", "plain"), case.passing, 0
-        layers = {name: drawn_linear(rng, 3, 3, **like) for name in ("first", "nested", "layer", "last")}
-        gate, scale, gain = (rng.tensor(3, low=0.5, high=2, **like) for _ in range(3))
-        parts = {name: self._part(self.names[name], layer) for name, layer in layers.items()}
-        gated = Fn(lambda module, input: module.weight * torch.tanh(unpacked(module.get_submodule(inner)(input)) / 8))
-        gated.weight = nn.Parameter(gate)
-        gated.add_module(inner, parts["nested"])
-        centred = Fn(lambda m, input: input - input.mean(0) / 2 if m.training else input * m.scale)
-        centred.register_buffer("scale", scale)
-        centred.register_parameter("bias", None)
-        children = {first: parts["first"], norm: centred, block: gated, last: parts["last"]}
-        children[group] = nn.Sequential(parts["layer"], nn.LeakyReLU(0.5))
-        self.order = [first, norm, block, group, last]
-        for name in rng.shuffled(self.order):
-            self.add_module(name, children[name])
-        self.second_name, self.gain = children[first], nn.Parameter(gain)
-        self.train(case.mode != "eval").get_submodule(norm).train(case.mode == "train")
-        for p in [*layers["first"].parameters(), *layers["last"].parameters()] if case.frozen == "part" else []:
-            p.requires_grad_(False)
-        if case.grad == "filled":
-            fill_grads(self)
-
-    def _part(self, name: str, layer: nn.Linear) -> nn.Module:
-        """A layer, which returns a tuple or a dict when it is the named one."""
-        if name != self.named or (self.output, self.follower) == ("tensor", "plain"):
-            return layer
-        return Fn(lambda module, input: packed(module.inner(input), self.output), inner=layer)
-
-    def follow(self, h: Tensor) -> Tensor:
-        """What comes after the named module. It works in place, if so."""
-        return h.mul_(-1.5).relu_() if self.follower == "in-place" else h
-
-    def forward(self, x: Tensor) -> Any:
-        """The own parameter times the input, through all children."""
-        self.runs += 1
-        h = self.gain * x
-        for name in self.order:
-            part = self.get_submodule(name)
-            h = unpacked(part(input=h) if self.passing == "keyword" else part(h))
-            h = self.follow(h) if name == self.named else h
-        return packed(2 * h, self.output if self.named == "" else "tensor")
-
-
 @family(
     sections=(
         "every layer has its mean gradient",
@@ -216,7 +144,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         callers.on_module(model.get_submodule(model.names[name]), name, backward=True)
     callers.on_parameter(model.get_submodule(model.names["block"]).get_parameter("weight"), "weight")
     leaf, x = an_input(rng, case, 4, 3, **like)
-    up = rng.tensor(4, 3, **like) / 128  # gradients are about 1: digits are compared so
+    up = rng.tensor(4, 3, **like)
     losses, passes = list[str](), list[Tensor]()
 
     def loss_fn(out: Tensor) -> Tensor:
@@ -225,46 +153,28 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         loss.register_hook(passes.append)  # type: ignore[no-untyped-call]  # of torch
         return loss
 
-    def measured(*args: Any) -> Any:
-        """The dict with its numbers as tensors: they have as many digits as those of the model."""
-        flow = call(*args)
-        return in_digits(flow, getattr(torch, case.dtype)) if isinstance(flow, dict) else flow
-
     witness = Witness(model=model, other=other, x=leaf, given=x, up=up)
-    flow = measured(model, loss_fn, x)
+    flow = call(model, loss_fn, x)
     means["the dict"] = flow
     order["the keys"] = list(flow) if isinstance(flow, dict) else flow
     accumulated["how often the model, the loss and its backward pass ran"] = [model.runs, len(losses), len(passes)]
-    note_grads(accumulated, model, leaf)
+    accumulated["the `.grad` of all parameters in a row"] = grads_in_a_row(model).clone()
+    accumulated["x.grad"] = snapshot(leaf.grad)
     same["changed"] = allowed(witness)
-    anew["of a second call"] = measured(model, lambda out: (-0.5 * up * out).sum(), x)
-    anew["of another model"] = measured(other, loss_fn, x)
+    anew["of a second call"] = call(model, lambda out: (-0.5 * up * out).sum(), x)
+    anew["of another model"] = call(other, loss_fn, x)
     cube, square = rng.tensor(2, 2, 3, **like), drawn_linear(rng, 3, 3, **like)
-    growing, row, rows = rng.tensor(2, 2, 3, **like), rng.tensor(3, **like), rng.tensor(3, 4, **like)
-    anew["for a loss whose gradient is zero"] = measured(other, lambda out: (0 * out).sum(), cube)
-    anew["of a layer whose output has three dimensions"] = measured(square, lambda out: (growing * out).sum(), cube)
-    anew["of a layer and a single row"] = measured(square, lambda out: -3 * out[0], row)
-    anew["for a loss that uses `out.t()`"] = measured(square, lambda out: (rows * out.t()).sum(), leaf.detach())
-    layers = [nn.Linear(3, 3, bias=False, dtype=leaf.dtype) for _ in range(2)]
-    tied = nn.Sequential(layers[0], nn.BatchNorm1d(3, dtype=leaf.dtype).eval(), layers[1])
-    layers[0].weight = layers[1].weight = nn.Parameter(rng.tensor(3, 3, **like))
-    anew["of two layers with one weight"] = measured(tied, lambda out: (out * out).sum(), leaf.detach())
+    anew["for a loss whose gradient is zero"] = call(square, lambda out: (0 * out).sum(), cube)
+    growing = rng.tensor(2, 2, 3, **like)
+    anew["of a layer whose output has three dimensions"] = call(square, lambda out: (growing * out).sum(), cube)
 
     def asking(out: Tensor) -> Tensor:
-        inside["the inner dict"] = measured(square, lambda y: (growing * y).sum(), cube)
-        return (out * out).sum()
+        inside["the inner dict"] = call(nn.Sequential(square), lambda y: (growing * y).sum(), cube)
+        return (up * out).sum()
 
-    inside["the outer dict"] = measured(tied, asking, leaf.detach())
+    inside["the outer dict"] = call(other, asking, x)
     fail(failed, case, model, lambda loss: call(model, loss, x))
     failed["changed after it"] = same["changed in the end"] = allowed(witness)
-
-
-def in_digits(numbers: dict[Any, Any], dtype: torch.dtype) -> dict[Any, Any]:
-    """Floats as tensors of a dtype, and of anything else its type."""
-    return {
-        key: torch.tensor(number, dtype=dtype) if type(number) is float else f"a {type(number).__name__}, not a float"
-        for key, number in numbers.items()
-    }
 
 
 def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Tensor]:
@@ -275,11 +185,9 @@ def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Ten
     return leaf, leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf
 
 
-def note_grads(where: dict[str, Any], model: nn.Module, leaf: Tensor) -> None:
-    """The `.grad` of all parameters and of an input."""
-    for name, p in [*model.named_parameters(), ("x", leaf)]:
-        where[f"{name}.grad"] = snapshot(p.grad)
-        where[f"{name}.grad has a graph"] = p.grad is not None and p.grad.requires_grad
+def grads_in_a_row(model: nn.Module) -> Tensor:
+    """The `.grad` of all parameters in one tensor, with zeros where there is none."""
+    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in model.parameters()])
 
 
 def fail(failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]) -> None:

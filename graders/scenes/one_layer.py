@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
+from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 
@@ -28,26 +29,10 @@ def runs_one_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     captured, rest = seen.values()
     size = rng.integer(2, 4)
     x, later = (rng.tensor(*(2, 3, size)[-case.rank :], dtype=case.dtype) for _ in range(2))
-    model, name = Net([rng.tensor(size, size, dtype=case.dtype) for _ in range(3)]), f"layers.{case.layer}"
+    model = nn.Sequential(*(drawn_linear(rng, size, size, dtype=case.dtype) for _ in range(3)))
+    name = str(case.layer)
     CallersHooks("watching").on_module(model.get_submodule(name), name)
     before = Witness(model=model, x=x)
     captured["output"] = use(call, model, name, x)
     rest["changed"] = before.changes()
     captured["output of a second call"] = use(call, model, name, later)
-
-
-class Net(nn.Module):
-    """Linear layers, and 1 is added after each of them: no layer's input is another one's output."""
-
-    def __init__(self, weights: list[Tensor]) -> None:
-        """The weights are square."""
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(len(weight), len(weight), bias=False) for weight in weights)
-        for layer, weight in zip(self.layers, weights):
-            layer.weight = nn.Parameter(weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., size] to [..., size]."""
-        for layer in self.layers:
-            x = layer(x) + 1
-        return x

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import FACTOR, CallersHooks, times
+from graders.box.models import fill_grads, packed, unpacked
 from graders.box.probing import snapshot
 from graders.wire.draws import Rng
 
@@ -38,6 +39,65 @@ def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
 def drawn_linear(rng: Rng, ins: int, outs: int, **like: Any) -> nn.Linear:
     """A linear layer whose parameters are drawn; small ones, so that a tanh behind it is not flat."""
     return linear(*(rng.tensor(*shape, low=-1, high=1, **like) for shape in ((outs, ins), (outs,))))
+
+
+class Steps(nn.Module):
+    """A model with a parameter of its own, whose parts are defined in one order and called in another.
+
+    `names` tells what its modules are called: "first" (a layer), "norm" (it has a buffer, and computes something else
+    in training), "nested" (a layer in "block", which has a parameter of its own), "layer" (in a `Sequential`), "last",
+    and "root".
+    """
+
+    def __init__(self, rng: Rng, case: Any, **like: Any) -> None:
+        """Of a case are read `passing`, `mode`, `frozen`, and where it has them `named`, `output` and `follower`."""
+        super().__init__()
+        first, norm, block, inner, group, last = rng.names(6)
+        self.names = {"first": first, "norm": norm, "block": block, "nested": f"{block}.{inner}",
+                      "layer": f"{group}.0", "last": last, "root": ""}  # fmt: skip
+        get = vars(case).get
+        self.named, self.output = self.names.get(get("named", ""), "none"), get("output", "tensor")
+        self.follower, self.passing, self.runs = get("follower", "plain"), case.passing, 0
+        layers = {name: drawn_linear(rng, 3, 3, **like) for name in ("first", "nested", "layer", "last")}
+        gate, scale, gain = (rng.tensor(3, low=0.5, high=2, **like) for _ in range(3))
+        parts = {name: self._part(self.names[name], layer) for name, layer in layers.items()}
+        gated = Fn(lambda module, input: module.weight * torch.tanh(unpacked(module.get_submodule(inner)(input)) / 8))
+        gated.weight = nn.Parameter(gate)
+        gated.add_module(inner, parts["nested"])
+        centred = Fn(lambda m, input: input - input.mean(0) / 2 if m.training else input * m.scale)
+        centred.register_buffer("scale", scale)
+        centred.register_parameter("bias", None)
+        children = {first: parts["first"], norm: centred, block: gated, last: parts["last"]}
+        children[group] = nn.Sequential(parts["layer"], nn.LeakyReLU(0.5))
+        self.order = [first, norm, block, group, last]
+        for name in rng.shuffled(self.order):
+            self.add_module(name, children[name])
+        self.second_name, self.gain = children[first], nn.Parameter(gain)
+        self.train(case.mode != "eval").get_submodule(norm).train(case.mode == "train")
+        for p in [*layers["first"].parameters(), *layers["last"].parameters()] if case.frozen == "part" else []:
+            p.requires_grad_(False)
+        if case.grad == "filled":
+            fill_grads(self)
+
+    def _part(self, name: str, layer: nn.Linear) -> nn.Module:
+        """A layer, which returns a tuple or a dict when it is the named one."""
+        if name != self.named or (self.output, self.follower) == ("tensor", "plain"):
+            return layer
+        return Fn(lambda module, input: packed(module.inner(input), self.output), inner=layer)
+
+    def follow(self, h: Tensor) -> Tensor:
+        """What comes after the named module. It works in place, if so."""
+        return h.mul_(-1.5).relu_() if self.follower == "in-place" else h
+
+    def forward(self, x: Tensor) -> Any:
+        """The own parameter times the input, through all children."""
+        self.runs += 1
+        h = self.gain * x
+        for name in self.order:
+            part = self.get_submodule(name)
+            h = unpacked(part(input=h) if self.passing == "keyword" else part(h))
+            h = self.follow(h) if name == self.named else h
+        return packed(2 * h, self.output if self.named == "" else "tensor")
 
 
 def a_gate(weight: Tensor) -> nn.Module:

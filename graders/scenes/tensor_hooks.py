@@ -8,23 +8,25 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.failures import KINDS, Failure
 from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, Around, on_a_leaf, two_outputs
 from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
+from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
 
 
 @family(
     sections=(
         "{task}",
+        "{log}",
         "{passes}",
         "the gradient can be differentiated again",
         "any tensor and several at a time",
+        "{copies}",
         "nothing else changes",
-        "the handle removes the hook and no other",
+        "{handles}",
     ),
     axes=AXES,
 )
@@ -36,43 +38,55 @@ def changes_gradient(
     arguments: Arguments,
     special: Sequence[tuple[Any, ...]] = (),
     shape: Callable[[Rng, Any], Sequence[int]] = lambda rng, case: rng.shape(case.rank),
-    failing: Callable[[Failure], tuple[Any, ...]] | None = None,
-    handles_in_a_list: bool = False,
+    returns: str = "a handle",
 ) -> None:
-    """For a function that changes the gradient which arrives at `t`, before it goes on, and returns a handle.
+    """For a function that changes the gradient which arrives at `t`, before it goes on, and `returns` something.
 
-    Each of `special` is tried on a leaf of its own; `failing` makes arguments of which one raises in a pass.
+    That is "a handle", "a list of handles", or "a log": a dict that holds the gradient before and after. Each of
+    `special` is tried on a leaf of its own.
     """
-    changed, passes, graph, several, same, handles = seen.values()
+    changed, logged, passes, graph, several, copies, same, handles = seen.values()
     around, calls = Around(rng, case, shape(rng, case)), list[str]()
     x, t, (first, second) = around.x, around.t, around.factors
     args, others = (arguments(rng, case, x, calls) for _ in range(2))
     alone = nn.Parameter(torch.ones_like(x))
     before = around.witness(*args)
     handle = call(t, *args)
-    same["changed"] = before.changes()
+    same["changed"], logged["at first"] = before.changes(), _copied(handle)
     with torch.no_grad():
         surroundings = Witness()
         its_own = call(alone, *others)
         same["changed under no_grad"] = surroundings.changes()
-    around.passes(changed, passes, graph, same)
-    passes["calls of the functions"] = calls[:50]
+    went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
+    if returns == "a log":
+        put_on(t, went_on.append)
+        put_on(around.neighbour, elsewhere.append)  # the same tensor arrives there
+
+    def after(name: str) -> None:
+        if isinstance(handle, dict):
+            logged[name] = _copied(handle)
+            held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries.values())}
+            held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
+            copies[f"shared memory {name}"] = _shared(handle, held)
+            entries.update(handle)
+
+    around.passes(changed, passes, graph, same, after=after)
+    passes["calls of the functions"], copies["the entries of create_graph=True"] = calls[:50], entries
 
     torch.autograd.backward((alone * first).sum(), inputs=[alone])
-    several["the gradient of a second tensor"] = alone.grad
+    several["the gradient of a second tensor"], logged["of a second tensor"] = alone.grad, _copied(its_own)
     if case.place != "parameter":
         of_two = two_outputs(lambda last: call(last, *args), rng)
         several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
         several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
-    if failing:
-        same["errors"] = {kind: _failed(call, failing, kind) for kind in KINDS}
 
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
-    remove, what = (_all_removed, "is a list of handles") if handles_in_a_list else (removed, "has remove()")
+    logged["of two calls for one tensor"] = [_copied(handle), _copied(again)]
+    remove = _all_removed if returns == "a list of handles" else removed
     for name, one in (("the first", handle), ("the second", again), ("the one under no_grad", its_own)):
-        handles[f"what {name} call returned {what}"] = remove(one)
+        handles[f"what {name} call returned is {returns}"] = remove(one)
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
@@ -126,76 +140,6 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     without["it requires grad"] = getattr(y, "requires_grad", None)
 
 
-@family(
-    sections=(
-        "the log holds both gradients",
-        "the clipped gradient goes on",
-        "the gradient that goes on keeps its graph",
-        "the dict is new and empty",
-        "the entries are copies without a graph",
-        "any tensor is clipped before the hooks that came later",
-        "each call has a log of its own",
-        "nothing else changes",
-    ),
-    axes=AXES | {"collection": ()},
-)
-def logs_gradients(
-    call: Callable[..., Any],
-    rng: Rng,
-    case: Any,
-    seen: Sections,
-    arguments: Arguments,
-    special: Sequence[tuple[Any, ...]] = (),
-) -> None:
-    """For a function that changes a gradient, and returns a dict which holds it before and after."""
-    logged, changed, graph, empty, copies, tensors, several, same = seen.values()
-    around = Around(rng, case, rng.shape(case.rank))
-    t, (first, second) = around.t, around.factors
-    args, others = (arguments(rng, case, t, []) for _ in range(2))
-    alone, before = nn.Parameter(torch.ones_like(t)), around.witness()
-    log = call(t, *args)
-    empty["the dict at first"], same["changed"] = _copied(log), before.changes()
-    with torch.no_grad():
-        surroundings = Witness()
-        its_log = call(alone, *others)
-        empty["the dict of a second tensor, at first"] = _copied(its_log)
-        same["changed under no_grad"] = surroundings.changes()
-    went_on: list[Tensor] = []
-    register: Any = t.register_hook
-    watching = register(went_on.append)
-
-    then: list[tuple[str, dict[str, Any], Any]] = []
-
-    def after(name: str) -> None:
-        logged[f"the dict {name}"] = _copied(log)
-        held = {"the gradient that went on": went_on[-1], "`gradient=`": around.up, "`.grad`": around.x.grad}
-        copies[f"shared memory {name}"] = _shared(log, held)
-        if isinstance(log, dict):
-            then.append((name, {**log}, _copied(log)))
-
-    around.passes(changed, changed, graph, same, after=after)
-    watching.remove()
-    copies["shared with later passes"] = [
-        f'"{key}" {name} was written into by a later pass'
-        for name, entries, copy in then
-        for key, entry in entries.items()
-        if isinstance(entry, Tensor) and not torch.equal(entry, copy[key])
-    ]
-    copies["the entries of create_graph=True"] = then[-1][1] if then else log
-    tensors["the gradient of one of two outputs"], same["the gradient of the other"] = two_outputs(
-        lambda last: call(last, *args), rng
-    )
-    for which in special:
-        tensors[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
-    torch.autograd.backward((alone * first).sum(), inputs=[alone])
-    several["the dict of a second tensor"], several["its gradient"] = _copied(its_log), alone.grad
-    inner = call(t, *others)
-    empty["the dict of a second call for the same tensor, at first"] = _copied(inner)
-    around.note("of two calls", lambda: (t * second).sum(), several, same)
-    several["the dict of the second call"], several["the dict of the first"] = _copied(inner), _copied(log)
-    same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
-
-
 def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
     """What a call returns, and what it raises: all that showed before it is shown, too."""
     try:
@@ -204,28 +148,18 @@ def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
         return None, f"{type(error).__name__}: {error}"[:200]
 
 
-def _failed(call: Callable[..., Any], failing: Callable[[Failure], tuple[Any, ...]], kind: str) -> list[Any]:
-    """What became of an exception in a pass that reaches a leaf, and the leaf's gradient after a good pass."""
-    t, failure = torch.ones(2, requires_grad=True), Failure(kind)
-    call(t, *failing(failure))
-    became = failure.during(lambda: torch.autograd.backward(3 * t.sum()))
-    torch.autograd.backward(3 * t.sum())
-    return [became, t.grad]
-
-
 def _all_removed(handles: Any) -> bool:
     """Call `remove()` of every handle in a list; False when it is no list of handles."""
     return isinstance(handles, list) and all_removed(handles)
 
 
 def _copied(log: Any) -> Any:
-    """Copies of what a dict holds now; any other value as it is."""
-    return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else log
+    """Copies of what a dict holds now; a handle says nothing."""
+    return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else type(log).__name__
 
 
-def _shared(log: Any, others: dict[str, Tensor | None]) -> list[str]:
+def _shared(log: dict[str, Any], others: dict[str, Any]) -> list[str]:
     """In sentences, which entries of a log look at the memory of another tensor, or of each other."""
-    entries = log if isinstance(log, dict) else {}
-    others = others | {f'the entry "{key}"': entry for key, entry in list(entries.items())[1:]}
-    pairs = [(key, name, t) for key in entries for name, t in others.items() if key not in name]
-    return [f'"{key}" shares its memory with {name}' for key, name, t in pairs if shares_storage(entries[key], t)]
+    others = others | {f'the entry "{key}"': entry for key, entry in list(log.items())[1:]}
+    pairs = [(key, name, t) for key in log for name, t in others.items() if key not in name]
+    return [f'"{key}" shares its memory with {name}' for key, name, t in pairs if shares_storage(log[key], t)]

@@ -1,8 +1,13 @@
-"""What callers give to functions that run backward passes: worlds for `graders.scenes.recorders.runs_backward`."""
+"""What callers give to functions that run backward passes: worlds for `graders.scenes.recorders.runs_passes`.
+
+Each is made by `world(rng, case, forward=None, backward=None)`; code of the caller calls these two in such a pass.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -11,29 +16,134 @@ from torch import Tensor
 from graders.box.callers_hooks import CallersHooks
 from graders.box.probing import snapshot
 from graders.box.tensors import prepared
-from graders.scenes.recorders import World, backwards, numbers, put_on
+from graders.box.witness import Change, Witness
 from graders.wire.draws import Rng, beyond_float32
 
+Act = Callable[..., Any] | None
 
-def a_leaf(rng: Rng, case: Any, shape: tuple[int, ...], name: str) -> Tensor:
-    """A leaf with `.grad` and hooks as the case says."""
-    grad = "empty" if case.grad == "empty" else "filled"
-    leaf = prepared(numbers(rng, case, shape), layout="transposed", place=case.place, grad=grad)
-    if case.grad == "with inf" and leaf.grad is not None:
-        leaf.grad.view(-1)[0] = torch.inf
+
+@dataclass
+class World:
+    """What a caller has, and gives to a function that runs backward passes."""
+
+    args: tuple[Any, ...]
+    again: Callable[[], tuple[Any, ...]]
+    """The arguments of a later call, with the same leaves."""
+    things: dict[str, Any]
+    """What the function may not change, by name."""
+    fills: Sequence[str]
+    """The leaves among them whose `.grad` it may write."""
+    log: list[str] = field(default_factory=list)
+    """Which code of the caller was called."""
+    kept: list[Tensor] = field(default_factory=list)
+    """Gradients that hooks of the caller have kept."""
+    look: Callable[[], dict[str, Any]] = dict
+    """What else shows after a call."""
+
+    def changes(self, witness: Witness) -> list[Change]:
+        """What a witness tells, without `.grad` of the leaves."""
+        return [change for change in witness.changes() if change[0][:4] != "grad" or change[1] not in self.fills]
+
+
+def numbers(rng: Rng, case: Any, count: int) -> list[Tensor]:
+    """So many tensors of the case, of one shape."""
+    shape = rng.shape(case.rank)
+    return [rng.tensor(*shape, dtype=case.dtype, values=case.values, low=-2.0, high=2.0) for _ in range(count)]
+
+
+def backwards(t: Tensor) -> Tensor:
+    """The tensor with its dimensions in reverse order; what comes back through it does not lie in memory in order."""
+    return t.permute(*reversed(range(t.dim()))) if t.dim() else t
+
+
+def put_on(t: Any, *hooks: Act) -> None:
+    """Hooks of the caller on a tensor."""
+    for hook in filter(None, hooks):
+        t.register_hook(hook)
+
+
+def acting(t: Tensor, forward: Act, backward: Act) -> Tensor:
+    """The tensor; the one act is done now, the other one when a gradient arrives at it."""
+    put_on(t, backward)
+    if forward:
+        forward()
+    return t
+
+
+def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
+    """A leaf with `.grad`, which may hold `old`, and hooks as the case says."""
+    leaf = prepared(values, layout="transposed", place=case.place, grad=case.grad, old=old)
     CallersHooks(case.hooks).on_parameter(leaf, name)
     return leaf
 
 
-def losses_of_a_leaf(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> World:
-    """A leaf and a list of losses, of which one comes twice: `function(p, losses)`."""
-    shape = rng.shape(case.rank)
-    p = a_leaf(rng, case, shape, "p")
-    weights, other = numbers(rng, case, shape), numbers(rng, case, shape).requires_grad_()
-    if within:
-        after: Any = p.register_post_accumulate_grad_hook
-        after(within)
-    log: list[str] = []
+def grads(leaves: dict[str, Tensor]) -> dict[str, Tensor | None]:
+    """`.grad` of the leaves, as it is now."""
+    return {f"{name}.grad": snapshot(leaf.grad) for name, leaf in leaves.items()}
+
+
+def two_leaves(rng: Rng, case: Any, backward: Act = None) -> World:
+    """For `function(w, x)`."""
+    first, second, later = numbers(rng, case, 3)
+    w, x = a_leaf(first, case, "w"), a_leaf(second, case, "x")
+    put_on(w, backward)
+
+    def again() -> tuple[Tensor, Tensor]:
+        x.data, w.grad, x.grad = later, None, None
+        return w, x
+
+    return World((w, x), again, {"w": w, "x": x}, "wx")
+
+
+STEPS: dict[str, Callable[[Tensor, float], Tensor]] = {
+    "scale": lambda t, k: k * t,
+    "square": lambda t, k: t * t / 2 + k,
+    "tanh": lambda t, k: torch.tanh(k * t / 4),
+    "mixing": lambda t, k: k * t * (1 + t.mean()),
+    "in place": lambda t, k: t.mul_(k),
+    "identity": lambda t, k: t,
+    "constant": lambda t, k: 0 * t + k,
+    "stretch": lambda t, k: torch.stack([t, k * t]),
+}
+"""Functions of a tensor and a number, as a chain may have them; "mixing" lets every element touch every other."""
+END = ("mixing", "tanh", "scale", "in place", "square", "in place", "stretch", "identity", "scale")
+
+
+def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
+    """For `function(fns, x)`: some overwrite their argument, some change its shape, and one comes twice."""
+    values, later = numbers(rng, case, 2)
+    x, log = a_leaf(values / 2, case, "x"), list[str]()
+
+    def step_of(kind: str) -> Callable[[Tensor], Tensor]:
+        k = rng.uniform(0.5, 2) + 1 / 16  # never 1
+
+        def step(t: Tensor) -> Tensor:
+            log.append(kind)
+            result = STEPS[kind](t, k)
+            return acting(result, forward, backward) if kind == "tanh" else result
+
+        return step
+
+    fns = [step_of(kind) for kind in (*case.chain.split(", "), *END)]
+    fns.append(fns[0])
+    same = list(fns)
+
+    def again() -> tuple[Any, Tensor]:
+        x.data, x.grad = later / 2, None
+        return same, x
+
+    return World((fns, x), again, {"fns": fns, "x": x}, "x", log, look=lambda: grads({"x": x}))
+
+
+def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = None, alone: bool = False) -> World:
+    """For `function(p, losses)`: one loss comes twice, one has no slope, and each is another one at each call.
+
+    With `alone`, passes may be run in any way and leave anything in `.grad`; what that holds before is so large that it
+    can not be taken away again.
+    """
+    values, weights, other = numbers(rng, case, 3)
+    leaves = {"p": a_leaf(values, case, "p", old=1e30 if alone else 0.7), "other": other.requires_grad_()}
+    log, passes = list[str](), list[str]()
     ways: dict[str, Callable[[Tensor], Tensor]] = {
         "linear": lambda q: (backwards(q) * backwards(weights).contiguous()).sum(),
         "square": lambda q: (q * q).sum() / 2,
@@ -46,72 +156,70 @@ def losses_of_a_leaf(rng: Rng, case: Any, strike: Any = None, within: Any = None
 
         def loss(q: Tensor) -> Tensor:
             log.append(f"{kind} loss")
-            if kind == "square" and strike and case.raised_in == "loss":
-                strike()
-            factors[0] += 1  # another loss at each call
+            passes.append(f"{kind} loss")
+            factors[0] += 1
             value = factors[0] * ways[kind](q)
-            put_on(value, lambda grad: log.append("its backward pass"))
-            if kind == "square" and strike:
-                put_on(value, strike)
-            return value
+            put_on(value, lambda grad: passes.append("its backward pass"))
+            return acting(value, forward, backward if alone else None) if kind == "square" else value
 
         return loss
 
     losses = [loss_of(kind, rng.uniform(0.5, 2)) for kind in ("linear", *rng.shuffled(list(ways)[1:]))]
     losses.append(losses[0])
-    leaves = {"p": p, "other": other}
-    return World((p, losses), lambda: (p, losses), {**leaves, "losses": losses}, leaves, log)
+    same = list(losses)
+
+    def look() -> dict[str, Any]:
+        return {"passes": list(passes), **grads(leaves)}
+
+    p, things = leaves["p"], {**leaves, "losses": losses}
+    register: Any = p.register_post_accumulate_grad_hook
+    if backward and not alone:
+        register(backward)
+    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=dict if alone else look)
+
+
+def losses_alone(rng: Rng, case: Any, **acts: Any) -> World:
+    """The same, with `alone`."""
+    return losses_of_a_leaf(rng, case, alone=True, **acts)
 
 
 TAILS: dict[str, Callable[..., Tensor]] = {
     "linear": lambda t, c, other: ((t + other) * c).sum(),
-    "square": lambda t, c, other: (c * t * t).sum() / 4,
     "in place": lambda t, c, other: (t.mul_(3).add_(c) * c).sum(),
     "nonlinear in place": lambda t, c, other: (t.mul_(1 / 4).tanh_() * c).sum(),
 }
 """Losses of a tensor; two of them write into it."""
 
 
-def a_loss_of_three_x(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> World:
+def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
     """A leaf, a number, and a loss of a tensor, which uses the leaf as well: `function(x, k, loss_fn)`."""
-    shape = rng.shape(case.rank)
-    x = a_leaf(rng, case, shape, "x")
-    c, other = numbers(rng, case, shape), numbers(rng, case, shape).requires_grad_()
-    k = {"zero": 0.0, "one": 1.0}.get(case.number) or beyond_float32(rng.number(case.number))
-    log: list[str] = []
-    got: list[Tensor] = []
-    kept: list[Tensor] = []
-    put_on(x, lambda grad: log.append("the hook of x"))
+    values, c, other = numbers(rng, case, 3)
+    x, other = a_leaf(values, case, "x"), other.requires_grad_()
+    k = 1.0 if case.number == "one" else beyond_float32(rng.number(case.number))
+    log, got, kept = list[str](), list[Tensor](), list[Tensor]()
+    put_on(x, lambda grad: log.append("the hook of x"), backward)
     put_on(other, kept.append)
-    if within:
-        put_on(x, within)
 
     def loss_fn(t: Tensor) -> Tensor:
         log.append("loss_fn")
         got.append(snapshot(t))
-        if strike and case.raised_in == "loss":
-            strike()
         loss = TAILS[case.tail](t, c, other) + (x * x).sum()
-        put_on(loss, lambda grad: log.append("backward"))
-        if strike:
-            put_on(loss, strike)
-        return loss
+        return acting(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
-    return World(args, lambda: args, {"x": x}, {"x": x}, log, kept, lambda: {"what loss_fn got": got[:5]})
+
+    def look() -> dict[str, Any]:
+        return {"what loss_fn got": got[:5], **grads({"x": x})}
+
+    return World(args, lambda: args, {"x": x}, "x", log, kept, look)
 
 
-def tensors_and_a_loss(rng: Rng, case: Any, strike: Any = None, within: Any = None) -> World:
+def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
     """A dict of tensors, one of them twice and one out of reach, and a loss: `function(tensors, loss)`."""
-    shape = rng.shape(case.rank)
-    x = a_leaf(rng, case, shape, "x")
-    other, shift, still, off = (numbers(rng, case, shape) for _ in range(4))
+    values, other, still, off, shift = numbers(rng, case, 5)
+    x = a_leaf(values, case, "x")
     leaves = {"x": x, "other": other.requires_grad_(), "still": still.requires_grad_(), "off": off.requires_grad_()}
-    names = rng.names(8)
-    log: list[str] = []
-    kept: list[Tensor] = []
-    if within:
-        put_on(x, within)
+    names, log, kept = rng.names(8), list[str](), list[Tensor]()
 
     def made() -> dict[str, Tensor]:
         a = x / 2
@@ -120,26 +228,23 @@ def tensors_and_a_loss(rng: Rng, case: Any, strike: Any = None, within: Any = No
         c.retain_grad()
         loss = (backwards(c) * backwards(other).contiguous()).sum() + (0 * still).sum()
         CallersHooks(case.hooks).on_tensor(b, "b").on_tensor(c, "c").on_tensor(loss, "loss")
+        put_on(a, backward)
         for t in (b, c):
             put_on(t, kept.append)
         put_on(loss, lambda grad: log.append("backward"))
-        if strike:
-            put_on(a, strike)
         return {"x": x, "a": a, "b": b, "c": c, "still": still, "off": off, "loss": loss}
 
-    def only_leaves() -> tuple[dict[str, Tensor], Tensor]:
+    def again() -> tuple[Any, Tensor]:
         return dict(zip(names, (off, still, x))), made()["loss"]
 
     parts = made()
     args = dict(zip(names, (parts["b"], *parts.values()))), parts["loss"]
 
     def look() -> dict[str, Any]:
-        retained = snapshot(parts["c"].grad)
-        try:
+        seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}
+        with contextlib.suppress(RuntimeError):
             torch.autograd.backward(parts["loss"])
-        except RuntimeError:
-            return {"c.grad": retained, "the graph is freed": True}
-        return {"c.grad": retained, "the graph is freed": False}
+            seen["the graph is kept"] = True
+        return seen
 
-    things = {**parts, "other": other, "tensors": args[0]}
-    return World(args, only_leaves, things, leaves, log, kept, look)
+    return World(args, again, {**parts, "other": other, "tensors": args[0]}, list(leaves), log, kept, look)

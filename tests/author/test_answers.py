@@ -1,18 +1,17 @@
-"""Answers that quote their contract, and contracts whose demands are all violated by some answer."""
+"""Answers that quote their contract."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from graders.author.answers import Answer, Answers, changed, demands, load, unfounded_quotes, unviolated
+from graders.author.answers import Answer, Answers, changed, load, unfounded_quotes
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.source import SourceError
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import SCALE_SUM
 
 CONTRACT = """Write `f(p, xs)`. `p` is a leaf. Return a list with one
 gradient for each of `xs`, e.g. `h_n.sum()` of it. Afterwards
@@ -25,31 +24,19 @@ gradient for each of `xs`, e.g. `h_n.sum()` of it. Afterwards
 EXERCISE = replace(SCALE_SUM, contract=CONTRACT)
 
 
-def answers(*quotes: str, **parts: Any) -> Answers:
-    return Answers(tuple(Answer(f"answer {quote!r}", "", violates=quote) for quote in quotes), **parts)
-
-
-def test_the_demands_are_the_sentences_and_the_items_of_lists_but_not_the_example() -> None:
-    assert demands(CONTRACT) == [
-        "Write `f(p, xs)`.",
-        "`p` is a leaf.",
-        "Return a list with one gradient for each of `xs`, e.g. `h_n.sum()` of it.",
-        "`p.grad` is `None`,",
-        "`xs` is empty.",
-        "No entry requires grad.",
-    ]
+def answers(*quotes: str) -> Answers:
+    return Answers(tuple(Answer(f"answer {quote!r}", "", violates=quote) for quote in quotes))
 
 
 def test_a_quote_stands_in_the_contract_or_in_a_rule() -> None:
     good = answers("Return a list with one gradient", "rule 3", "rule 3: none of your own hooks is left")
     assert list(unfounded_quotes(EXERCISE, good)) == []
-    bad = answers("Return a tuple", "rule 9", "rule 3: no cat is left", givens=("`q` is a leaf",))
+    bad = answers("Return a tuple", "rule 9", "rule 3: no cat is left")
     assert list(unfounded_quotes(EXERCISE, bad)) == [
         "90-scale-sum: answer 'Return a tuple' quotes 'Return a tuple', which is not in the contract or a rule",
         "90-scale-sum: answer 'rule 9' quotes 'rule 9', which is not in the contract or a rule",
         "90-scale-sum: answer 'rule 3: no cat is left' quotes 'rule 3: no cat is left', which is not in the contract "
         "or a rule",
-        "90-scale-sum: GIVENS quotes '`q` is a leaf', which is not in the contract",
     ]
 
 
@@ -58,11 +45,6 @@ def test_a_check_that_is_not_there_is_named() -> None:
     assert list(unfounded_quotes(EXERCISE, answers)) == [
         "90-scale-sum: an answer names the check test_something, which is not there"
     ]
-
-
-def test_demands_that_nobody_violates_are_told() -> None:
-    some = answers("one gradient for each", "`p.grad` is `None`", "`xs` is empty", givens=("`p` is a leaf.",))
-    assert unviolated(EXERCISE, some) == ["Write `f(p, xs)`.", "No entry requires grad."]
 
 
 def result(status: Status, *refused: str) -> ExerciseResult:

@@ -6,10 +6,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from graders.author.lesson import INSTALL, notebook_from
+from graders.author.lesson import INSTALL, LINK, notebook_from
 from graders.core.source import SourceError
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 SOURCE = """\
 # %% [markdown]
@@ -83,8 +82,8 @@ def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
     assert texts == [
         "# A small lesson",
         "### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n*15 min · medium · core path*\n\n"
-        + SCALE_SUM.contract,
-        f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}",
+        + f"{SCALE_SUM.contract}\n\n{LINK}",
+        f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}\n\n{LINK}",
     ]
 
 

@@ -12,7 +12,7 @@ from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, chosen, pa
 from graders.author.mutate.wrappers import MANNERS
 from graders.core import course
 from graders.core.errors import HookworkError
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import SCALE_SUM
 
 
 def changed(source: str, operator: str) -> list[str]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import KINDS, Failure
-from graders.box.models import Calling, Returning, fill_grads, freeze_part, in_mode, tie, unpacked
+from graders.box.models import fill_grads, freeze_part, in_mode, tie
 from graders.box.passes import gradients
 from graders.box.tensors import laid_out, prepared
 from graders.box.witness import Witness
@@ -64,15 +64,6 @@ def test_modes_frozen_parts_ties_and_gradients() -> None:
         False,
     ]
     assert tie(model, "0.weight", "2.weight")[0].weight is model[2].weight
-
-
-@pytest.mark.parametrize("output", ["tensor", "tuple", "dict"])
-@pytest.mark.parametrize("passing", ["position", "keyword"])
-@pytest.mark.parametrize("registered", ["yes", "no"])
-def test_modules_that_are_called_in_another_way(output: str, passing: str, registered: str) -> None:
-    model = Calling(Returning(nn.ReLU(), output), passing=passing, keyword="x", registered=registered)
-    assert unpacked(model(torch.tensor([-1.0, 2.0]))).tolist() == [0.0, 2.0]
-    assert len(list(model.children())) == (registered == "yes")
 
 
 def test_watching_hooks_change_nothing_and_are_counted() -> None:

@@ -9,12 +9,9 @@ from torch import nn
 
 from graders.box.probing import (
     Answer,
-    Boom,
     all_removed,
     answer,
-    expecting_boom,
     module_hooks,
-    recording_calls,
     removed,
     shares_storage,
     snapshot,
@@ -236,43 +233,3 @@ def test_a_list_that_removes_is_a_handle() -> None:
     handles = Handles([1])
     assert removed(handles) is True
     assert not handles
-
-
-def test_calls_of_tensor_methods_are_noted_in_order() -> None:
-    with recording_calls("retain_grad", "backward", "sum") as log:
-        x = torch.ones(2, requires_grad=True)
-        y = 2 * x
-        y.retain_grad()
-        y.sum().backward()
-    assert log == ["retain_grad", "sum", "backward"]
-    assert y.grad.tolist() == [1.0, 1.0]
-    y = 2 * x
-    y.retain_grad()
-    y.sum().backward()
-    assert len(log) == 3
-    assert "sum" not in vars(torch.Tensor)
-
-
-def test_methods_are_put_back_after_an_exception() -> None:
-    before = torch.Tensor.backward
-    with pytest.raises(RuntimeError, match="does not require grad"), recording_calls("backward"):
-        torch.ones(1).backward()
-    assert torch.Tensor.backward is before
-
-
-@pytest.mark.parametrize(
-    ("raises", "noted"), [(Boom(), "propagated"), (None, "swallowed"), (ValueError("mine"), "ValueError")]
-)
-def test_the_fate_of_a_boom_is_noted(raises: Exception | None, noted: str) -> None:
-    seen: dict[str, Any] = {}
-    with expecting_boom(seen):
-        if raises:
-            raise raises
-    assert seen == {"exception": noted}
-
-
-def test_an_untouched_stub_is_not_taken_for_an_answer_to_a_boom() -> None:
-    seen: dict[str, Any] = {}
-    with pytest.raises(NotImplementedError), expecting_boom(seen, "late"):
-        raise NotImplementedError
-    assert seen == {}

@@ -9,8 +9,7 @@ import pytest
 from graders.core import course
 from graders.core.course_map import hours
 from graders.core.effort import course_hours, effort
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 ROOT = Path(__file__).parents[2]
 

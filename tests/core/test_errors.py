@@ -9,12 +9,12 @@ from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstall
 from graders.core.exercise import DeadProbe
 from graders.core.source import SourceError
 from graders.core.tables import BadTable
+from graders.differential.exercise import NotInTheBox
 from graders.instructor.request import BadRequest
 from graders.learner.folder import Trouble
 from graders.report.policy import BadPolicy
 from graders.run.intake import Unreadable
 from graders.run.members import BadArchive
-from graders.run.probe_source import ProbeNeedsMore
 from graders.run.selftest import NoIsolation
 from graders.run.submissions import NoSubmissions
 
@@ -34,7 +34,7 @@ from graders.run.submissions import NoSubmissions
         (SourceError, ExitCode.USAGE),
         (NoIsolation, ExitCode.NOT_GRADED),
         (DeadProbe, ExitCode.NOT_GRADED),
-        (ProbeNeedsMore, ExitCode.NOT_GRADED),
+        (NotInTheBox, ExitCode.NOT_GRADED),
     ],
 )
 def test_what_a_person_can_mend_has_one_base_and_an_exit_code(kind: type[HookworkError], code: ExitCode) -> None:

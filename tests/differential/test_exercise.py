@@ -5,19 +5,28 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import random
 import sys
 
 import pytest
 import torch
 
+from graders.author.answers import answers_to
+from graders.core import course
 from graders.core.exercise import DeadProbe
+from graders.core.expect import Seen
 from graders.core.results import Status
-from graders.differential.exercise import box_source, exercise
+from graders.differential.exercise import NotInTheBox, box_source, exercise
 from graders.differential.implementations import ReferenceFailed
+from graders.judge.apart import Bench
+from graders.judge.exercise import judge_exercise
 from graders.notebook.commands import check_in
+from graders.run.transcript import Outcome
 from graders.scenes.given import a_number
 from graders.scenes.scene import family
 from graders.scenes.tensor_hooks import changes_gradient
+from tests.observations import anything_odd, forgeries, observed, part_by_part
 
 
 @family(
@@ -172,6 +181,68 @@ def test_what_is_missing_is_said() -> None:
         exercise("99-made", points=1, title="Made", hints=(), scene=SCALED.scene)(type("Made", (), {}))
 
 
+@pytest.mark.parametrize("key", ["scale-grad", "3-scale-grad", "03-Scale", "03_scale", "03-", "03-a--b", "03-a-", ""])
+def test_a_key_of_another_form_is_refused(key: str) -> None:
+    with pytest.raises(TypeError, match="is no exercise key: it looks like 03-scale-grad"):
+        exercise(key, points=1, title="Made", hints=(), scene=SCALED.scene)
+
+
+@pytest.mark.parametrize("wrong", [{"difficulty": 4}, {"difficulty": -1}, {"minutes": -5}])
+def test_a_difficulty_or_a_time_that_cannot_be_is_refused(wrong: dict[str, int]) -> None:
+    with pytest.raises(TypeError, match="exercise 99-made: its difficulty is 1, 2 or 3"):
+        exercise("99-made", points=1, title="Made", hints=(), scene=SCALED.scene, **wrong)
+
+
+def test_a_name_of_its_own_replaces_the_words_of_the_key() -> None:
+    assert made(lambda x, by: x).name == "made"
+    body = type("Made", (), {"__doc__": "Do it.", "reference": lambda x: x, "Mistakes": type("Mistakes", (), {})})
+    assert exercise("99-made", points=1, title="", hints=(), scene=SCALED.scene, name="other")(body).name == "other"
+
+
+def test_draws_are_made_with_one_thread_however_many_there_are() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        SCALED.draws(1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_large_answer_is_judged_in_a_process_of_its_own() -> None:
+    scale_grad = course.find_exercise("03-scale-grad")
+    draws = scale_grad.draws(1)
+    bench = Bench()
+    try:
+        found = bench.judge(scale_grad, draws, [Outcome(seen=Seen({"much": "x"})) for _ in draws])
+    finally:
+        bench.close()
+    assert (found.status, found.score) == (Status.WRONG, 0)
+
+
+def test_whatever_comes_out_of_a_box_it_is_right_or_wrong_and_no_error() -> None:
+    rng = random.Random(1)
+    for key in ("03-scale-grad", "06-scale-output", "08-trace-events"):
+        asked = course.find_exercise(key)
+        draws = asked.draws(1)[:2]
+        right = observed(asked, answers_to(asked).right[0], draws, 1)
+        orderly = part_by_part(right[0], [anything_odd] * 3, rng)
+        for value in itertools.chain(orderly, forgeries(right, 60, rng)):
+            found = judge_exercise(asked, draws[:1], [Outcome(seen=Seen(value))])
+            assert found.status in (Status.WRONG, Status.PASSED)
+
+
+def test_what_is_left_out_of_an_observation_does_not_pass() -> None:
+    asked = course.find_exercise("03-scale-grad")
+    draws = asked.draws(1)[:1]
+    (right,) = observed(asked, answers_to(asked).right[0], draws, 1)
+    for section, parts in right.items():
+        for name in parts if isinstance(parts, dict) else ():
+            less = {**right, section: {other: parts[other] for other in parts if other != name}}
+            found = judge_exercise(asked, draws, [Outcome(seen=Seen(less))])
+            assert found.status is Status.WRONG, (section, name)
+
+
 def test_the_box_makes_the_scene_again_from_its_text() -> None:
     scene = changes_gradient(
         arguments=a_number, special=[(float("inf"), 1.0)], words={"task": "it is scaled", "passes": "each pass is"}
@@ -182,7 +253,7 @@ def test_the_box_makes_the_scene_again_from_its_text() -> None:
 
 
 def test_an_option_that_is_not_in_the_box_is_a_slip_of_the_author() -> None:
-    with pytest.raises(TypeError, match="write it into a scene file"):
+    with pytest.raises(NotInTheBox, match="write it into a scene file"):
         box_source(
             changes_gradient(
                 arguments=lambda rng, case: (1,), words={"task": "it is scaled", "passes": "each pass is"}

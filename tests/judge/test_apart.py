@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -12,8 +13,8 @@ from graders.judge.apart import LARGE, Bench, Bounds, is_large
 from graders.judge.exercise import judge_exercise
 from graders.judge.submission import Verdicts
 from graders.run.transcript import Outcome
-from tests.heavy import TestHeavy as HEAVY
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.heavy import HEAVY
+from tests.sample import SCALE_SUM
 
 DRAWS = HEAVY.draws(1)
 
@@ -53,8 +54,8 @@ def test_it_comes_to_the_same_result(bench: Bench) -> None:
 
 
 def test_a_defect_of_ours_is_raised_here_too(bench: Bench) -> None:
-    with pytest.raises(RuntimeError, match="KeyError: 'number'"):
-        bench.judge(HEAVY, [{}], answered("good"))
+    with pytest.raises(RuntimeError, match=r"AttributeError: .*'GONE'"):
+        bench.judge(replace(HEAVY, class_name="GONE"), DRAWS, answered("good"))
 
 
 def test_only_large_answers_are_judged_there() -> None:

@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from graders.core.difference import Difference, Kind
+from graders.core.errors import ExerciseDefect
+from graders.core.exercise import Check
 from graders.core.expect import Seen
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.judge.exercise import describe, judge_exercise
 from graders.run.transcript import Outcome
 from graders.wire.data import decode, encode
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import SCALE_SUM
 
 SEED = 5
 DRAWS = SCALE_SUM.draws(SEED)
@@ -171,8 +173,12 @@ def test_every_end_is_one_sentence(outcome: Outcome, sentence: str) -> None:
 
 
 def test_a_defect_of_a_check_is_not_the_learners_wrong_answer() -> None:
-    with pytest.raises(KeyError, match="x"):
-        judge_exercise(SCALE_SUM, [{"kind": "double"}], [right(DRAWS[0])])
+    def fail(seen: Seen, draw: Any) -> None:
+        raise ExerciseDefect("the reference fails")
+
+    defective = replace(SCALE_SUM, checks=(Check("test_it", fail),))
+    with pytest.raises(ExerciseDefect, match="the reference fails"):
+        judge_exercise(defective, DRAWS, [right(draw) for draw in DRAWS])
 
 
 def test_a_long_exception_leaves_room_for_the_line_and_the_call() -> None:

@@ -15,8 +15,7 @@ from graders.judge.submission import Verdicts, explain, judge_submission
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 MISSING = Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no `wrapped_layer`", defined=False)
 CELL = "def wrapped_layer(layer):\n    return layer"

@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from graders.core.results import SubmissionStatus
+from graders.differential.exercise import NotInTheBox
 from graders.marking.batch import Marking
 from graders.marking.questions import LessonQuestions, Questions
 from graders.marking.submission import mark_submission
-from graders.run.probe_source import ProbeNeedsMore
 from graders.run.runner import BoxRunner, NoRunner, StoppingRunner
 from graders.run.submissions import Submission
 from graders.run.warm import WarmProcess
@@ -29,10 +29,10 @@ def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_on
 
 
 class Defective(Questions):
-    """Questions of a lesson with an exercise whose probe uses what must not be in the box."""
+    """Questions of a lesson with an exercise whose scene is given what is not in the box."""
 
     def of(self, lesson: str, seed: int | None = None) -> LessonQuestions:
-        raise ProbeNeedsMore("exercise 01-a: the probe uses 'expect', which is not in the box")
+        raise NotInTheBox("exercise 01-a: its scene gets a function that is not in the box")
 
 
 def test_a_defect_of_an_exercise_is_told_in_its_own_words_and_is_nobodys_zero(tmp_path: Path) -> None:
@@ -40,4 +40,4 @@ def test_a_defect_of_an_exercise_is_told_in_its_own_words_and_is_nobodys_zero(tm
     file.write_text(text(BRANCH), encoding="utf-8")
     result = mark_submission(Submission("ann", LESSON, file), Defective(1), NoRunner()).result
     assert (result.status, result.exercises) == (SubmissionStatus.NOT_GRADED, ())
-    assert result.message == "exercise 01-a: the probe uses 'expect', which is not in the box"
+    assert result.message == "exercise 01-a: its scene gets a function that is not in the box"

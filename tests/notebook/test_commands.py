@@ -23,7 +23,7 @@ from graders.notebook import record
 from graders.notebook.commands import check_in
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
-from tests.sample import TestScaleSum as SCALE_SUM
+from tests.sample import SCALE_SUM
 from tests.trouble import nothing_can_be_written
 
 LESSON_1 = answers_of("01")

@@ -14,8 +14,7 @@ from graders.notebook.record import Record
 from graders.notebook.render import Panel
 from graders.notebook.standing import standing
 from graders.run.transcript import Outcome
-from tests.sample import TestScaleSum as SCALE_SUM
-from tests.sample import TestWrap as WRAP
+from tests.sample import SCALE_SUM, WRAP
 
 
 def found(status: Status, message: str = "", *checks: CheckResult, mistake: str | None = None) -> Panel:

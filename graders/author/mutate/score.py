@@ -61,14 +61,16 @@ class Score:
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The keys that begin with one of these names, or whose lessons do. Without names, those of converted exercises.
+    """The keys that begin with one of these names, or whose lessons do. Without names, all.
 
     Raises `UnknownLesson` when there is none.
     """
     every = [(lesson, key) for lesson in course.lessons() for key in course.keys(lesson)]
-    if not names:
-        return [key for _, key in every if answers_to(course.find_exercise(key)).converted]
-    found = [key for lesson, key in every if any(text.startswith(name) for text in (lesson, key) for name in names)]
+    found = [
+        key
+        for lesson, key in every
+        if not names or any(text.startswith(name) for text in (lesson, key) for name in names)
+    ]
     if not found:
         raise course.UnknownLesson(f"No lesson and no key starts with {' or '.join(names)}")
     return found

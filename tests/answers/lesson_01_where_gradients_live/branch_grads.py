@@ -58,7 +58,7 @@ WRONG = [
     Wrong(
         "w is zeroed",
         violates="rule 2: Tensors keep their values",
-        check="test_w_and_x_stay_as_they_were",
+        check="test_nothing_else_changes",
         source="""
 import torch
 
@@ -72,7 +72,7 @@ def branch_grads(w, x):
     Wrong(
         "one list for all calls",
         violates="rule 1: or on several at the same time",
-        check="test_another_call_has_its_own_gradients",
+        check="test_another_call_starts_afresh",
         source="""
 parts = []
 

@@ -58,7 +58,7 @@ WRONG = [
     Wrong(
         "one list for all calls",
         violates="rule 1: or on several at the same time",
-        check="test_another_call_has_its_own_gradients",
+        check="test_another_call_starts_afresh",
         source="""
 import torch
 
@@ -74,7 +74,7 @@ def per_pass_grads(p, losses):
     Wrong(
         "a hook stays when a pass raises",
         violates="rule 3: or raised, none of your own hooks is left",
-        check="test_an_exception_comes_through_and_leaves_nothing_behind",
+        check="test_an_exception_comes_through_and_nothing_is_left",
         source="""
 def per_pass_grads(p, losses):
     grads = []

@@ -98,23 +98,6 @@ WRONG = [
         ]
     ),
     Wrong(
-        "an old inf is taken away",
-        violates="`p.grad` may hold anything at the start, even `inf`",
-        check=PASSES,
-        source="""
-import torch
-
-def norm_log(p, losses):
-    norms = []
-    if p.grad is not None:
-        torch.nan_to_num_(p.grad)
-    with p.register_hook(lambda grad: norms.append(grad.norm().item())):
-        for loss in losses:
-            loss(p).backward()
-    return norms
-""",
-    ),
-    Wrong(
         "the total is put back at the end only",
         violates="also\n    when a loss raises",
         check="test_an_exception_comes_through_and_leaves_what_the_plain_loop_leaves",

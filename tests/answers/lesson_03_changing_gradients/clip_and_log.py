@@ -66,6 +66,8 @@ def clip_and_log(t, lo, hi):
 """,
 ]
 
+LOG = "test_the_dict_is_empty_at_first_and_holds_both_gradients_of_each_pass"
+
 WRONG = [
     Wrong(
         "one entry stands for both where nothing is clamped",
@@ -107,7 +109,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "one dict for each tensor, however often it is given",
         violates="which returns a new, empty dict at once",
-        check="test_the_dict_is_new_and_empty",
+        check=LOG,
         source="""
 logs = {}
 
@@ -125,7 +127,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "starts with None in it",
         violates="which returns a new, empty dict at once",
-        check="test_the_dict_is_new_and_empty",
+        check=LOG,
         source="""
 def clip_and_log(t, lo, hi):
     log = {"raw": None, "clipped": None}
@@ -141,7 +143,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "keeps the first pass",
         violates="copies of the latest pass",
-        check="test_the_log_holds_both_gradients",
+        check=LOG,
         source="""
 def clip_and_log(t, lo, hi):
     log = {}
@@ -157,7 +159,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "a new pass after an aborted one is taken for the same",
         violates="rule 5: a good pass after one that an exception has stopped",
-        check="test_the_log_holds_both_gradients",
+        check=LOG,
         source="""
 import torch
 
@@ -177,7 +179,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "logs nothing of a gradient of zeros",
         violates="each backward pass clamps the gradient at `t`",
-        check="test_the_log_holds_both_gradients",
+        check=LOG,
         source="""
 def clip_and_log(t, lo, hi):
     log = {}
@@ -195,7 +197,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "clips as long as the dict lives",
         violates="also when the caller has thrown the dict away",
-        check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
+        check="test_any_tensor_and_several_at_a_time",
         source="""
 import weakref
 
@@ -218,7 +220,7 @@ def clip_and_log(t, lo, hi):
     Wrong(
         "clips behind all hooks of the tensor",
         violates="Hooks that are on `t` already come before yours",
-        check="test_any_tensor_is_clipped_before_the_hooks_that_came_later",
+        check="test_any_tensor_and_several_at_a_time",
         source="""
 def clip_and_log(t, lo, hi):
     log = {}

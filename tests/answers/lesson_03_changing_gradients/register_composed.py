@@ -51,7 +51,7 @@ WRONG = [
     Wrong(
         "one handle instead of a list",
         violates="Return a list of all handles",
-        check="test_the_handle_removes_the_hook_and_no_other",
+        check="test_the_handles_remove_the_hooks_and_no_other",
         source="""
 def register_composed(t, fs):
     def hook(grad):
@@ -64,7 +64,7 @@ def register_composed(t, fs):
     Wrong(
         "the handles in a tuple",
         violates="Return a list of all handles",
-        check="test_the_handle_removes_the_hook_and_no_other",
+        check="test_the_handles_remove_the_hooks_and_no_other",
         source="""
 def register_composed(t, fs):
     return tuple(t.register_hook(f) for f in reversed(fs))
@@ -73,7 +73,7 @@ def register_composed(t, fs):
     Wrong(
         "tries the functions out",
         violates="and never before the first",
-        check="raised",
+        check="test_each_function_is_called_once_for_each_pass",
         source="""
 import torch
 
@@ -127,40 +127,6 @@ def register_composed(t, fs):
 """,
     ),
     Wrong(
-        "swallows the error of a function",
-        violates="rule 4: Errors come through.",
-        check="test_nothing_else_changes",
-        source="""
-def register_composed(t, fs):
-    def hook(grad):
-        for f in reversed(fs):
-            try:
-                grad = f(grad)
-            except Exception:
-                pass
-        return grad
-    return [t.register_hook(hook)]
-""",
-    ),
-    Wrong(
-        "takes the pass after an aborted one for the same pass",
-        violates="rule 5: a good pass after one that an exception has stopped",
-        check="test_nothing_else_changes",
-        source="""
-def register_composed(t, fs):
-    busy = []
-    def hook(grad):
-        if busy:
-            return None
-        busy.append(True)
-        for f in reversed(fs):
-            grad = f(grad)
-        busy.clear()
-        return grad
-    return [t.register_hook(hook)]
-""",
-    ),
-    Wrong(
         "applies them behind all hooks of the tensor",
         violates="Hooks that are on `t` already come before yours",
         check="test_any_tensor_and_several_at_a_time",
@@ -173,39 +139,6 @@ def register_composed(t, fs):
     def at_the_operation(grads):
         return tuple(hook(grad) if index == t.output_nr else grad for index, grad in enumerate(grads))
     return [t.register_hook(hook) if t.is_leaf else t.grad_fn.register_prehook(at_the_operation)]
-""",
-    ),
-    Wrong(
-        "hands a function as much as it takes",
-        violates="is replaced by `fs[0](fs[1](...fs[-1](g)))`",
-        check="test_each_function_is_called_once_for_each_pass",
-        source="""
-import inspect
-
-def register_composed(t, fs):
-    def handed(f):
-        count = len(inspect.signature(f).parameters)
-        return t.register_hook(lambda grad: f(*(grad, t, None)[:count]))
-    return [handed(f) for f in reversed(fs)]
-""",
-    ),
-    Wrong(
-        "remembers the result for a gradient that comes again",
-        violates="Each entry is called once for each pass",
-        check="test_each_function_is_called_once_for_each_pass",
-        source="""
-def register_composed(t, fs):
-    known = []
-    def hook(grad):
-        for before, result in known:
-            if before is grad:
-                return result
-        result = grad
-        for f in reversed(fs):
-            result = f(result)
-        known.append((grad, result))
-        return result
-    return [t.register_hook(hook)]
 """,
     ),
 ]

@@ -79,22 +79,6 @@ def ablate_channels(model, name, channels, x):
 
 WRONG = [
     Wrong(
-        "takes a model for one in eval mode when its parts are",
-        violates="rule 7: with each part in its mode",
-        check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    if not any(child.training for child in model.children()):
-        model.eval()
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    ),
-    Wrong(
         "leaves the hook after an interrupt",
         violates="rule 4: also for `KeyboardInterrupt`",
         check="test_an_exception_comes_through_and_nothing_is_left",
@@ -112,20 +96,6 @@ def ablate_channels(model, name, channels, x):
         raise
     handle.remove()
     return y
-""",
-    ),
-    Wrong(
-        "leaves an only channel on",
-        violates="when the listed channels of the output of the submodule `name` are 0",
-        check="test_they_are_zero_whatever_they_were",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels if output.shape[1] > 1 else []] = 0
-        return output
-    with model.get_submodule(name).register_forward_hook(hook):
-        return model(x).detach()
 """,
     ),
     Wrong(
@@ -168,34 +138,6 @@ def ablate_channels(model, name, channels, x):
         output[:, channels] = 0
         return output
     with next(m for n, m in model.named_modules() if n.endswith(name)).register_forward_hook(hook):
-        return model(x).detach()
-""",
-    ),
-    Wrong(
-        "the last name that begins so",
-        violates="rule 7: called what `model.named_modules()` calls it",
-        check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with [m for n, m in model.named_modules() if n.startswith(name)][-1].register_forward_hook(hook):
-        return model(x).detach()
-""",
-    ),
-    Wrong(
-        "the first module of this kind",
-        violates="rule 7: called what `model.named_modules()` calls it",
-        check="test_the_listed_channels_are_off",
-        source="""
-def ablate_channels(model, name, channels, x):
-    def hook(module, args, output):
-        output = output.clone()
-        output[:, channels] = 0
-        return output
-    with next(m for m in model.modules() if repr(m) == repr(model.get_submodule(name))).register_forward_hook(hook):
         return model(x).detach()
 """,
     ),

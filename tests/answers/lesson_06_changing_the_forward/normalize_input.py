@@ -71,71 +71,9 @@ def normalize_input(module, mean, std):
 
 WRONG = [
     Wrong(
-        "the hook goes with a handle that nobody keeps",
-        violates="from now on, in every call of `module`",
-        check="test_each_handle_removes_its_own_hook",
-        source="""
-class Handle:
-    def __init__(self, handle):
-        self.handle = handle
-    def remove(self):
-        self.handle.remove()
-    def __del__(self):
-        self.remove()
-
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        return ((args[0] - mean) / std, *args[1:])
-    return Handle(module.register_forward_pre_hook(hook))
-""",
-    ),
-    Wrong(
-        "copies lists and dicts",
-        violates="as the caller passed them: the same objects",
-        check="test_the_other_arguments_arrive_as_they_were_passed",
-        source="""
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        rest = [type(other)(other) if type(other) in (list, dict) else other for other in args[1:]]
-        return ((args[0] - mean) / std, *rest)
-    return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
-        "keeps the result for a tensor that comes again",
-        violates="reaches `forward` as `(a - mean) / std`",
-        check="test_any_tensor_will_do",
-        source="""
-def normalize_input(module, mean, std):
-    last = {}
-    def hook(module, args):
-        a, *others = args
-        if last.get("key") != (id(a), a._version) or a.requires_grad:
-            last.update(key=(id(a), a._version), value=(a - mean) / std, a=a)
-        return (last["value"], *others)
-    return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
-        "remembers what it made of a tensor while no graph is recorded",
-        violates="reaches `forward` as `(a - mean) / std`",
-        check="test_the_first_argument_is_normalised",
-        source="""
-import torch
-
-def normalize_input(module, mean, std):
-    last = [None, None]
-    def hook(module, args):
-        if torch.is_grad_enabled() or last[0] is not args[0]:
-            last[:] = args[0], (args[0] - mean) / std
-        return (last[1], *args[1:])
-    return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
         "in place where there is no graph",
         violates="rule 2: Tensors keep their values",
-        check="test_the_first_argument_is_normalised",
+        check="test_nothing_else_changes",
         source="""
 def normalize_input(module, mean, std):
     def hook(module, args):
@@ -143,44 +81,6 @@ def normalize_input(module, mean, std):
             return ((args[0] - mean) / std, *args[1:])
         args[0].sub_(mean).div_(std)
     return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
-        "writes into the caller's tensor for the time of the call",
-        violates="rule 4: Rules 2 and 3 hold then, too",
-        check="test_any_tensor_will_do",
-        source="""
-def normalize_input(module, mean, std):
-    kept = []
-    def before(module, args):
-        if args[0].requires_grad or args[0].dim() == 0 or args[0].stride(0) == 0:
-            return ((args[0] - mean) / std, *args[1:])
-        kept.append((args[0], args[0].clone()))
-        args[0].copy_((args[0] - mean) / std)
-    def after(module, args, output):
-        if kept:
-            tensor, values = kept.pop()
-            tensor.copy_(values)
-    class Handle:
-        def remove(self):
-            first.remove()
-            second.remove()
-    first = module.register_forward_pre_hook(before)
-    second = module.register_forward_hook(after)
-    return Handle()
-""",
-    ),
-    Wrong(
-        "all modules of the class",
-        violates="in every call of `module`",
-        check="test_two_hooks_normalise_one_after_the_other",
-        source="""
-from torch.nn.modules.module import register_module_forward_pre_hook
-
-def normalize_input(module, mean, std):
-    def hook(m, args):
-        return ((args[0] - mean) / std, *args[1:]) if type(m) is type(module) else None
-    return register_module_forward_pre_hook(hook)
 """,
     ),
     Wrong(
@@ -216,30 +116,6 @@ def normalize_input(module, mean, std):
     if key not in KNOWN:
         KNOWN[key] = module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))
     return KNOWN[key]
-""",
-    ),
-    Wrong(
-        "all tensors in one dtype",
-        violates="as the caller passed them: the same objects",
-        check="test_the_other_arguments_arrive_as_they_were_passed",
-        source="""
-import torch
-
-def normalize_input(module, mean, std):
-    def hook(module, args):
-        a, *others = args
-        others = [t.to(a.dtype) if isinstance(t, torch.Tensor) else t for t in others]
-        return ((a - mean) / std, *others)
-    return module.register_forward_pre_hook(hook)
-""",
-    ),
-    Wrong(
-        "finite numbers only",
-        violates="reaches `forward` as `(a - mean) / std`",
-        check="test_any_tensor_will_do",
-        source="""
-def normalize_input(module, mean, std):
-    return module.register_forward_pre_hook(lambda m, args: (((args[0] - mean) / std).nan_to_num(), *args[1:]))
 """,
     ),
 ]

@@ -1,7 +1,5 @@
 """Answers to 06-patch-activation."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 def patch_activation(model, name, clean, corrupt, channels=None):
@@ -102,58 +100,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "what is nearly equal stays",
-        violates="Channels are replaced exactly",
-        check="test_channels_are_replaced_digit_by_digit",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        if (output - kept['clean']).abs().max() < 1e-6:
-            return output
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        model(clean)
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
-    ),
-    Wrong(
-        "swallows an error of the layers that follow, in the run on clean",
-        violates="rule 4: Errors come through.",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-def patch_activation(model, name, clean, corrupt, channels=None):
-    layer = model.get_submodule(name)
-    kept = {}
-    def keep(module, args, output):
-        kept["clean"] = output.detach().clone()
-    def patch(module, args, output):
-        if channels is None:
-            return kept["clean"]
-        output = output.clone()
-        output[:, channels] = kept["clean"][:, channels]
-        return output
-    with layer.register_forward_hook(keep):
-        try:
-            model(clean)
-        except RuntimeError:
-            if not kept:
-                raise
-    with layer.register_forward_hook(patch):
-        return model(corrupt).detach()
-""",
-    ),
-]
+WRONG = []
 
 SURVIVORS = {
     "at least one dimension": "all inputs have two dimensions or more",

@@ -46,74 +46,12 @@ def run_first(module, hook):
 """,
     ),
     Wrong(
-        "swallows a StopIteration of the hook",
-        violates="What it returns or raises counts as with any forward hook",
-        check="test_what_it_returns_or_raises_counts_as_with_any_forward_hook",
-        source="""
-def run_first(module, hook):
-    def first(*given):
-        try:
-            return hook(*given)
-        except StopIteration:
-            return None
-    return module.register_forward_hook(first, prepend=True)
-""",
-    ),
-    Wrong(
-        "leaves out a call that the hook makes itself",
-        violates="in every call from now on",
-        check="test_what_it_returns_or_raises_counts_as_with_any_forward_hook",
-        source="""
-def run_first(module, hook):
-    busy = []
-    def first(*given):
-        if busy:
-            return None
-        busy.append(True)
-        try:
-            return hook(*given)
-        finally:
-            busy.clear()
-    return module.register_forward_hook(first, prepend=True)
-""",
-    ),
-    Wrong(
-        "a new dict of hooks",
-        violates="The handles of the other hooks still remove them.",
-        check="test_each_handle_removes_its_own_hook",
-        source="""
-import collections
-
-def run_first(module, hook):
-    handle = module.register_forward_hook(hook)
-    old = module._forward_hooks
-    module._forward_hooks = collections.OrderedDict([(handle.id, hook)])
-    module._forward_hooks.update((key, one) for key, one in old.items() if key != handle.id)
-    class Handle:
-        def remove(self):
-            module._forward_hooks.pop(handle.id, None)
-    return Handle()
-""",
-    ),
-    Wrong(
         "called when `forward` has raised, too",
         violates="and not when `forward` raises",
         check="test_it_is_not_called_when_forward_raises",
         source="""
 def run_first(module, hook):
     return module.register_forward_hook(hook, prepend=True, always_call=True)
-""",
-    ),
-    Wrong(
-        "on modules inside, too",
-        violates="register the forward hook `hook` on `module`",
-        check="test_each_handle_removes_its_own_hook",
-        source="""
-import torch.nn as nn
-
-def run_first(module, hook):
-    nn.Module.register_forward_hook(module, lambda m, a, o: None)
-    return module.register_forward_hook(hook, prepend=True)
 """,
     ),
     Wrong(
@@ -161,17 +99,6 @@ class Handle:
 def run_first(module, hook):
     module.register_forward_hook(hook, prepend=True)
     return Handle(module._forward_hooks)
-""",
-    ),
-    Wrong(
-        "a hook that is there already is not registered again",
-        violates="When `run_first` is used twice",
-        check="test_the_later_of_two_runs_first",
-        source="""
-def run_first(module, hook):
-    if hook in module._forward_hooks.values():
-        return module.register_forward_hook(lambda m, a, o: None)
-    return module.register_forward_hook(hook, prepend=True)
 """,
     ),
 ]

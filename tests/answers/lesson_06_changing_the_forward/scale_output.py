@@ -60,57 +60,12 @@ def scale_output(module, s):
 
 WRONG = [
     Wrong(
-        "does not scale its own result again",
-        violates="from now on, every call of `module` gives `s` times what it gave before",
-        check="test_any_tensor_will_do",
-        source="""
-def scale_output(module, s):
-    last = []
-    def hook(module, args, output):
-        if last and output is last[0]:
-            return None
-        last[:] = [output * s]
-        return last[0]
-    return module.register_forward_hook(hook)
-""",
-    ),
-    Wrong(
         "whole numbers become fractions",
         violates="the output becomes what `output * s` is",
         check="test_any_tensor_will_do",
         source="""
 def scale_output(module, s):
     return module.register_forward_hook(lambda m, a, o: o * float(s))
-""",
-    ),
-    Wrong(
-        "1 changes nothing",
-        violates="the output becomes what `output * s` is",
-        check="test_any_tensor_will_do",
-        source="""
-def scale_output(module, s):
-    return module.register_forward_hook(lambda m, args, output: None if s == 1 else output * s)
-""",
-    ),
-    Wrong(
-        "a depth that a call which raises leaves behind",
-        violates="rule 5",
-        check="test_each_handle_removes_its_own_hook",
-        source="""
-class Both:
-    def __init__(self, *handles):
-        self.handles = handles
-    def remove(self):
-        for handle in self.handles:
-            handle.remove()
-
-def scale_output(module, s):
-    inside = []
-    def leave(module, args, output):
-        inside.pop()
-        return None if inside else output * s
-    enter = module.register_forward_pre_hook(lambda module, args: inside.append(True))
-    return Both(enter, module.register_forward_hook(leave))
 """,
     ),
     Wrong(

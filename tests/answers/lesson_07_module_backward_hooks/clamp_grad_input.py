@@ -80,24 +80,6 @@ def clamp_grad_input(module, c):
 """,
     ),
     Wrong(
-        "keeps the bounds of the first pass",
-        violates="rule 1: in `float32` and in `float64`",
-        check="test_several_modules_and_several_calls",
-        source="""
-import torch
-
-def clamp_grad_input(module, c):
-    bounds = {}
-    def clamped(place, g):
-        if place not in bounds or bounds[place].shape != g.shape:
-            bounds[place] = torch.full_like(g, c)
-        return torch.minimum(torch.maximum(g, -bounds[place]), bounds[place])
-    def hook(module, grad_input, grad_output):
-        return tuple(None if g is None else clamped(place, g) for place, g in enumerate(grad_input))
-    return module.register_full_backward_hook(hook)
-""",
-    ),
-    Wrong(
         "makes each input require grad",
         violates="rule 2: Tensors keep their values, their `requires_grad`",
         check="test_nothing_else_changes",

@@ -132,25 +132,6 @@ def watch_module_grads(module):
 """,
     ),
     Wrong(
-        "one copy for gradients that are the same",
-        violates="Each tensor is a copy",
-        check="test_the_entries_are_copies_without_a_graph",
-        source=changed(
-            TAUGHT,
-            (
-                "    def copies(grads):\n"
-                "        return tuple(None if g is None else g.detach().clone() for g in grads)\n",
-                "    def copies(grads, made):\n"
-                "        for g in grads:\n"
-                "            if g is not None and g.data_ptr() not in made:\n"
-                "                made[g.data_ptr()] = g.detach().clone()\n"
-                "        return tuple(None if g is None else made[g.data_ptr()].view(g.shape) for g in grads)\n",
-            ),
-            ('d["gi"] = copies(grad_input)', 'made = {}\n        d["gi"] = copies(grad_input, made)'),
-            ("copies(grad_output)", "copies(grad_output, made)"),
-        ),
-    ),
-    Wrong(
         "notes nothing when no input needs a gradient",
         violates="An entry is `None`",
         check="test_a_missing_gradient_is_none",

@@ -113,23 +113,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "counts on a copy, which gets the gradients",
-        violates="accumulates over the passes",
-        check="test_the_passes_ran_as_asked",
-        source=(
-            COUNTING
-            + """
-import copy
-def count_hook_calls(model, x, n, ckpt):
-    calls = {"fwd": 0, "bwd": 0}
-    model = copy.deepcopy(model)
-    counting(model, calls)
-    passes(model, x, n, ckpt)
-    return calls
-"""
-        ),
-    ),
-    Wrong(
         "clears the gradients between the passes",
         violates="accumulates over the passes",
         check="test_the_passes_ran_as_asked",
@@ -160,21 +143,6 @@ def count_hook_calls(model, x, n, ckpt):
         ),
     ),
     Wrong(
-        "the `.grad` of `x` is cleared",
-        violates="accumulates over the passes",
-        check="test_the_passes_ran_as_asked",
-        source=changed(
-            COUNTED,
-            ("    one, two = counting(model, calls)\n", "    x.grad = None\n    one, two = counting(model, calls)\n"),
-        ),
-    ),
-    Wrong(
-        "removes the backward hooks of the caller",
-        violates="rule 3: Hooks that were there before",
-        check="test_nothing_else_changes",
-        source=changed(COUNTED, ("    return calls\n", "    model[0]._backward_hooks.clear()\n    return calls\n")),
-    ),
-    Wrong(
         "a frozen module is taken for one that no gradient passes",
         violates="`model[0]` may stand a second time in `model`",
         check="test_the_calls_are_counted",
@@ -194,12 +162,6 @@ def count_hook_calls(model, x, n, ckpt):
         violates="`checkpoint(model, x, use_reentrant=False)` stands in the place of `model(x)`",
         check="test_the_passes_ran_as_asked",
         source=changed(COUNTED, ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")),
-    ),
-    Wrong(
-        "a list of counts",
-        violates="rule 6: A tuple is a tuple",
-        check="test_the_calls_are_counted",
-        source=changed(COUNTED, ("calls\n", "list(calls.values())\n")),
     ),
     Wrong(
         "removes its hooks after an Exception alone",
@@ -240,25 +202,6 @@ def count_hook_calls(model, x, n, ckpt):
 ]
 
 WRONG += [
-    Wrong(
-        "counts the gradients that come to the output",
-        violates="how often a forward hook and a full backward hook on `model[0]` are called",
-        check="test_the_calls_are_counted",
-        source="""
-from torch.utils.checkpoint import checkpoint
-
-def count_hook_calls(model, x, n, ckpt):
-    fwd, bwd = [], []
-    def watch(module, args, output):
-        fwd.append(module)
-        if output.requires_grad:
-            output.register_hook(lambda grad: bwd.append(module))
-    with model[0].register_forward_hook(watch):
-        for _ in range(n):
-            (checkpoint(model, x, use_reentrant=False) if ckpt else model(x)).sum().backward()
-    return dict(fwd=len(fwd), bwd=len(bwd))
-""",
-    ),
     Wrong(
         "counts full backward pre-hooks",
         violates="it may let no gradient through to its input, as `Positive` in the text",

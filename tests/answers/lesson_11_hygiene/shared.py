@@ -11,6 +11,10 @@ def remove_all_hooks(model):
     return count
 """
 
+KINDS = """
+KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+"""
+
 
 def changed(source: str, old: str, new: str) -> str:
     """An answer with one place changed."""

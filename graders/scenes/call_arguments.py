@@ -1,0 +1,96 @@
+"""What a function that changes the calls of a module is given beside it, and what is passed in such calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from graders.wire.draws import Rng, beyond_float32
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Positional ones and keywords."""
+
+
+@dataclass
+class Given:
+    """What the learner's function is given beside a module, and a list in which that may note something."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    log: list[str] = field(default_factory=list)
+
+
+def a_factor(rng: Rng, case: Any) -> Given:
+    """Never 1. Where it is not whole, float32 does not hold it, so that a detour through float32 shows."""
+    if case.number == "whole":
+        return Given((rng.choice((-3, -2, 2, 3, 4)),))
+    return Given((beyond_float32(rng.number(case.number) * 9 / 7),))
+
+
+def mean_and_deviation(rng: Rng, case: Any) -> Given:
+    """Two numbers that float32 does not hold. One of them may be 0 or negative."""
+    deviation = rng.choice((0.75, 1.5, 2.0, 2.5)) * 8 / 7 * (-1 if case.number == "negative" else 1)
+    return Given((beyond_float32(rng.number(case.number) * 9 / 7), beyond_float32(deviation)))
+
+
+def a_hook(rng: Rng, case: Any) -> Given:
+    """A forward hook that multiplies and adds, and notes what it got. With the number 0 it returns nothing."""
+    factor, shift = rng.choice((-3.0, -2.0, 2.0, 3.0)), rng.uniform(1, 3)
+    given = Given()
+
+    def hook(module: Any, args: Any, output: Any) -> Any:
+        itself = "the output itself" if output is getattr(module, "returned", None) else "another object"
+        given.log.append(f"a {type(module).__name__}, a {type(args).__name__} of {len(args)}, {itself}")
+        return None if case.number == "zero" else affine(output, factor, shift)
+
+    given.args = (hook,)
+    return given
+
+
+def keywords(rng: Rng, case: Any) -> Given:
+    """Keywords of many kinds, none or several; some values count as false in Python, and any name may be one."""
+    values: dict[str, list[Any]] = {
+        "tensors": [rng.tensor(dtype=case.dtype), rng.tensor(dtype=case.dtype), 0],
+        "nothing": [None, 0.0, False, ""],
+        "containers": [[1, rng.tensor()], {"key": rng.uniform(1, 2)}, torch.relu],
+        "numbers": [rng.uniform(2, 5), 0, -rng.uniform(1, 3)],
+    }
+    names = rng.shuffled(["kwargs", "args", *rng.names(2)]) if case.count == "many" else ["kwargs"]
+    return Given((), dict(zip(names if case.count != "none" else [], rng.shuffled(values[case.value]))))
+
+
+def as_usual(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+    """One call."""
+    return {"": usual}
+
+
+def beside_many(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+    """The usual call, and one with arguments of many kinds, among them the first once more."""
+    (first, *rest), options = usual
+    return {
+        "": usual,
+        " in a call with many arguments": (
+            (first, None, *rest, "a text", [1], beside.half(), first),
+            {**options, "nothing": None, "flag": False, "rows": [1]},
+        ),
+    }
+
+
+def with_the_same_keywords(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+    """Calls with and without keywords of the names that were given, and with the input by keyword."""
+    args, options = usual
+    return {
+        "": usual,
+        " in a call with the same keywords": (args, {**options, **dict.fromkeys(given.kwargs, beside)}),
+        " in a call without keywords": (args, {}),
+        " in a call by keyword alone": ((), {**options, "input": args[0]}),
+    }
+
+
+def affine(value: Any, factor: float, shift: float) -> Any:
+    """Every tensor in a value, multiplied and shifted."""
+    if isinstance(value, tuple):
+        return tuple(affine(part, factor, shift) for part in value)
+    return value * factor + shift

@@ -1,0 +1,92 @@
+"""Convolutional nets as callers have them, for functions that look for convolutions in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.models import fill_grads, freeze_part, in_mode
+from graders.scenes.models import IN_PLACE, Container, Drawn, Mean
+from graders.wire.draws import Rng
+
+CHANNELS = 3
+
+
+class Doubling(nn.Conv2d):
+    """A subclass of `nn.Conv2d` that doubles what the convolution gives."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        return 2 * super().forward(input)
+
+
+class Loose(nn.Module):
+    """Calls a convolution that is no part of the model."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        """Its weight is 0.5 everywhere."""
+        super().__init__()
+        self.called = [nn.Conv2d(CHANNELS, CHANNELS, 1, bias=False, dtype=dtype)]
+        nn.init.constant_(self.called[0].weight, 0.5)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """A new tensor."""
+        output: Tensor = self.called[0](input)
+        return output
+
+
+def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
+    """A net with five `nn.Conv2d` on several levels, beside other convolutions, for inputs [samples, 2, height, width].
+
+    One has two names, and one is of a subclass. With `in_place` the next step overwrites what each of them returned.
+    """
+    dtype, how = getattr(torch, case.dtype), (case.passing, case.output)
+    stem, twin, norm, body, side, blocks, tail, identity, up, line, flat, last, scalar, loose = rng.names(14)
+    step = [IN_PLACE] if in_place else []
+    with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+        pair = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, size, padding=size // 2) for size in (1, 3))
+        inner: dict[str, nn.Module] = {blocks: pair, side: nn.Conv2d(CHANNELS, CHANNELS, 1)}
+        run = [f"{blocks}.1", *step, f"{blocks}.0", *step, side, *step]
+        parts: dict[str, nn.Module] = {
+            stem: nn.Conv2d(2, CHANNELS, 3, padding=1),
+            norm: nn.BatchNorm2d(CHANNELS),
+            body: Container({name: inner[name] for name in rng.shuffled([blocks, side])}, run, *how),
+            up: nn.ConvTranspose2d(CHANNELS, CHANNELS, 1),
+            loose: Loose(dtype),
+            tail: nn.Sequential(Doubling(CHANNELS, 2, 1), nn.LeakyReLU(0.5, inplace=in_place)),
+            identity: nn.Identity(),
+            flat: nn.Flatten(2),
+            line: nn.Conv1d(2, 2, 1),
+            last: nn.Tanh(),
+            scalar: Mean(),
+        }
+    inner[side].register_forward_hook(lambda module, args, output: None)  # the caller's
+    run = [stem, *step, norm, body, up, loose, tail, identity, flat, line, last, scalar]
+    parts = {name: parts[name] for name in rng.shuffled(list(parts))}
+    parts = {twin: parts[stem], **parts} if case.twin == "before" else {**parts, twin: parts[stem]}
+    model = Container(parts, run, *how).to(dtype)
+    in_mode(model, case.mode)
+
+    def draw() -> Tensor:
+        return rng.tensor(2, 2, 3, 4, dtype=case.dtype, values="full")
+
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(rng.tensor(*parameter.shape, low=-1, high=1, dtype=case.dtype))
+    freeze_part(model, case.frozen)
+    if case.grad == "filled":
+        fill_grads(model)
+    # Where "scalar" is called, exceptions are raised: some convolutions have run then, and one has not.
+    return Drawn(model, {"norm": norm, "identity": identity, "last": last, "scalar": up}, draw)
+
+
+def only_a_convolution(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:
+    """A model that is a convolution, and gets one image."""
+    model = nn.Conv2d(2, 3, 1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(rng.tensor(*parameter.shape))
+    seen["the result for a convolution"] = call(model, rng.tensor(2, 3, 2))

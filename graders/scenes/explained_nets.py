@@ -1,0 +1,227 @@
+"""Scenes for functions that explain a prediction of a small convolutional net."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import Failure
+from graders.box.models import fill_grads, freeze_part
+from graders.box.tensors import fill_grad
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+CHANNELS, WIDTH, CLASSES = 3, 8, 4
+"""Those of an image, those of a layer, and how many logits there are."""
+Call = Callable[..., Any]
+
+
+class ReLU(nn.Module):
+    """Has the name of `nn.ReLU`, and is none."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """A function does it."""
+        return F.relu(x)
+
+
+class Half(nn.Module):
+    """Returns a part of its input: a view, and the second output of an operation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The second half of the channels."""
+        return x.chunk(2, 1)[1]
+
+
+class Block(nn.Module):
+    """A convolution and a ReLU in a ModuleList; it shows its mode."""
+
+    def __init__(self, inplace: bool) -> None:
+        """The ReLU may work in place."""
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Conv2d(WIDTH, WIDTH, 1), nn.ReLU(inplace)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Twice as much in training mode."""
+        for part in self.parts:
+            x = part(x)
+        return 2 * x if self.training else x
+
+
+OTHERS: dict[str, Callable[[], list[nn.Module]]] = {
+    "Tanh, LeakyReLU": lambda: [nn.Tanh(), nn.LeakyReLU(0.25)],
+    "GELU, ReLU6": lambda: [nn.GELU(), nn.ReLU6()],
+    "F.relu, MaxPool2d": lambda: [ReLU(), nn.MaxPool2d(3, stride=1, padding=1)],
+}
+"""Modules that are no `nn.ReLU`."""
+
+
+class Net(nn.Module):
+    """Has a ReLU among its children, under two names, one in a block, and one in a Sequential.
+
+    Its parts are not defined in the order in which they run, and one does not run. `case.layer` says which is asked
+    about. Where it works in place, all ReLUs do; else there is a skip connection around the first one.
+    """
+
+    def __init__(self, rng: Rng, case: Any) -> None:
+        """With drawn parameters."""
+        super().__init__()
+        get = vars(case).get
+        self.skip, inplace = get("layer") != "in place", get("layer") == "in place"
+        with torch.random.fork_rng(devices=[]):
+            self.head = nn.Linear(WIDTH, CLASSES)
+            self.unused = nn.Linear(1, 1)
+            self.spare = self.relu = nn.ReLU(inplace)
+            self.rest = nn.Sequential(
+                nn.Conv2d(WIDTH, WIDTH, 1),
+                *OTHERS[get("others", "Tanh, LeakyReLU")](),
+                Half(),
+                nn.Conv2d(WIDTH // 2, WIDTH, 1),
+                nn.ReLU(inplace),
+            )
+            self.stem = nn.Conv2d(CHANNELS, WIDTH, 3, stride=2, padding=1)
+            self.block = Block(inplace)
+        layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "half": self.rest[3]}
+        self.layers = (layers.get(get("layer"), self.rest[-1]),)  # a tuple: as an attribute it would get one more name
+        self.to(getattr(torch, case.dtype))
+        with torch.no_grad():
+            for parameter in self.parameters():
+                drawn = rng.tensor(*parameter.shape, low=-0.5, high=0.5, away=0.125, dtype=case.dtype, values="full")
+                parameter.copy_(drawn)
+        self.train(case.mode != "eval")
+        if case.mode == "mixed":
+            self.block.eval()
+        if case.grad == "filled":
+            fill_grads(self)
+        freeze_part(self, case.frozen)
+        if case.frozen == "all":
+            self.requires_grad_(False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[B, 3, H, W] to logits [B, 4]; twice as much in training mode."""
+        x = self.stem(x)
+        x = self.relu(x) + x if self.skip else self.relu(x)
+        logits: Tensor = self.head(self.rest(self.block(x)).sum((2, 3)))
+        return 2 * logits if self.training else logits
+
+
+def of_all(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+    """For `function(model, x, classes)`."""
+    return {f"for the classes {', '.join(map(str, classes.tolist()))}": call(net, x, classes)}
+
+
+def of_each(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+    """For `function(model, x, cls)`."""
+    return {f"for class {cls}": call(net, x, cls) for cls in dict.fromkeys(classes.tolist())}
+
+
+def of_a_layer(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+    """For `function(model, layer, x, cls)`."""
+    return {f"for class {cls}": call(net, *net.layers, x, cls) for cls in dict.fromkeys(classes.tolist())}
+
+
+@family(
+    sections=(
+        "{task}",
+        "a later call starts afresh",
+        "a call inside a call changes nothing",
+        "nothing of the caller changes",
+        "an exception comes through and nothing is left",
+    ),
+    axes={
+        "dtype": ("float32", "float64"),
+        "batch": (3, 1),
+        "layout": ("contiguous", "channels last"),
+        "x_is": ("data", "a leaf", "a non-leaf"),
+        "grad": ("filled", "empty"),
+        "frozen": ("nothing", "all", "part"),
+        "mode": ("mixed", "eval", "train"),
+        "hooks": ("watching", "replacing", "none"),
+        "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
+    },
+)
+def explains(
+    call: Call,
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    ask: Callable[[Call, Net, Tensor, Tensor], dict[str, Any]],
+    runs: Sequence[str] = ("first",),
+    backward: bool = False,
+) -> None:
+    """`ask` calls the function, for each class by itself or for all together; `runs` are those in which it may fail.
+
+    With `backward` the caller has full backward hooks on a ReLU.
+    """
+    task, later, inside, same, failing = seen.values()
+    net, other = hooked(Net(rng, case), case, backward), Net(rng, case)
+    x, second, third = (an_image(rng, case) for _ in range(3))
+    order = rng.shuffled(range(CLASSES))
+    classes, others = (torch.tensor([one, two, one][: case.batch]) for one, two in (order[:2], order[2:]))
+    before = Witness(net=net, x=x, classes=classes)
+    task |= ask(call, net, x, classes) | ask(call, net, x, others)
+    same["the next random number"] = int(torch.randint(1 << 20, ()))
+    same["changed"] = before.changes()
+    later |= ask(call, net, second, others)
+
+    found: list[Any] = []
+
+    def within(*args: Any) -> None:
+        if not found:
+            found.append("it has begun")
+            found[:] = [ask(call, other, third, others)]
+
+    around = net.register_forward_hook(within)
+    inside["around"] = ask(call, net, third, classes)
+    around.remove()
+    inside["inside"] = found[:1]
+
+    for run in runs:
+        for where in ("forward", "backward"):
+            failure = Failure(case.failure, run)
+            breaking = net.register_forward_hook(raising(failure, where))
+            before = Witness(net=net, x=x)
+            name = f"an exception in the {run} {where} pass"
+            failing[name] = failure.during(lambda: ask(call, net, x, classes))
+            failing[f"changed after {name}"] = before.changes()
+            breaking.remove()
+    failing["after these exceptions"] = ask(call, net, x, others)
+
+
+def hooked(net: Net, case: Any, backward: bool) -> Net:
+    """With hooks of the caller; on what is asked about, on a ReLU and on a weight they only watch."""
+    CallersHooks(case.hooks).on_module(net, "the net").on_module(net.stem, "the first layer")
+    watching = CallersHooks("none" if case.hooks == "none" else "watching").on_module(net.layers[0], "the layer")
+    watching.on_module(net.relu, "a ReLU", backward=backward)
+    if net.head.weight.requires_grad:
+        watching.on_parameter(net.head.weight, "a weight")
+    return net
+
+
+def an_image(rng: Rng, case: Any) -> Tensor:
+    """A batch of images."""
+    x = rng.tensor(case.batch, CHANNELS, 7, 9, dtype=case.dtype, values="full")
+    if case.layout == "channels last":
+        x = x.contiguous(memory_format=torch.channels_last)
+    if case.x_is != "data":
+        x.requires_grad_()
+    if case.x_is == "a leaf":
+        fill_grad(x)
+    return x.view_as(x) if case.x_is == "a non-leaf" else x
+
+
+def raising(failure: Failure, where: str) -> Callable[..., None]:
+    """A forward hook that raises, or makes the backward pass raise."""
+
+    def hook(module: nn.Module, args: Any, output: Tensor) -> None:
+        if where == "forward":
+            failure.strike()
+        elif output.requires_grad:
+            output.register_hook(lambda grad: failure.strike())  # type: ignore[no-untyped-call]  # of torch
+
+    return hook

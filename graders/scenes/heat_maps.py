@@ -1,0 +1,63 @@
+"""A scene for a function that asks of heat maps whether they point into boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+MAPS = 64
+"""A power of 2: float32 holds every share of them."""
+SIZES = {"wide": ((4, 5), (8, 12)), "tall": ((5, 3), (12, 8)), "odd": ((4, 11), (9, 15))}
+"""The size of a map and that of the image, which is less than 3 times as large: no two pixels are equal then."""
+
+
+@family(
+    sections=(
+        "each map alone hits or does not",
+        "the score of many maps is their share",
+        "the arguments are unchanged",
+    ),
+    axes={
+        "sizes": tuple(SIZES),
+        "dtype": ("float32", "float64"),
+        "layout": ("contiguous", "transposed"),
+        "scale": (1.0, 2.0**-40),
+    },
+)
+def scores_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For `function(maps, boxes, size)`; some maps are 0 everywhere."""
+    alone, together, same = seen.values()
+    (h, w), size = SIZES[case.sizes]
+    maps = rng.tensor(MAPS, h, w, low=0, high=2, away=0, dtype=case.dtype, values="full")
+    boxes = torch.zeros(MAPS, 4, dtype=torch.int64)
+    for index in range(MAPS):
+        row, column = rng.integer(0, h - 1), rng.integer(0, w - 1)
+        maps[index, row, column] += 2.0
+        near = 0 < index % 8 < 5
+        (y0, y1), (x0, x1) = (
+            an_interval(rng, place, cells, pixels, near)
+            for place, cells, pixels in ((row, h, size[0]), (column, w, size[1]))
+        )
+        boxes[index] = torch.tensor([x0, y0, x1, y1])
+    maps[::8], boxes[::8, :2] = 0.0, 0  # where all pixels are equal, the first one comes out as the largest
+    maps = maps * case.scale
+    if case.layout == "transposed":
+        maps, boxes = maps.mT.contiguous().mT, boxes.T.contiguous().T
+    before = Witness(maps=maps, boxes=boxes)
+    together["the score of all"] = call(maps, boxes, size)
+    together["the score of every other map"] = call(maps[::2], boxes[::2], size)
+    alone["the scores"] = [call(maps[i : i + 1], boxes[i : i + 1], size) for i in range(MAPS)]
+    same["changed"] = before.changes()
+
+
+def an_interval(rng: Rng, place: int, cells: int, pixels: int, near: bool) -> list[int]:
+    """Two ends in an image: about the pixels of a cell, or anywhere."""
+    low, high = (place * pixels // cells, -(-(place + 1) * pixels // cells)) if near else (0, pixels)
+    ends = sorted(rng.shuffled(range(max(low - 1, 0), min(high + 1, pixels) + 1))[:2])
+    return ends

@@ -1,0 +1,122 @@
+"""Scenes for functions that find out what is wrong with a model: they run it, tell what they saw, change nothing."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.hooks import RemovableHandle
+
+from graders.box.failures import Failure
+from graders.box.passes import grad_mode
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+Call = Callable[..., Any]
+
+
+class Spot:
+    """A place where functions are called, with the gradient of a tensor or with nothing."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.functions = OrderedDict[int, Callable[..., Any]]()
+
+    def register(self, function: Callable[..., Any]) -> RemovableHandle:
+        """From now on, this one is called, too."""
+        handle = RemovableHandle(self.functions)
+        self.functions[handle.id] = function
+        return handle
+
+    def __call__(self, *args: Any) -> None:
+        """Call them."""
+        for function in list(self.functions.values()):
+            function(*args)
+
+
+@dataclass
+class Patient:
+    """A model that is inspected, and how a caller does that."""
+
+    model: nn.Module
+    ask: Callable[[Call], Any]
+    """Gives the model, and whatever else there is, to the learner's function."""
+    ask_again: Callable[[Call], Any]
+    """The same for other inputs, or for the model in another state."""
+    things: dict[str, Any]
+    """What has to stay, by name."""
+    log: list[str] = field(default_factory=list)
+    """What the model tells of its runs."""
+    places: dict[str, Callable[[Call], Any]] = field(default_factory=dict)
+    """By name, what has a function called there in each run. The first one is in the run of the model."""
+
+
+@family(
+    sections=(
+        "{task}",
+        "{special}",
+        "each call begins anew",
+        "a call inside a call changes nothing",
+        "{runs}",
+        "nothing of the caller changes",
+        "it holds when the model raises",
+    ),
+    axes={
+        "dtype": ("float32", "float64"),
+        "mode": ("train", "eval", "mixed"),
+        "hooks": ("none", "watching", "replacing"),
+        "output": ("tensor", "tuple", "dict"),
+        "passing": ("position", "keyword"),
+        "grad_mode": ("on", "off"),
+        "failure": ("own", "RuntimeError", "KeyboardInterrupt", "KeyError"),
+        "failing_run": ("second", "first"),
+    },
+)
+def inspects(
+    call: Call,
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    made: Callable[[Rng, Any], Patient],
+    also: Callable[[Call, Rng, Any, dict[str, Any]], None] | None = None,
+) -> None:
+    """`made` draws a model for a case, and `also` looks at more."""
+    task, special, anew, inside, runs, same, failing = seen.values()
+    patient, other = made(rng, case), made(rng, case)
+    with grad_mode(case.grad_mode):
+        before = Witness(**patient.things)
+        task["the result"] = patient.ask(call)
+        runs["what the model did"] = patient.log[:50]
+        same["changed"] = before.changes()
+        same["the next random number"] = int(torch.randint(1 << 20, ()))
+        anew["the result of a second call"] = patient.ask_again(call)
+
+        found: list[Any] = []
+
+        def within(*args: Any, **kwargs: Any) -> None:
+            if not found:
+                found.append("it has begun")
+                found[:] = [other.ask(call)]
+
+        around = next(iter(patient.places.values()))(within)
+        inside["the result"] = patient.ask(call)
+        inside["the result of the call inside"] = found
+        around.remove()
+
+        for where, register in other.places.items():
+            failure = Failure(case.failure, case.failing_run)
+
+            def strike(*args: Any, failure: Failure = failure) -> None:  # a copy of the model has the same function
+                failure.strike()
+
+            before, breaking = Witness(**other.things), register(strike)
+            failing[f"an exception {where}"] = failure.during(lambda: [other.ask(call) for _ in "12"])
+            breaking.remove()
+            failing[f"changed after an exception {where}"] = before.changes()
+        if also:
+            also(call, rng, case, special)

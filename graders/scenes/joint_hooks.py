@@ -1,0 +1,122 @@
+"""Scenes for functions that put one hook on several tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.passes import abort, own_grads
+from graders.box.probing import removed, snapshot
+from graders.box.tensors import prepared
+from graders.box.witness import Witness
+from graders.scenes.recorders import copied
+from graders.scenes.scene import Sections, family
+from graders.scenes.worlds import backwards
+from graders.wire.draws import Rng
+
+PLACES = ("leaf", "non-leaf", "parameter", "leaf")
+"""What the tensors behind the first one are."""
+
+
+class Group:
+    """Tensors as a caller has them, and passes that reach some of them."""
+
+    def __init__(self, rng: Rng, case: Any) -> None:
+        """The first is as the case says."""
+        self.rng, self.case, self.leaves = rng, case, list[Tensor]()
+        self.tensors, self.losses = list[Tensor](), list[Tensor]()
+        self.free = torch.ones(2, requires_grad=True)  # no tensor of the group
+        shapes = [rng.shape(case.rank), (rng.integer(2, 3),), (2, 3), (), (3,)]
+        for place, shape in zip((case.place, *PLACES), shapes):
+            values = rng.tensor(*shape, dtype=case.dtype, values="full")
+            leaf = prepared(values, place="parameter" if place == "parameter" else "leaf", grad=case.grad)
+            self.leaves.append(leaf)
+            self.tensors.append(leaf.view_as(leaf) if place == "non-leaf" else leaf)
+            CallersHooks(case.hooks).on_tensor(self.tensors[-1], f"tensor {len(self.leaves)}")
+        self.last = self.tensors[0].view_as(self.tensors[0])  # made first: a pass comes here in the end
+
+    def loss(self, *reached: int, factor: float = 1.0) -> Tensor:
+        """A sum that uses each of these tensors twice."""
+        loss = self.free.sum()
+        for place in reached:
+            t = backwards(self.tensors[place] if place else self.last)
+            weight = factor * self.rng.tensor(*t.shape, dtype=self.case.dtype, values="full")
+            loss = loss + (t * weight).sum() + 2 * (t * weight).sum()
+        return loss
+
+    def aborted(self, *reached: int) -> None:
+        """A pass to these tensors that ends in an exception before it comes to the first one."""
+        with own_grads(self.leaves):
+            abort(lambda: self.loss(0, *reached), self.last)
+
+
+def pair(result: Any) -> Sequence[Any]:
+    """The two parts of a result; the second is None when there are not two."""
+    return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
+
+
+@family(
+    sections=(
+        "every pass appends its joint norm",
+        "only a pass that reaches a tensor appends",
+        "a NaN makes the norm NaN",
+        "each call has a list and a handle of its own",
+        "the flow is unchanged",
+        "nothing is appended after remove()",
+        "nothing else changes",
+    ),
+    axes={
+        "dtype": ("float32", "float64"),
+        "rank": (0, 1, 2, 3),
+        "place": ("leaf", "non-leaf", "parameter"),
+        "grad": ("empty", "filled"),
+        "hooks": ("none", "watching", "replacing"),
+    },
+)
+def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For a function that puts a hook on a list of tensors, and returns a list, of a float for each pass, and a handle.
+
+    The caller does not use `torch.autograd.grad`: joint hooks of torch refuse it.
+    """
+    appended, reaching, with_nan, several, flow, ends, same = seen.values()
+    group, other = Group(rng, case), Group(rng, case)
+    before = Witness(tensors=group.tensors, leaves=group.leaves)
+    log, handle = pair(call(group.tensors))
+    reaching["the list at first"] = copied(log)
+    second = pair(call(other.tensors))[0]
+    third, third_handle = pair(call(group.tensors))
+
+    counts = []
+    some = rng.shuffled(range(1, 5))
+    for reached, factor in (((0, *some[:2]), 1), (range(5), 1), (some[2:3], 1), ((), 1), ((0, *some[1:]), 0)):
+        torch.autograd.backward(group.loss(*reached, factor=factor))
+        counts.append(len(log) if isinstance(log, list) else None)
+    group.aborted(*some)
+    counts.append(len(log) if isinstance(log, list) else None)
+    torch.autograd.backward(group.loss(*some[:3], 0))
+    torch.autograd.backward(other.loss(0, *some[1:3]))
+    appended["the list after the passes"] = copied(log)
+    reaching["the length of the list after each pass"] = counts
+    several["the list of a call for other tensors"] = copied(second)
+    several["the list of a second call for the tensors"] = copied(third)
+    flow["the gradients of the leaves"] = [snapshot(leaf.grad) for leaf in group.leaves]
+
+    u, v = (rng.tensor(3, dtype=case.dtype).requires_grad_() for _ in range(2))
+    kept_alone = pair(call([u]))[0]  # nobody keeps the handle
+    torch.autograd.backward((3 * u * u).sum(), create_graph=True)
+    several["the list of a call whose handle nobody keeps"] = copied(kept_alone)
+    flow["a gradient of a pass with create_graph=True"] = u.grad
+    of_nan = pair(call([v, u]))[0]
+    torch.autograd.backward((v * torch.tensor([1.0, torch.nan, 2.0], dtype=v.dtype)).sum())
+    with_nan["the list"] = copied(of_nan)
+
+    for name, one in (("one", handle), ("the other", third_handle)):
+        ends[f"{name} handle has remove()"] = removed(one)
+        torch.autograd.backward(group.loss(*range(5)))
+        ends[f"the lists after {name} remove()"] = copied([log, third])
+    flow["the gradients of the leaves in the end"] = [snapshot(leaf.grad) for leaf in group.leaves]
+    same["changed in the end"] = [change for change in before.changes() if change[0][:4] != "grad"]

@@ -1,0 +1,23 @@
+"""The scene of the control, whose results are known (`graders.marking.control`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from graders.box.probing import snapshot
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+@family(sections=("the gradient is doubled",), axes={"sign": ("positive", "negative")})
+def doubles_a_gradient(call: Callable[[Tensor], Tensor], rng: Rng, case: Any, seen: Sections) -> None:
+    """A leaf, and a function that makes a number of it."""
+    (doubled,) = seen.values()
+    x = rng.tensor(3).requires_grad_()
+    up = rng.uniform(1, 2) * (-1 if case.sign == "negative" else 1)
+    torch.autograd.backward(call(x) * up)
+    doubled["x.grad"] = snapshot(x.grad)

@@ -1,0 +1,178 @@
+"""Models with modules in another mode than they are in themselves; for some of these it matters, for some not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.models import packed, unpacked
+from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise
+from graders.scenes.inspections import Call, Patient, Spot
+from graders.scenes.small_modules import Fn
+from graders.wire.draws import Rng
+
+
+class Thinning(nn.Dropout):
+    """A subclass of `nn.Dropout`."""
+
+
+class Turning(Chain):
+    """In training mode it goes on with its input times -1."""
+
+    def forward(self, input: Tensor) -> Any:
+        """What the last step makes."""
+        return super().forward(-input if self.training else input)
+
+
+def another_last_entry(module: Any, input: Tensor) -> Tensor:
+    """The last entry is a little larger in training mode."""
+    out = input.clone()
+    out.view(-1)[-1] += 0.02 * module.training
+    return out
+
+
+def tilted(module: Any, input: Tensor) -> Tensor:
+    """In training mode, with the same mean: the first entry is larger, and the last one smaller."""
+    out = input.clone()
+    out.view(-1)[0] += 0.5 * module.training
+    out.view(-1)[-1] -= 0.5 * module.training
+    return out
+
+
+def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
+    """An output; and when it has been computed, the buffer of the module is larger."""
+    module.kept.add_(by)
+    return output
+
+
+OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "positive": lambda m, x: x.abs() / 2 + 0.5,
+    "negative": lambda m, x: -x.abs() / 2 - 0.5,
+    "scale": lambda m, x: 3 * x + 1 if m.training else 1 * x,
+    "last entry": another_last_entry,
+    "floor": lambda m, x: x.relu() if m.training else 1 * x,
+    "floor in place": lambda m, x: x.relu_() if m.training else x,
+    "blank in place": lambda m, x: x.mul_(0),
+    "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
+    "second output": lambda m, x: 1 * x,
+    "tilted": tilted,
+    "gate": lambda m, x: 0 * x if m.training else 1 * x,
+    # These have a buffer that holds numbers, their own or that of the module before.
+    "moves on": lambda m, x: moving_on(m, x - m.kept, 0.5 * m.training),
+    "counter": lambda m, x: moving_on(m, x + m.kept, 1),
+    "counts there": lambda m, x: moving_on(m.other[0], x + m.other[0].kept, 1),
+    "late": lambda m, x: moving_on(m, x + (m.kept - m.start) * m.training, 1),
+    "memory": lambda m, x: m.kept.copy_(x) if m.training else m.kept,
+}
+"""What a module computes from its input. `m.training` is its mode."""
+
+SUSPECTS: dict[str, tuple[str, ...]] = {
+    "classes": ("positive, *dropout", "positive, *thinning", "positive, *dropout of 0"),
+    "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
+    "statistics": ("positive, *batch norm", "positive, *norm without statistics", "positive, *noise"),
+    "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *memory"),
+    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
+    "outputs": ("positive, *last entry", "positive, *second output", "positive, *tilted"),
+}
+"""Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
+in another mode than the model, and it is to be found out whether that matters."""
+
+
+def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Module | None) -> nn.Module:
+    """One of those, for inputs of a shape."""
+    if kind in ("dropout", "thinning", "dropout of 0"):
+        return (Thinning if kind == "thinning" else nn.Dropout)(0.0 if kind == "dropout of 0" else 0.5)
+    if "norm" in kind:
+        norm = nn.BatchNorm1d(shape[1], track_running_stats=kind == "batch norm")
+        if norm.running_mean is not None:
+            norm.running_mean.fill_(-5)
+        return norm
+    operation, output = OPERATIONS[kind], case.output
+
+    def forward(module: Any, input: Tensor) -> Any:
+        result = operation(module, input)
+        if kind == "second output":
+            return result, "a text", result.argmax() if module.training else result.argmin()
+        return packed(result, output)
+
+    start = rng.number("large")
+    made, kept = Fn(forward, start=start, other=(before,)), torch.full(shape if kind == "memory" else (), start)
+    made.register_buffer("kept", kept, persistent=False)
+    return made
+
+
+def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[nn.Module, list[str], Spot]:
+    """A model in this mode, the names of modules that are in the other one, and a place in one of these."""
+    names, astray, spot = iter(rng.names(40)), list[str](), Spot()
+    how = case.passing, case.output
+
+    def drawn(modules: str) -> tuple[dict[str, nn.Module], list[Step]]:
+        """Some modules by name, and their calls."""
+        parts, called, steps = dict[str, nn.Module](), dict[str, str](), list[Step]()
+        for word in modules.split(", "):
+            kind = word.removeprefix("*")
+            if kind not in called:
+                called[kind] = next(names)
+                before = list(parts.values())[-1] if parts else None
+                parts[called[kind]] = a_module(kind, shape, rng, case, before)
+                astray.extend([called[kind]] * (kind != word))
+            steps.append(called[kind])
+        return parts, steps
+
+    def block(kind: type[Chain], modules: str, *behind: Step) -> str:
+        """A container, which is in the other mode itself."""
+        name, (inner, calls) = next(names), drawn(modules)
+        parts[name] = kind(defined_otherwise(rng, inner), [*calls, *behind], *how)
+        astray.append(name)
+        return name
+
+    def unregistered(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+        found: Tensor = unpacked(hidden(h))
+        return found
+
+    def at_the_spot(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+        spot()
+        return h
+
+    first, second, third = rng.shuffled(SUSPECTS[case.suspects])
+    parts, steps = drawn(f"positive, {second}, {third}, scale")
+    parts |= drawn("*scale")[0]  # it is never called
+    hidden = a_module("scale", shape, rng, case, None).train(not training)
+    steps[1:1] = [block(Turning, "*floor, *gate")]
+    steps[-1:-1] = [block(Chain, first, at_the_spot)]
+    model = Chain(defined_otherwise(rng, parts), [*steps, unregistered], *how).to(getattr(torch, case.dtype))
+    for name, module in model.named_modules():
+        module.training = training != (name.rpartition(".")[2] in astray)
+    return model, astray, spot
+
+
+def with_modes(rng: Rng, case: Any) -> Patient:
+    """For `function(model, x)`, asked of a model in training mode and of one in eval mode.
+
+    Of a case are also read `rank` and `suspects`.
+    """
+    shape = rng.shape(case.rank)
+    x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))
+    otherwise = SimpleNamespace(**vars(case) | {"passing": "keyword" if case.passing == "position" else "position"})
+    model, astray, spot = a_model(rng, case, shape, training=True)
+    other, _, _ = a_model(rng, otherwise, shape, training=False)
+    flipped = rng.shuffled(astray)[:4]
+
+    def ask(call: Call) -> Any:
+        return [call(model, x), call(other, x)]
+
+    def ask_again(call: Call) -> Any:
+        for name, module in model.named_modules():
+            if name.rpartition(".")[2] in flipped:
+                module.training = not module.training
+        return call(model, later)
+
+    for part in (model, model.get_submodule(next(name for name, _ in model.named_modules() if name in astray))):
+        CallersHooks(case.hooks).on_module(part, "it")
+    things = {"model": model, "other model": other, "x": x}
+    return Patient(model, ask, ask_again, things, [], {"in a module in the wrong mode": spot.register})

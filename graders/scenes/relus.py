@@ -1,0 +1,114 @@
+"""Models whose ReLUs have channels that are above 0 never, once, or often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.models import fill_grads, in_mode
+from graders.box.tensors import laid_out
+from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise, restart
+from graders.scenes.inspections import Patient
+from graders.scenes.small_modules import Fn
+from graders.wire.draws import Rng
+
+LARGEST = 8.0
+"""It stands once in each channel of all batches together; all other numbers are far below."""
+LEVELS = {"never": LARGEST + 1, "once": LARGEST - 1, "faintly": LARGEST - 1, "often": -LARGEST}
+"""What is subtracted before a ReLU; "faintly" is "once", with a number near 0."""
+REACHED = {
+    "first": ("never", "never", "once", "once", "often"),
+    "again": ("never", "once", "never", "often", "once"),
+    "inside": ("never", "once", "faintly", "often", "never"),
+    "by mode": ("once", "never", "often", "never", "faintly"),
+    "sound": ("once", "faintly", "often", "once", "often"),
+    "last": ("faintly", "often", "once", "never", "once"),
+}
+"""By channel. "first" and "again" lie before two calls of one ReLU."""
+CHANNELS = 5
+
+
+class Rectifier(nn.ReLU):
+    """A subclass of `nn.ReLU`."""
+
+
+def pooled(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+    """The largest number of each channel of each sample."""
+    return h.flatten(2).amax(2) if h.dim() > 2 else h
+
+
+def plus_one(in_place: bool) -> Step:
+    """Adds 1, and perhaps overwrites what the part before returned."""
+    return lambda call, h, x: h.add_(1) if in_place else h + 1
+
+
+def with_relus(rng: Rng, case: Any) -> Patient:
+    """For `function(model, batches)`. Of a case are also read `rank` and `follower`."""
+    names = rng.names(16)
+    first, act, block, inside, inner, again, before, modal, after, sound, well, last, head, tail, six, idle = names
+    order, faint = rng.shuffled(range(CHANNELS)), 1e-15 if case.dtype == "float32" else 1e-60
+
+    def levels(where: str) -> nn.Module:
+        reached = [REACHED[where][channel] for channel in order]
+        level = torch.tensor([LEVELS[how] for how in reached])
+        unit = torch.tensor([faint if how == "faintly" else 1.0 for how in reached], dtype=getattr(torch, case.dtype))
+        weight = nn.Parameter(unit)
+        return Fn(lambda module, input: (input - along(level, input)) * along(module.weight, input), weight=weight)
+
+    def along(values: Tensor, h: Tensor) -> Tensor:
+        return values.to(h.dtype).view(-1, *[1] * (h.dim() - 2))
+
+    def noting(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+        log.append(f"a batch of shape {tuple(x.shape)}")
+        return h
+
+    how, log = (case.passing, case.output), list[str]()
+    shift = torch.tensor(rng.shuffled((64.0, 64.0, -64.0, -64.0, -64.0)))
+    hidden, follow = nn.ReLU(), plus_one(case.follower == "in-place")
+    inner_parts = {inside: levels("inside"), inner: Rectifier(inplace=True)}
+    parts: dict[str, nn.Module] = {
+        first: levels("first"), act: nn.ReLU(), again: levels("again"), before: levels("by mode"),
+        modal: Fn(lambda module, input: input if module.training else input + along(shift, input)), after: nn.ReLU(),
+        block: Chain(defined_otherwise(rng, inner_parts), [inside, inner], *how), sound: levels("sound"),
+        well: nn.ReLU(), last: levels("last"), head: nn.ReLU(), six: nn.ReLU6(), idle: nn.ModuleList([nn.ReLU()]),
+    }  # fmt: skip
+    run: list[Step] = [
+        noting,
+        first, act, follow, restart, block, restart, again, pooled, act, follow, restart, before, modal, after,
+        restart, sound, well, restart, pooled, last, tail, follow, last, six, lambda call, h, x: hidden(h - 9),
+    ]  # fmt: skip
+    model = Chain(defined_otherwise(rng, parts) | {tail: parts[head]}, run, *how)
+    fill_grads(in_mode(model, case.mode))
+    callers = CallersHooks("none" if case.hooks == "replacing" else case.hooks)
+    callers.on_module(model, "model").on_module(parts[after], "relu")
+    if case.hooks == "replacing":
+        parts[after].register_forward_hook(lambda module, args, output: output.roll(1, 1))
+
+    def batches(count: int) -> list[Tensor]:
+        sizes = [[rng.integer(2, 3) for _ in range(case.rank - 1)] for _ in range(count)]
+        drawn = [rng.tensor(first, CHANNELS, *rest, dtype=case.dtype) for first, *rest in sizes]
+        for channel in range(CHANNELS):
+            drawn[channel % count][-1, channel].view(-1)[-1] = LARGEST
+        return [laid_out(drawn[0], "transposed"), *drawn[1:]]
+
+    several, one = batches(3), batches(1)
+    return Patient(
+        model,
+        lambda call: call(model, several),
+        lambda call: call(model, one),
+        {"model": model, "batches": several},
+        log,
+        {"in a run": parts[sound].register_forward_pre_hook},
+    )
+
+
+def plain_relus(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+    """A model that is a ReLU itself, and one in which every channel fires."""
+    above, below = rng.tensor(2, 3, low=0.5), rng.tensor(2, 3)
+    below[:, rng.integer(0, 2)] = -1
+    seen["the result for a model that is a ReLU"] = call(nn.ReLU(), [below])
+    seen["the result where all channels fire"] = call(nn.Sequential(nn.ReLU()), [above])

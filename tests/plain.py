@@ -1,0 +1,38 @@
+"""Exercises for tests of the rooms that only mark: drawn, probed and checked by plain functions, without a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graders.core.exercise import Draw, Exercise
+from graders.core.explanations import Explanation
+from graders.wire.draws import Rng
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlainExercise(Exercise):
+    """`draw(rng, **case)` makes a draw, `source` defines `probe`, `recognise(draws, outcomes)` names a mistake."""
+
+    draw: Callable[..., Draw]
+    source: str
+    recognise: Callable[[Sequence[Draw], Sequence[Any]], str | None] = lambda draws, outcomes: None
+
+    @property
+    def box_source(self) -> str:
+        return self.source
+
+    def probe(self, student: Any, **draw: Any) -> Any:
+        namespace: dict[str, Any] = {}
+        exec(self.source, namespace)
+        return namespace["probe"](student, **draw)
+
+    def draws(self, seed: int) -> list[Draw]:
+        return [self.draw(Rng(seed, self.key, index), **case) for index, case in enumerate(self.cases)]
+
+    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Explanation | None:
+        found = self.recognise(draws, outcomes)
+        return next(
+            (Explanation(mistake.id, mistake.message) for mistake in self.mistakes if mistake.id == found), None
+        )

@@ -1,4 +1,4 @@
-"""The course itself: exercises are complete, notebooks as built, and each is marked as it should be."""
+"""The course itself: its exercises are complete, and the proof of the rest is able to fail."""
 
 from __future__ import annotations
 

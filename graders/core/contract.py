@@ -26,6 +26,8 @@ from dataclasses import dataclass
 EXAMPLE, FINE_PRINT = "**Example.**", "**Fine print.**"
 TASK_WORDS, FINE_PRINT_WORDS = 45, 80
 """The most that a task and its fine print may have."""
+LONGEST_LINE = 100
+"""Characters of an example that a notebook shows without a scroll bar."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,15 @@ class Contract:
     @property
     def code(self) -> str:
         """The example with what it shows in comments."""
-        return "\n".join(f"{step.code}{_comment(step.shows)}" for step in self.example)
+        return "\n".join(f"{step.code}{_comment(step)}" for step in self.example)
 
 
-def _comment(shows: str) -> str:
-    """Beside the code when it is a line, below when it is more."""
-    lines = shows.splitlines()
-    if len(lines) < 2:
-        return "".join(f"  # {line}" for line in lines)
+def _comment(step: Step) -> str:
+    """What shows: beside the code, or below it when that is long already or has a comment of its own."""
+    lines = step.shows.splitlines()
+    beside = "".join(f"  # {line}" for line in lines)
+    if len(lines) < 2 and "  # " not in step.code and len(step.code) + len(beside) <= LONGEST_LINE:
+        return beside
     return "".join(f"\n# {line}" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Few cases in which each value of each axis of circumstances occurs."""
+"""The covering design: few cases in which each value of each axis occurs."""
 
 from __future__ import annotations
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Iterator
 
 import torch
+from torch import Tensor, nn
 
 
 class State:
     """The random numbers, and the buffers and modes of a model, at a moment."""
 
-    def __init__(self, model):
+    def __init__(self, model: nn.Module) -> None:
         """Copies."""
         self.random, self.buffers = torch.get_rng_state(), [(b, b.clone()) for b in model.buffers()]
         self.modes = {m: m.training for m in model.modules()}
 
-    def put_back(self, what=("random", "buffers")):
+    def put_back(self, what: Collection[str] = ("random", "buffers")) -> None:
         """These, and the modes."""
         for module, training in self.modes.items():
             module.training = training
@@ -26,27 +28,23 @@ class State:
 
 
 @contextlib.contextmanager
-def all_in_eval_mode(model):
+def all_in_eval_mode(model: nn.Module) -> Iterator[None]:
     """In the block, every module is in eval mode."""
     before = State(model)
     model.eval()
     try:
         yield
     finally:
-        before.put_back([])
+        before.put_back(())
 
 
 @contextlib.contextmanager
-def everything_kept(model, x):
-    """Afterwards buffers, and `.grad` of all leaves, are as before."""
-    leaves = [*model.parameters(), x]
-    grads = [leaf.grad for leaf in leaves]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()]
+def grads_and_buffers_kept(model: nn.Module, x: Tensor) -> Iterator[None]:
+    """Afterwards `.grad` of the parameters and of `x`, and the buffers and modes of the model, are as before."""
+    before, grads = State(model), [(leaf, leaf.grad) for leaf in (*model.parameters(), x)]
     try:
         yield
     finally:
-        for leaf, grad in zip(leaves, grads):
+        before.put_back(("buffers",))
+        for leaf, grad in grads:
             leaf.grad = grad
-        with torch.no_grad():
-            for buffer, old in buffers:
-                buffer.copy_(old)

@@ -2,40 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
+import torch
+from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_pre_hook
 
-from graders.lesson_13_broken_runs.programs import everything_kept
+from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
+
+Parameters = Mapping[nn.Parameter, Tensor]
+"""The gradient that comes to each."""
 
 
-def one_pass(model, loss_fn, x, clear=True):
+def one_pass(
+    model: nn.Module, loss_fn: Callable[[Tensor], Tensor], x: Tensor, clear: bool = True
+) -> tuple[Parameters, list[nn.Module]]:
     """The gradient that comes to each parameter to which one comes, and the modules that are called."""
-    came, called = {}, []
-    with everything_kept(model, x), ExitStack() as hooks:
+    came: dict[nn.Parameter, Tensor] = {}
+    called: list[nn.Module] = []
+    with grads_and_buffers_kept(model, x), ExitStack() as hooks:
         hooks.enter_context(register_module_forward_pre_hook(lambda module, args: called.append(module)))
         for p in model.parameters():
+            register: Any = p.register_hook
             if p.requires_grad:
-                hooks.enter_context(p.register_hook(lambda grad, p=p: came.update({p: grad})))
+                hooks.enter_context(register(lambda grad, p=p: came.update({p: grad})))
         loss = loss_fn(model(x))
         if loss.requires_grad:
             for leaf in (*model.parameters(), x) if clear else ():
                 leaf.grad = None
-            loss.backward()
+            torch.autograd.backward(loss)
     return came, called
 
 
-def is_zero(gradient):
+def is_zero(gradient: Tensor) -> bool:
     """Whether all entries are 0."""
-    return not gradient.any()
+    return not bool(gradient.any())
 
 
-def held_by(modules):
+def held_by(modules: Iterable[nn.Module]) -> set[nn.Parameter]:
     """The parameters that these modules hold."""
     return {p for module in modules for p in module.parameters(recurse=False)}
 
 
-def reasons(model, came, held, zero=is_zero):
+def reasons(
+    model: nn.Module, came: Parameters, held: set[nn.Parameter], zero: Callable[[Tensor], bool] = is_zero
+) -> dict[str, str]:
     """The reason for each parameter, from the gradients and from what the modules that are called hold."""
     found = {}
     for name, p in model.named_parameters():
@@ -48,7 +61,9 @@ def reasons(model, came, held, zero=is_zero):
     return found
 
 
-def told(model, loss_fn, x, zero=is_zero):
+def told(
+    model: nn.Module, loss_fn: Callable[[Tensor], Tensor], x: Tensor, zero: Callable[[Tensor], bool] = is_zero
+) -> dict[str, str]:
     """The whole answer."""
     came, called = one_pass(model, loss_fn, x)
     return reasons(model, came, held_by(called), zero)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.programs import everything_kept
+from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
 from graders.scenes.changed_by_hooks import hooked
 from graders.scenes.names_parameters import names_parameters
 
@@ -46,9 +46,9 @@ def hooks_of(model, of_modules=OF_MODULES, of_parameters=OF_PARAMETERS, modules=
 
 def both(model, loss_fn, x, **which):
     """By name, the gradient without hooks (`which` is for `hooks_of`), and with them."""
-    with everything_kept(model, x):
+    with grads_and_buffers_kept(model, x):
         now = one_pass(model, loss_fn, x)
-    with everything_kept(model, x), without(hooks_of(model, **which)):
+    with grads_and_buffers_kept(model, x), without(hooks_of(model, **which)):
         before = one_pass(model, loss_fn, x)
     return {name: (before[name], now[name]) for name in now}
 
@@ -163,7 +163,7 @@ class TestChangedByHooks:
             """You name parameters that no hook changes. Your second pass began with other buffers than you found: a
             layer in training mode changes them. Put them back in between.
             """
-            with everything_kept(model, x):
+            with grads_and_buffers_kept(model, x):
                 now = one_pass(model, loss_fn, x)
                 with without(hooks_of(model)):
                     before = one_pass(model, loss_fn, x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from graders.core.contract import Contract, Step, words
 
 DOCSTRING = """Double the gradient that arrives at `t`. Return the handle.
@@ -49,6 +51,11 @@ def test_the_example_is_code_that_can_be_run_and_the_fine_print_is_folded() -> N
         "```\n\n"
         "<details><summary>Fine print</summary>\n\n`t` may be a leaf or not.\n\n</details>"
     )
+
+
+@pytest.mark.parametrize("code", ["double(x)  # as in the text", "double(" + 90 * "x" + ")"])
+def test_what_shows_stands_below_a_line_that_is_long_or_has_a_comment(code: str) -> None:
+    assert Contract.of(f"Do it.\n\n**Example.**\n\n>>> {code}\ntensor(2.)").code == f"{code}\n# tensor(2.)"
 
 
 def test_a_contract_may_be_its_task_alone() -> None:

@@ -1,4 +1,4 @@
-"""An exercise of the new form, from its class to a verdict and its explanation."""
+"""An exercise with a scene, from its class to a verdict and its explanation."""
 
 # mypy: ignore-errors
 # An exercise class is a namespace of plain functions: there is no self.

@@ -93,6 +93,7 @@ def test_replacing_hooks_double_outputs_and_gradients_and_go_away_again() -> Non
 
 
 @pytest.mark.parametrize("way", ["plain", "create_graph", "autograd.grad", "after an aborted one"])
+@pytest.mark.filterwarnings("ignore:Using backward")  # with create_graph: it is what is tried
 def test_every_way_of_a_pass_gives_the_gradient_and_leaves_grad_alone(way: str) -> None:
     x = prepared(torch.tensor([3.0]), grad="filled")
     witness, calls = Witness(x=x), []

@@ -7,10 +7,7 @@ no mistake and no mutant shows itself in a part of the same observations: whoeve
 
 from __future__ import annotations
 
-import json
 import multiprocessing
-import os
-import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,7 +16,8 @@ from typing import Any
 import torch
 
 from graders.author.answers import answers_to
-from graders.author.mutate.score import SECONDS, every_mutant
+from graders.author.in_child import in_child
+from graders.author.mutate.score import every_mutant
 from graders.core.exercise import Draw
 from graders.differential.exercise import SceneExercise, find_exercise
 from graders.differential.explaining import NOTHING
@@ -69,9 +67,9 @@ def ablate(key: str) -> Tried:
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
     programs = exercise.subject.stage.players[exercise.subject.mistakes.start :]
-    mistakes = [in_child(exercise, _as_namespace(exercise, one), draws) for one in programs if one is not NOTHING]
-    mutants = [in_child(exercise, namespace_of(mutant.source), draws) for mutant in every_mutant(exercise, answers)]
-    wrong = {one.what: in_child(exercise, namespace_of(one.source), draws) for one in answers.every if not one.passes}
+    mistakes = [_shown(exercise, one, draws) for one in programs if one is not NOTHING]
+    mutants = [_shown(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
+    wrong = {one.what: _shown(exercise, one.source, draws) for one in answers.every if not one.passes}
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
     right = [exercise.subject.outcome(None, 0, draw).seen for draw in draws[SEEDS[0]]]
     seen = [(section, name) for shown in right if shown for section in shown.keys for name in shown[section].keys]
@@ -98,56 +96,34 @@ def unneeded(wrong: Mapping[str, Shown], known: Sequence[Shown]) -> list[str]:
     return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
 
 
-def namespace_of(source: str) -> Callable[[], dict[str, Any]]:
-    """A function that makes the names of an answer."""
+def _shown(exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Draw]]) -> Shown:
+    """In which observations a wrong program, or the text of one, shows itself."""
 
-    def make() -> dict[str, Any]:
-        namespace: dict[str, Any] = {"__name__": "__main__"}
-        exec(compile(source, "<answer>", "exec"), namespace)
-        return namespace
+    def look() -> list[str]:
+        found: set[str] = set()
+        try:
+            namespace = _namespace(exercise, program)
+            for seed, drawn in draws.items():
+                for draw in drawn:
+                    (outcome,) = observed(exercise, namespace, seed, [draw])
+                    if outcome.seen is None:
+                        found.add(f"it ends with {outcome.error or outcome.status}")
+                    else:
+                        found |= {_named(exercise, path) for path in exercise.subject.differences(outcome.seen, draw)}
+        except Exception as error:
+            found.add(f"it ends with {type(error).__name__}")
+        return sorted(found)
 
-    return make
-
-
-def _as_namespace(exercise: SceneExercise, program: Implementation) -> Callable[[], dict[str, Any]]:
-    return lambda: {exercise.name: program.function}
-
-
-def in_child(
-    exercise: SceneExercise, namespace: Callable[[], Mapping[str, Any]], draws: Mapping[int, list[Draw]]
-) -> Shown:
-    """In which observations a program shows itself, found in a forked child with a clock."""
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
-        _look_and_leave(exercise, namespace, draws, writing)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    return frozenset(json.loads(told) if told else ["it comes to no end"])
+    found = in_child(look)
+    return frozenset(["it comes to no end"] if found is None else found)
 
 
-def _look_and_leave(
-    exercise: SceneExercise, namespace: Callable[[], Mapping[str, Any]], draws: Mapping[int, list[Draw]], writing: int
-) -> None:
-    """The child's whole life."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
-    found: set[str] = set()
-    try:
-        names = namespace()
-        for seed, drawn in draws.items():
-            for draw in drawn:
-                (outcome,) = observed(exercise, names, seed, [draw])
-                if outcome.seen is None:
-                    found.add(f"it ends with {outcome.error or outcome.status}")
-                else:
-                    found |= {_named(exercise, path) for path in exercise.subject.differences(outcome.seen, draw)}
-    except Exception as error:
-        found.add(f"it ends with {type(error).__name__}")
-    finally:
-        os.write(writing, json.dumps(sorted(found)).encode())
-        os._exit(0)
+def _namespace(exercise: SceneExercise, program: Implementation | str) -> dict[str, Any]:
+    if isinstance(program, Implementation):
+        return {exercise.name: program.function}
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(program, "<answer>", "exec"), namespace)
+    return namespace
 
 
 def _named(exercise: SceneExercise, path: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import Any
 import torch
 
 from graders.author.answers import Answers, answers_to
+from graders.author.in_child import in_child
 from graders.author.mutate.mutants import Mutant, mannered, mutants
 from graders.author.prove import mark_source
 from graders.core import course
@@ -25,9 +24,7 @@ from graders.notebook.commands import is_right
 SEED = 4
 """One seed is enough: what a contract covers occurs in every marking."""
 Part = tuple[int, int]
-PASSED, IDLE, REFUSED = b"passed", b"idle", b"refused"
-SECONDS = 20
-"""What a mutant may take before it counts as refused."""
+PASSED, IDLE, REFUSED = "passed", "idle", "refused"
 
 
 @dataclass
@@ -128,33 +125,17 @@ def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
     return list(found.values())
 
 
-def verdict(exercise: Exercise, source: str, draws: list[Draw]) -> bytes:
-    """What becomes of an answer in a forked child with a clock; one that takes too long is refused."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _mark_and_leave(exercise, source, draws, reading, writing)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    return told or REFUSED
+def verdict(exercise: Exercise, source: str, draws: list[Draw]) -> str:
+    """What becomes of an answer, found in a child; one that takes too long is refused, as one that raises.
 
+    Most mutants are refused by their first draw.
+    """
 
-def _mark_and_leave(exercise: Exercise, source: str, draws: list[Draw], reading: int, writing: int) -> None:
-    """The child's whole life: it writes its verdict into the pipe. Most mutants are refused by their first draw."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
-    told = REFUSED
-    try:
-        os.close(reading)
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
+    def mark() -> str:
         namespace: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
-        if all(is_right(exercise, namespace, SEED, [draw]) for draw in draws):
-            told = PASSED if namespace["_did"] else IDLE
-    finally:
-        os.write(writing, told)
-        os._exit(0)
+        if not all(is_right(exercise, namespace, SEED, [draw]) for draw in draws):
+            return REFUSED
+        return PASSED if namespace["_did"] else IDLE
+
+    return in_child(mark) or REFUSED

@@ -11,6 +11,7 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
@@ -66,13 +67,15 @@ def ablate(key: str) -> Tried:
     exercise = find_exercise(key)
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
-    programs = exercise.subject.stage.players[exercise.subject.mistakes.start :]
+    subject = exercise.subject
+    # What is expected is found here once, and not in each child.
+    expected = [subject.outcome(None, one, draw).seen for draw in chain(*draws.values()) for one in subject.references]
+    programs = subject.stage.players[subject.mistakes.start :]
     mistakes = [_shown(exercise, one, draws) for one in programs if one is not NOTHING]
     mutants = [_shown(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
     wrong = {one.what: _shown(exercise, one.source, draws) for one in answers.every if not one.passes}
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
-    right = [exercise.subject.outcome(None, 0, draw).seen for draw in draws[SEEDS[0]]]
-    seen = [(section, name) for shown in right if shown for section in shown.keys for name in shown[section].keys]
+    seen = [(section, name) for shown in expected if shown for section in shown.keys for name in shown[section].keys]
     return Tried(
         family=exercise.scene.family.__name__,
         observations=tuple(dict.fromkeys(_named(exercise, f"{section}: {name}") for section, name in seen)),

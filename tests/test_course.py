@@ -99,7 +99,8 @@ WATCHES = "def record_grad(t, store):\n    return t.register_hook(lambda g: stor
     ],
 )
 def test_an_answer_that_does_not_come_out_right_is_reported_once(key: str, answer: Answer, problem: str) -> None:
-    assert list(prove.come_out_right(exercise(key), [answer], range(3))) == [f"{key}, seed 0: {problem}"]
+    draws = prove.draws_by_seed(exercise(key), range(3))
+    assert list(prove.come_out_right(exercise(key), [answer], draws)) == [f"{key}, seed 0: {problem}"]
 
 
 def test_an_exercise_that_lacks_something_is_reported() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
@@ -13,7 +13,7 @@ from graders.author.build import run_with_asserts, stale
 from graders.author.lesson import notebook, source_cells
 from graders.author.places import places, unwritten
 from graders.author.predictions import REASON, unguessed
-from graders.author.prove_scenes import depends_on_the_seed, mistakes_are_recognised, well_written
+from graders.author.prove_scenes import depends_on_the_seed, draws_by_seed, mistakes_are_recognised, well_written
 from graders.core import course
 from graders.core.exercise import Draw, Exercise
 from graders.core.results import ExerciseResult, Status
@@ -88,12 +88,13 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
         answers = answers_to(exercise)
     except SourceError as error:
         return [*well_formed(exercise), str(error)]
+    draws = draws_by_seed(exercise, seeds)
     return [
         *well_formed(exercise),
         *well_answered(exercise, answers),
-        *come_out_right(exercise, answers.every, seeds),
-        *mistakes_are_recognised(exercise, seeds),
-        *depends_on_the_seed(exercise, seeds),
+        *come_out_right(exercise, answers.every, draws),
+        *mistakes_are_recognised(exercise, draws),
+        *depends_on_the_seed(exercise, draws),
     ]
 
 
@@ -139,13 +140,15 @@ def well_answered(exercise: Exercise, answers: Answers) -> Iterator[str]:
     yield from unfounded_quotes(exercise, answers)
 
 
-def come_out_right(exercise: Exercise, answers: Sequence[Answer], seeds: Iterable[int]) -> Iterator[str]:
-    """Right answers pass, wrong answers fail and are recognised; one problem for each that does not."""
+def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Draw]]) -> Iterator[str]:
+    """Right answers pass, wrong answers fail and are recognised; one problem for each that does not.
+
+    `draws` are those of each seed.
+    """
     left = list(answers)
-    for seed in seeds:
-        draws = exercise.draws(seed)
+    for seed, drawn in draws.items():
         for answer in tuple(left):
-            if problem := _problem(exercise, answer, seed, draws):
+            if problem := _problem(exercise, answer, seed, drawn):
                 left.remove(answer)
                 yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
 

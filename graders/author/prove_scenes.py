@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
+from graders.core.exercise import Draw
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, SceneExercise
 from graders.differential.explaining import NOTHING
@@ -29,13 +30,17 @@ def well_written(exercise: SceneExercise) -> Iterator[str]:
         yield f"{exercise.key}: {error}"
 
 
-def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:
+def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, list[Draw]]:
+    """What an exercise asks under each seed; to draw it takes as long as to mark three answers."""
+    return {seed: exercise.draws(seed) for seed in seeds}
+
+
+def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[Draw]]) -> Iterator[str]:
     """Each wrong program is refused, and taken for the mistake that it is; one problem for each that is not."""
     left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
-    for seed in seeds:
-        draws = exercise.draws(seed)
+    for seed, drawn in draws.items():
         for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: program.afresh().function}, seed, draws=draws)
+            result = check_in(exercise, {exercise.name: program.afresh().function}, seed, draws=drawn)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -46,11 +51,11 @@ def mistakes_are_recognised(exercise: SceneExercise, seeds: Sequence[int]) -> It
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
 
 
-def depends_on_the_seed(exercise: SceneExercise, seeds: Sequence[int]) -> Iterator[str]:
+def depends_on_the_seed(exercise: SceneExercise, draws: Mapping[int, list[Draw]]) -> Iterator[str]:
     """In every case, what a right answer showed under one seed is refused under the next."""
     subject = exercise.subject
-    for one, other in itertools.pairwise(seeds):
-        for index, (mine, theirs) in enumerate(zip(exercise.draws(one), exercise.draws(other))):
+    for one, other in itertools.pairwise(draws):
+        for index, (mine, theirs) in enumerate(zip(draws[one], draws[other])):
             shown = subject.outcome(None, 0, theirs).seen
             if shown is not None and not subject.differences(shown, mine):
                 yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"

@@ -4,7 +4,7 @@
 # An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-from graders.author.prove_scenes import depends_on_the_seed, mistakes_are_recognised, well_written
+from graders.author.prove_scenes import depends_on_the_seed, draws_by_seed, mistakes_are_recognised, well_written
 from graders.differential.exercise import exercise
 from graders.scenes.scene import family
 
@@ -30,8 +30,8 @@ def named(function, message):
 def test_an_exercise_that_is_in_order() -> None:
     right = made(mean=named(lambda x: x.mean(), "You took the mean."))
     assert [problem for problem in well_written(right) if "into the box" not in problem] == []
-    assert list(mistakes_are_recognised(right, range(2))) == []
-    assert list(depends_on_the_seed(right, range(3))) == []
+    assert list(mistakes_are_recognised(right, draws_by_seed(right, range(2)))) == []
+    assert list(depends_on_the_seed(right, draws_by_seed(right, range(3)))) == []
 
 
 def test_a_contract_that_is_too_long_or_shows_nothing() -> None:
@@ -53,12 +53,13 @@ def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
         one=named(lambda x: x.mean(), "One."),
         two=named(lambda x: x.sum() / x.numel(), "Two."),
     )
-    problems = list(mistakes_are_recognised(found, range(1)))
+    problems = list(mistakes_are_recognised(found, draws_by_seed(found, range(1))))
     assert len(problems) == 3
     assert problems[0].endswith("passes")
     assert all("is taken for None" in problem for problem in problems[1:])
 
 
 def test_what_does_not_depend_on_the_seed() -> None:
-    (problem,) = depends_on_the_seed(made(numbers=2.0), range(2))
+    constant = made(numbers=2.0)
+    (problem,) = depends_on_the_seed(constant, draws_by_seed(constant, range(2)))
     assert problem == "99-made, case 0: a right answer shows the same for the seeds 0 and 1"

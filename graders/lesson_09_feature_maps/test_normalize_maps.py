@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.maps import makes_of_maps, of_many_sizes, scaled_already
+from graders.scenes.maps import makes_of_maps, of_many_sizes
 
 
 def ends(values, axes=(1, 2)):
@@ -45,13 +45,8 @@ def as_array(fm):
     ),
     scene=makes_of_maps(
         draw=of_many_sizes,
-        special=scaled_already,
-        only={
-            "precision": ("float32", "float64", "bfloat16", "float16"),
-            "form": ("area", "row", "column"),
-            "place": ("leaf", "data", "non-leaf"),
-        },
-        words={"task": "every channel goes from 0 to 1", "special": "the array has its own memory"},
+        only={"precision": ("float32", "float64", "bfloat16", "float16"), "requires_grad": (False, True)},
+        words={"task": "every channel goes from 0 to 1"},
     ),
 )
 class TestNormalizeMaps:
@@ -80,21 +75,6 @@ class TestNormalizeMaps:
             only, with `axis=(1, 2), keepdims=True`.
             """
             return scaled(as_array(fm), *ends(as_array(fm), (0, 1, 2)))
-
-        def reduced_over_channels(fm):
-            """You took the minimum and the maximum over the channels, at each pixel. Take them over the pixels, in each
-            channel: axes 1 and 2.
-            """
-            return scaled(as_array(fm), *ends(as_array(fm), 0))
-
-        def one_axis_only(fm):
-            """You took the minimum and the maximum of each row or column of pixels. Take them over both axes of a
-            channel, 1 and 2.
-            """
-            return scaled(as_array(fm), *ends(as_array(fm), 2))
-
-        def one_axis_only__2(fm):
-            return scaled(as_array(fm), *ends(as_array(fm), 1))
 
         def not_detached(fm):
             """A tensor that requires grad has no `.numpy()`, because numpy would know nothing of its graph. Call
@@ -127,28 +107,12 @@ class TestNormalizeMaps:
             low, high = ends(as_array(fm))
             return (as_array(fm) - low) / (high - low + 1e-8)
 
-        def epsilon_in_the_span__2(fm):
-            low, high = ends(as_array(fm))
-            return (as_array(fm) - low) / (high - low + 1e-6)
-
-        def epsilon_in_the_span__3(fm):
-            low, high = ends(as_array(fm))
-            return (as_array(fm) - low) / (high - low + 1e-12)
-
         def taken_for_constant(fm):
             """A channel whose values differ became 0 everywhere: your function takes it for constant. Only a span of
             exactly 0 makes it so; other spans may be very small.
             """
             low, high = ends(as_array(fm))
             return scaled(as_array(fm), low, np.where(high - low < 1e-8, low, high))
-
-        def taken_for_constant__2(fm):
-            low, high = ends(as_array(fm))
-            return scaled(as_array(fm), low, np.where(high - low < 1e-6, low, high))
-
-        def taken_for_constant__3(fm):
-            low, high = ends(as_array(fm))
-            return scaled(as_array(fm), low, np.where(np.isclose(low, high), low, high))
 
         def changed_callers_tensor(fm):
             """You changed the caller's tensor. `.detach()`, `.float()` on float32 and `.numpy()` share its memory, so
@@ -167,14 +131,6 @@ class TestNormalizeMaps:
             values /= np.where(span == 0, 1, span)
             return values.copy()
 
-        def shared_memory(fm):
-            """When the caller's tensor changed, an array that you had returned changed, too: they share their memory.
-            `.numpy()` copies nothing; add `.copy()`.
-            """
-            values = fm.detach().float().numpy()
-            low, high = ends(values)
-            return values if (low == 0).all() and (high == 1).all() else scaled(values, low, high)
-
         def not_float32(fm):
             """Your array has another dtype than float32. A new array of numpy is float64 unless you say
             `dtype=np.float32`; `.astype(np.float32)` converts one.
@@ -182,12 +138,3 @@ class TestNormalizeMaps:
             values = fm.detach().double().numpy()
             low, high = ends(values)
             return (values - low) / np.where(high == low, 1, high - low)
-
-        def no_array(fm):
-            """You returned a tensor. The contract asks for a numpy array: `.numpy()` makes one of a detached tensor."""
-            return torch.from_numpy(scaled(as_array(fm), *ends(as_array(fm))))
-
-        def nothing_subtracted(fm):
-            """The smallest value of a channel does not become 0. Subtract the minimum before you divide."""
-            span = np.abs(as_array(fm)).max(axis=(1, 2), keepdims=True)
-            return as_array(fm) / np.where(span == 0, 1, span)

@@ -88,12 +88,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "rounds the values",
-        violates="unscaled",
-        check="test_the_arguments_have_their_defaults",
-        source=changed(TILE, ("    return sheet", "    return sheet.round(5)")),
-    ),
-    Wrong(
         "from right to left",
         violates="from left to right",
         check="test_the_channels_stand_row_by_row",

@@ -159,9 +159,6 @@ class TestChannelStats:
             """
             return described(parts_of(model, layer, batches, block=contextlib.nullcontext))
 
-        def another_mode(model, layer, batches):
-            return described(parts_of(model.eval(), layer, batches))
-
         def hook_left_behind(model, layer, batches):
             return described(parts_of(model, layer, batches, removal=lambda went_well: False))
 

@@ -18,12 +18,7 @@ def convolutions(model):
 def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: output.detach().clone()):
     """What several modules put out, copied, in the order in which they ran."""
     found = {}
-
-    def note(name, output):
-        found[name] = copy(output)
-        return found[name]
-
-    run(model, {name: lambda output, name=name: note(name, output) for name in names(model)}, x)
+    run(model, {name: lambda output, name=name: found.setdefault(name, copy(output)) for name in names(model)}, x)
     return found
 
 
@@ -102,10 +97,3 @@ class TestConvMaps:
             """
             exact = [name for name, module in model.named_modules() if type(module) is nn.Conv2d]
             return maps(model, x, names=lambda model: exact)
-
-        def other_convolutions(model, x):
-            """Your dict holds convolutions that are no `nn.Conv2d`, such as `nn.Conv1d` or `nn.ConvTranspose2d`.
-            Choose the modules with `isinstance(module, nn.Conv2d)`.
-            """
-            called = [name for name, module in model.named_modules() if "Conv" in type(module).__name__]
-            return maps(model, x, names=lambda model: called)

@@ -9,15 +9,10 @@ import torch
 import torch.nn.functional as F
 
 from graders.authoring import exercise
-from graders.scenes.maps import SHEETS, by_default, makes_of_maps, on_a_sheet, tiles
+from graders.scenes.maps import SHEETS, makes_of_maps, on_a_sheet, tiles
 
 
-def by_rows(k, rows, columns):
-    """The row and the column of tile `k`."""
-    return divmod(k, columns)
-
-
-def sheet(fm, columns, pad, fill, rows=None, place=by_rows, empty=None, rim=0):
+def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
     """A sheet of tiles; `empty` is what fills places without one, and `rim` is the space around the sheet."""
     fm = fm.numpy()
     count, height, width = fm.shape
@@ -52,9 +47,8 @@ def sheet(fm, columns, pad, fill, rows=None, place=by_rows, empty=None, rim=0):
     scene=makes_of_maps(
         draw=tiles,
         ask=on_a_sheet,
-        special=by_default,
         only={"grid": tuple(SHEETS), "fill": (-1.5, 0.3125)},
-        words={"task": "the channels stand row by row", "special": "the arguments have their defaults"},
+        words={"task": "the channels stand row by row"},
     ),
 )
 class TestTileMaps:
@@ -101,12 +95,6 @@ class TestTileMaps:
         def columns_without_maps(fm, ncols, pad=1, fill=0.0):
             """With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns."""
             return sheet(fm, ncols, pad, fill)
-
-        def scaled_the_values(fm, ncols, pad=1, fill=0.0):
-            """You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls
-            `normalize_maps` first.
-            """
-            return sheet((fm - fm.min()) / (fm.max() - fm.min()), min(ncols, len(fm)), pad, fill)
 
         def another_fill(fm, ncols, pad=1, fill=0.0):
             """All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`."""

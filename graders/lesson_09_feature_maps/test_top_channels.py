@@ -71,12 +71,6 @@ class TestTopChannels:
         def smallest_first__2(fm, k):
             return fm.mean((1, 2)).argsort()[-k:].tolist()
 
-        def rounded_means(fm, k):
-            """The means that you compared were rounded. Here `fm` is in `float64`, and its means differ in the tenth
-            digit only: compute them in `float64`.
-            """
-            return fm.float().mean((1, 2)).topk(k).indices.tolist()
-
         def no_python_ints(fm, k):
             """The contract asks for a list of Python ints, not for a tensor, an array, or a list of such. `.tolist()`
             makes one.

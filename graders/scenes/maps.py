@@ -35,7 +35,7 @@ def a_few(call: Call, case: Any, fm: Tensor) -> Any:
 
 
 @family(
-    sections=("{task}", "{special}", "results of several calls are apart", "nothing of the caller changes"),
+    sections=("{task}", "results of several calls are apart", "nothing of the caller changes"),
     axes={"layout": ("contiguous", "transposed", "slice")},
 )
 def makes_of_maps(
@@ -45,10 +45,9 @@ def makes_of_maps(
     seen: Sections,
     draw: Callable[[Rng, Any], Tensor],
     ask: Callable[[Call, Any, Tensor], Any] = of_maps,
-    special: Callable[[Call, Rng, Any, dict[str, Any]], None] | None = None,
 ) -> None:
-    """`draw` makes maps, `ask` the call; `special` looks at more."""
-    task, more, apart, same = seen.values()
+    """`draw` makes maps, `ask` the call."""
+    task, apart, same = seen.values()
     fm, other = (laid_out(draw(rng, case), case.layout) for _ in range(2))
     fm.requires_grad_(vars(case).get("requires_grad", False))
     before = Witness(fm=fm)
@@ -60,8 +59,6 @@ def makes_of_maps(
     fm.data.neg_()
     apart["the first result, when `fm` has changed"] = as_it_is(result)
     apart["the result of a call when `fm` has changed"] = as_it_is(ask(call, case, fm))
-    if special:
-        special(call, rng, case, more)
 
 
 def as_it_is(value: Any) -> Any:
@@ -93,11 +90,6 @@ def tiles(rng: Rng, case: Any) -> Tensor:
     fm = rng.tensor(*SHEETS[case.grid][0], values="full")
     fm[0, 0, 0] = 0.0
     return fm
-
-
-def by_default(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """Without the arguments that have a default."""
-    seen["the result by default"] = as_it_is(call(tiles(rng, case), SHEETS[case.grid][1]))
 
 
 COUNTS = {"one": (6, 1), "some": (9, 3), "all": (5, 5)}

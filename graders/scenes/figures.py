@@ -17,8 +17,13 @@ from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
-GRIDS = {"last row not full": (3, 2), "full": (4, 2), "one channel": (1, 8), "one column": (2, 1)}
-"""How many channels there are, and `ncols`. Each axes takes matplotlib 6 ms: none is made without need."""
+GRIDS = {
+    "last row not full": (3, 2, True),
+    "full": (4, 2, False),
+    "one channel": (1, 8, False),
+    "one column": (2, 1, True),
+}
+"""How many channels there are, `ncols` and `shared`. Each axes takes matplotlib 6 ms: none is made without need."""
 
 
 @family(
@@ -30,24 +35,20 @@ GRIDS = {"last row not full": (3, 2), "full": (4, 2), "one channel": (1, 8), "on
         "a later call draws a figure of its own",
         "no figure is left open and nothing else changes",
     ),
-    axes={
-        "grid": tuple(GRIDS),
-        "shared": (True, False),
-        "layout": ("contiguous", "transposed", "slice"),
-    },
-    impossible=(lambda grid, shared: shared != (grid in ("last row not full", "one column")),),
+    axes={"grid": tuple(GRIDS), "layout": ("contiguous", "transposed", "slice")},
 )
 def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(fm, ncols=8, shared=False)`, which returns a figure that pyplot does not keep."""
     import matplotlib  # here, because graders are collected without it
 
     images, limits, looks, off, later, rest = seen.values()
-    fm, ncols = laid_out(maps(rng, case), case.layout), GRIDS[case.grid][1]
+    channels, ncols, shared = GRIDS[case.grid]
+    fm = laid_out(maps(rng, channels), case.layout)
     of_caller: Any = {"image.cmap": "viridis", "interactive": True, "lines.linewidth": 2.5}
     with matplotlib.rc_context(of_caller), no_garbage_collected():  # not all is as matplotlib has it by itself
         callers = CallersFigure()
         before, kept, settings_before = Witness(fm=fm), open_figures(), settings()
-        figure = call(fm, ncols, shared=case.shared)
+        figure = call(fm, ncols, shared=shared)
         again = panels_of(call(-fm[:1]))
         left = [number for number in open_figures() if number not in kept]
         rest["figures left open in pyplot"] = len(left)
@@ -71,9 +72,8 @@ def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) ->
         later["the images"] = again if isinstance(again, str) else [p["images"] for p in again if p["images"]]
 
 
-def maps(rng: Rng, case: Any) -> Tensor:
+def maps(rng: Rng, channels: int) -> Tensor:
     """Maps that differ in strength; the last of several is constant."""
-    channels, _ = GRIDS[case.grid]
     fm = rng.tensor(channels, 2, 3, values="full") * torch.arange(1, channels + 1)[:, None, None] / 2
     if channels > 1:
         fm[-1] = fm.max() + 1
@@ -172,7 +172,8 @@ class CallersFigure:
 
     def looks(self) -> list[Any]:
         """How it looks: what pyplot's functions change, which go to the current figure and its axes."""
-        return [(axes.axison, axes.get_title(), len(axes.get_children())) for axes in self.figure.axes]
+        axes = self.figure.axes
+        return [(each.axison, each.get_title(), each.get_position().bounds, len(each.get_children())) for each in axes]
 
     def became(self) -> str:
         """What became of it: "as it was", "closed", or "changed". It is closed now."""

@@ -2,24 +2,6 @@
 
 from graders.author.answers import Wrong, changed
 
-PLOT = """
-import math
-from matplotlib.figure import Figure
-
-def plot_maps(fm, ncols=8, shared=False):
-    columns = min(ncols, len(fm))
-    figure = Figure()
-    axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=False)
-    for one in axes.flat:
-        one.axis("off")
-    for k in range(len(fm)):
-        one = axes.flat[k]
-        limits = fm if shared else fm[k]
-        one.imshow(fm[k], cmap="gray", vmin=limits.min(), vmax=limits.max())
-        one.set_title(str(k))
-    return figure
-"""
-
 RIGHT = [
     """
 import math
@@ -124,43 +106,21 @@ WRONG = [
         "columns that stay empty",
         violates="in `min(ncols, C)` columns",
         check="test_every_channel_has_its_image_in_its_place",
-        source=changed(PLOT, ("min(ncols, len(fm))", "ncols")),
-    ),
-    Wrong(
-        "axes keep a frame",
-        violates="All axes are switched off",
-        check="test_all_axes_are_off",
-        source=changed(PLOT, ('one.axis("off")', "one.set(xticks=[], yticks=[])")),
-    ),
-    Wrong(
-        "shared limits of the first row of maps",
-        violates="of all of `fm`",
-        check="test_the_colour_limits_are_right",
-        source=changed(PLOT, ("fm if shared", "fm[:columns] if shared")),
-    ),
-    Wrong(
-        "no image for a dead channel",
-        violates="each channel of `fm`",
-        check="test_every_channel_has_its_image_in_its_place",
-        source=changed(
-            PLOT,
-            (
-                "        one = axes.flat[k]\n",
-                "        one = axes.flat[k]\n        if fm[k].min() == fm[k].max():\n            continue\n",
-            ),
-        ),
+        source=changed(RIGHT[0], ("min(ncols, len(fm))", "ncols")),
     ),
     Wrong(
         "leaves the settings of matplotlib itself",
         violates="so do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(PLOT, ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")),
+        source=changed(
+            RIGHT[0], ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")
+        ),
     ),
     Wrong(
         "clips negative values in the tensor",
         violates="rule 2: Tensors keep their values",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(PLOT, ("    columns", "    fm.clamp_(min=0)\n    columns")),
+        source=changed(RIGHT[0], ("    columns", "    fm.clamp_(min=0)\n    columns")),
     ),
 ]
 

@@ -18,7 +18,12 @@ def convolutions(model):
 def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: output.detach().clone()):
     """What several modules put out, copied, in the order in which they ran."""
     found = {}
-    run(model, {name: lambda output, name=name: found.setdefault(name, copy(output)) for name in names(model)}, x)
+
+    def note(name, output):
+        found[name] = copy(output)
+        return found[name]
+
+    run(model, {name: lambda output, name=name: note(name, output) for name in names(model)}, x)
     return found
 
 

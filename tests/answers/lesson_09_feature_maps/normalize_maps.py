@@ -1,7 +1,5 @@
 """Answers to 09-normalize-maps."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 import numpy as np
@@ -40,27 +38,6 @@ def normalize_maps(fm):
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num((a - low) / (high - low)).astype(np.float32)
 """,
-]
-
-WRONG = [
-    Wrong(
-        "remembers arrays by their shape",
-        violates="rule 1: It works however often it is called",
-        check="test_every_channel_goes_from_0_to_1",
-        source="""
-import numpy as np
-
-known = {}
-
-def normalize_maps(fm):
-    key = fm.shape, fm.dtype
-    if key not in known:
-        a = fm.detach().float().numpy()
-        low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
-        known[key] = (a - low) / np.where(high == low, 1, high - low)
-    return known[key]
-""",
-    ),
 ]
 
 SURVIVORS = {

@@ -116,12 +116,6 @@ WRONG = [
             RIGHT[0], ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")
         ),
     ),
-    Wrong(
-        "clips negative values in the tensor",
-        violates="rule 2: Tensors keep their values",
-        check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(RIGHT[0], ("    columns", "    fm.clamp_(min=0)\n    columns")),
-    ),
 ]
 
 SURVIVORS = {
@@ -133,6 +127,9 @@ SURVIVORS = {
     "condition dropped: without if shared:": "a colour bar is not asked for",
     "lost statement: without fig.colorbar": "a colour bar is not asked for",
     "almost: nrows = ": "rows below the last one that is used show nothing",
+    "almost: axes = figure.subplots(math.ceil(len(fm) * columns)": "rows below the last one that is used show nothing",
+    "almost: grid = figure.subplots(math.ceil(len(fm) * columns)": "rows below the last one that is used show nothing",
+    "almost: def plot_maps(fm, ncols=9": "the default stands in the stub, and to try it would take nine axes",
     "almost: rows = ": "rows below the last one that is used show nothing",
     "almost: parts = figure.subfigures(": "parts that stay empty show nothing",
     "lost statement: without one.get_": "there are no ticks and no frame: nothing to see",

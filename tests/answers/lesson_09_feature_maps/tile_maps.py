@@ -1,7 +1,5 @@
 """Answers to 09-tile-maps."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import math
@@ -49,19 +47,6 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         strips += [np.full((pad, cols * w + (cols - 1) * pad), fill), np.hstack(row[1:])]
     return np.vstack(strips[1:]).astype("float32")
 """,
-]
-
-WRONG = [
-    Wrong(
-        "sheets of one shape are all the same array",
-        violates="rule 1: however often it is called",
-        check="test_results_of_several_calls_are_apart",
-        source=changed(
-            RIGHT[0],
-            ("import math", "import math\nsheets = {}"),
-            ("    for k", "    sheet = sheets.setdefault(sheet.shape, sheet)\n    sheet[:] = fill\n    for k"),
-        ),
-    ),
 ]
 
 SURVIVORS = {

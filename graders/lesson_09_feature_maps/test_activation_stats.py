@@ -10,7 +10,7 @@ from graders.scenes.over_batches import of_layers_in_training, over_batches
 
 WAYS = {
     "mean": lambda values: values.mean(),
-    "std": lambda values: values.std(),
+    "std": lambda values: values.var().sqrt(),
     "hist": lambda values: values.histc(40, 0, 4),
 }
 
@@ -19,21 +19,14 @@ def stats(layers, step, batches, copy=lambda output: output.detach().clone(), ke
     """The statistics of each layer, a row for each step; `ways` to compute some of them may differ."""
     kept = {}
 
-    def note(name, args, output):
+    def note(name, output):
         kept.setdefault(key(name), []).append(copy(output))
 
     watched(layers, note, step, batches, **how or {})
-    ways = WAYS | ways
     return {
-        name: {part: torch.stack([way(output) for output in outputs]) for part, way in ways.items()}
+        name: {part: torch.stack([way(output) for output in outputs]) for part, way in (WAYS | ways).items()}
         for name, outputs in kept.items()
     }
-
-
-def bin_by_bin(values):
-    """How many values lie in each of 40 bins."""
-    places = (values[(values >= 0) & (values <= 4)] * 10).floor().clamp(max=39)
-    return torch.bincount(places.long(), minlength=40)
 
 
 @exercise(
@@ -88,14 +81,7 @@ class TestActivationStats:
     """
 
     def reference(layers, step, batches):
-        return stats(
-            layers,
-            step,
-            batches,
-            mean=lambda values: values.sum() / values.numel(),
-            std=lambda values: ((values - values.mean()).square().sum() / (values.numel() - 1)).sqrt(),
-            hist=bin_by_bin,
-        )
+        return stats(layers, step, batches, hist=lambda values: values.double().histogram(40, range=(0.0, 4.0)).hist)
 
     class Mistakes:
         def late_binding(layers, step, batches):
@@ -103,16 +89,6 @@ class TestActivationStats:
             has its last value. Bind it with a default argument, `name=name`.
             """
             return stats(layers, step, batches, key=lambda name: list(layers)[-1])
-
-        def late_binding__2(layers, step, batches):
-            rows = {name: {part: [] for part in WAYS} for name in layers}
-
-            def note(name, args, output):
-                for part, way in WAYS.items():
-                    rows[list(layers)[-1]][part].append(way(output.detach()))
-
-            watched(layers, note, step, batches)
-            return {name: {p: torch.stack(f) if f else f for p, f in parts.items()} for name, parts in rows.items()}
 
         def only_the_last_step(layers, step, batches):
             """You kept one step: each call of a hook replaced what the call before had found. Append to a list."""
@@ -125,25 +101,11 @@ class TestActivationStats:
             """
             return stats(layers, step, batches, hist=lambda values: values.histc(40))
 
-        def counted_beyond_the_ends(layers, step, batches):
-            """Values below 0 or above 4 are counted in the first or the last bin. They belong to no bin:
-            `histc(40, 0, 4)` leaves them out.
-            """
-            return stats(layers, step, batches, hist=lambda values: values.clamp(0, 4).histc(40, 0, 4))
-
-        def counted_beyond_the_ends__2(layers, step, batches):
-            return stats(layers, step, batches, hist=lambda values: values.clamp(max=4).histc(40, 0, 4))
-
         def stored_alias(layers, step, batches):
             """You kept the outputs for later, and a ReLU overwrote them in place. Compute the statistics in the
             hook.
             """
             return stats(layers, step, batches, copy=lambda output: output.detach())
-
-        def kept_the_graph(layers, step, batches):
-            """Your statistics have a graph, which keeps the tensors of every step alive. Call `.detach()` first."""
-            hist = bin_by_bin  # `histc` has no derivative
-            return stats(layers, step, batches, copy=lambda output: output.clone(), hist=hist)
 
         def gradients_off(layers, step, batches):
             """You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead."""
@@ -153,29 +115,8 @@ class TestActivationStats:
             """Your standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1."""
             return stats(layers, step, batches, std=lambda values: values.std(correction=0))
 
-        def one_record_for_all_calls(layers, step, batches, rows={}):  # noqa: B006 - the mistake
-            """A second call found the rows of the first one, too. Make the lists inside the function."""
-            for name, parts in stats(layers, step, batches).items():
-                record = rows.setdefault(name, {part: [] for part in parts})
-                for part, value in parts.items():
-                    record[part].extend(value)
-            return {name: {p: torch.stack(found) for p, found in rows[name].items()} for name in layers}
-
         def hook_left_behind(layers, step, batches):
-            return stats(layers, step, batches, how={"removal": "never"})
+            return stats(layers, step, batches, how={"removal": lambda went_well: False})
 
         def hook_left_after_exception(layers, step, batches):
-            return stats(layers, step, batches, how={"removal": "after a good run"})
-
-        def changed_the_training(layers, step, batches):
-            """The model trained otherwise than without you. What a forward hook returns takes the place of the output:
-            let it return `None`, and call `step` once for each batch.
-            """
-            handles = [layer.register_forward_hook(lambda m, args, output: output * 1.5) for layer in layers.values()]
-            found = stats(layers, step, batches)
-            [handle.remove() for handle in handles]
-            return found
-
-        def changed_the_training__2(layers, step, batches):
-            found = stats(layers, step, [batch for batch in batches for _ in range(2)])
-            return {name: {part: value[::2] for part, value in parts.items()} for name, parts in found.items()}
+            return stats(layers, step, batches, how={"removal": lambda went_well: went_well})

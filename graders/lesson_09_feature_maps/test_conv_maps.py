@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import run_with_hooks, stored_the_input, wrong_runs
+from graders.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
 from graders.scenes.captures import captures, of_all
 from graders.scenes.conv_nets import a_conv_net, only_a_convolution
 
@@ -15,20 +15,13 @@ def convolutions(model):
     return [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
 
 
-def maps(
-    model,
-    x,
-    run=run_with_hooks,
-    names=convolutions,
-    copy=lambda output: output.detach().clone(),
-    key=lambda name: name,
-):
+def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: output.detach().clone()):
     """What several modules put out, copied, in the order in which they ran."""
     found = {}
 
     def note(name, output):
-        found[key(name)] = copy(output)
-        return found[key(name)]
+        found[name] = copy(output)
+        return found[name]
 
     run(model, {name: lambda output, name=name: note(name, output) for name in names(model)}, x)
     return found
@@ -57,7 +50,7 @@ def maps(
         ask=of_all,
         model_of=a_conv_net,
         also=only_a_convolution,
-        only={"named": ("identity", "norm"), "unused": (), "length": (), "twin": ("before", "after")},
+        only={"named": ("identity",), "unused": (), "length": ()},
         words={
             "results": "every nn.Conv2d has its map as it returned it",
             "order": "the keys are in order of execution",
@@ -85,46 +78,19 @@ class TestConvMaps:
     def reference(model, x):
         return maps(model, x)
 
-    class Mistakes(wrong_runs(maps, stored_the_input, without=("before_the_callers_hook", "callers_hook_removed"))):
-        def callers_hook_removed(model, x):
-            """Hooks of the caller are gone. Remove your own hooks only, each by its handle."""
-            found = maps(model, x)
-            for module in model.modules():
-                module._forward_hooks.clear()
-            return found
-
+    class Mistakes(wrong_runs(maps, without=["before_the_callers_hook"])):
         def only_sequential_recursed(model, x):
             return maps(model, x, names=lambda model: [name for name in convolutions(model) if "." not in name])
-
-        def only_sequential_recursed__2(model, x):
-            def inside(module, prefix=""):
-                for name, child in module.named_children():
-                    if isinstance(child, nn.Conv2d):
-                        yield prefix + name
-                    elif isinstance(child, nn.Sequential):
-                        yield from inside(child, f"{prefix}{name}.")
-
-            return maps(model, x, names=inside)
 
         def late_binding(model, x):
             """All your hooks wrote under one name. They read the loop variable when they run, and by then it has its
             last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
             """
             last = [name for name, _ in model.named_modules()][-1]  # of the loop, which went through all
-            return maps(model, x, key=lambda name: last)
-
-        def late_binding__2(model, x):
-            return maps(model, x, key=lambda name: convolutions(model)[-1])
+            return {last: list(maps(model, x).values())[-1]}
 
         def stored_alias(model, x):
             return maps(model, x, copy=lambda output: output.detach())
-
-        def stored_alias__2(model, x):
-            return maps(model, x, copy=lambda output: output)
-
-        def kept_the_graph(model, x):
-            """Your maps have a graph, which keeps all tensors of the run alive. Store `output.detach().clone()`."""
-            return maps(model, x, copy=lambda output: output.clone())
 
         def definition_order(model, x):
             found = maps(model, x)
@@ -136,26 +102,3 @@ class TestConvMaps:
             """
             exact = [name for name, module in model.named_modules() if type(module) is nn.Conv2d]
             return maps(model, x, names=lambda model: exact)
-
-        def other_convolutions(model, x):
-            """Your dict holds convolutions that are no `nn.Conv2d`, such as `nn.Conv1d` or `nn.ConvTranspose2d`.
-            Choose the modules with `isinstance(module, nn.Conv2d)`.
-            """
-            called = [name for name, module in model.named_modules() if "Conv" in type(module).__name__]
-            return maps(model, x, names=lambda model: called)
-
-        def other_convolutions__2(model, x):
-            kinds = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose2d)
-            chosen = [name for name, module in model.named_modules() if isinstance(module, kinds)]
-            return maps(model, x, names=lambda model: chosen)
-
-        def both_names(model, x):
-            """A convolution that stands in the model under two names is in your dict under both. `named_modules()`
-            gives each module once, under its first name.
-            """
-            every = [*model.named_modules(remove_duplicate=False)]
-            return maps(model, x, names=lambda model: [n for n, module in every if isinstance(module, nn.Conv2d)])
-
-        def skipped_the_root(model, x):
-            """The model itself may be a `nn.Conv2d`; its name is `""`. `model.named_modules()` begins with it."""
-            return maps(model, x, names=lambda model: [name for name in convolutions(model) if name])

@@ -6,23 +6,27 @@ import numpy as np
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.maps import makes_of_maps, of_many_sizes, scaled_already
+from graders.scenes.maps import makes_of_maps, of_many_sizes
 
 
-def ends(values, axes=(1, 2)):
-    """The smallest and the largest value of each channel, or over other axes."""
-    return values.min(axis=axes, keepdims=True), values.max(axis=axes, keepdims=True)
-
-
-def scaled(values, low, high, flat=0.0):
-    """From 0 to 1; `flat` where there is no span."""
-    span = high - low
-    return np.where(span == 0, flat, (values - low) / np.where(span == 0, 1, span)).astype(np.float32)
+def scaled(values, axes=(1, 2), flat=0.0, least=0.0):
+    """From 0 to 1 over these axes; `flat` where the span is not larger than `least`."""
+    low, high = values.min(axis=axes, keepdims=True), values.max(axis=axes, keepdims=True)
+    return np.where(high - low <= least, flat, (values - low) / np.where(high == low, 1, high - low)).astype(np.float32)
 
 
 def as_array(fm):
     """In float32, as another array than the tensor's."""
     return fm.detach().float().numpy().copy()
+
+
+def scaled_in_place(fm):
+    """In the tensor's own memory, where that is float32."""
+    values = fm.detach().float().numpy()
+    values -= values.min(axis=(1, 2), keepdims=True)
+    span = values.max(axis=(1, 2), keepdims=True)
+    values /= np.where(span == 0, 1, span)
+    return values
 
 
 @exercise(
@@ -45,13 +49,8 @@ def as_array(fm):
     ),
     scene=makes_of_maps(
         draw=of_many_sizes,
-        special=scaled_already,
-        only={
-            "precision": ("float32", "float64", "bfloat16", "float16"),
-            "form": ("area", "row", "column"),
-            "place": ("leaf", "data", "non-leaf"),
-        },
-        words={"task": "every channel goes from 0 to 1", "special": "the array has its own memory"},
+        only={"precision": ("float32", "float64", "bfloat16", "float16"), "requires_grad": (False, True)},
+        words={"task": "every channel goes from 0 to 1"},
     ),
 )
 class TestNormalizeMaps:
@@ -79,34 +78,17 @@ class TestNormalizeMaps:
             """You used one minimum and one maximum for all channels. Each channel has its own: take them over H and W
             only, with `axis=(1, 2), keepdims=True`.
             """
-            return scaled(as_array(fm), *ends(as_array(fm), (0, 1, 2)))
-
-        def reduced_over_channels(fm):
-            """You took the minimum and the maximum over the channels, at each pixel. Take them over the pixels, in each
-            channel: axes 1 and 2.
-            """
-            return scaled(as_array(fm), *ends(as_array(fm), 0))
-
-        def one_axis_only(fm):
-            """You took the minimum and the maximum of each row or column of pixels. Take them over both axes of a
-            channel, 1 and 2.
-            """
-            return scaled(as_array(fm), *ends(as_array(fm), 2))
-
-        def one_axis_only__2(fm):
-            return scaled(as_array(fm), *ends(as_array(fm), 1))
+            return scaled(as_array(fm), axes=(0, 1, 2))
 
         def not_detached(fm):
             """A tensor that requires grad has no `.numpy()`, because numpy would know nothing of its graph. Call
             `.detach()` first.
             """
-            values = fm.float().numpy()
-            return scaled(values, *ends(values))
+            return scaled(fm.float().numpy())
 
         def no_float_cast(fm):
             """Numpy has no bfloat16, so `.numpy()` fails on such a tensor. Call `.float()` first, then `.numpy()`."""
-            values = fm.detach().numpy().astype(np.float32)
-            return scaled(values, *ends(values))
+            return scaled(fm.detach().numpy().astype(np.float32))
 
         def cast_too_late(fm):
             """You subtracted and divided in half precision, which keeps only two or three digits, and made float32 of
@@ -118,76 +100,32 @@ class TestNormalizeMaps:
 
         def nan_on_constant(fm):
             """A channel with only one value has the span 0, and 0 / 0 is NaN. Divide by 1 where the span is 0."""
-            return scaled(as_array(fm), *ends(as_array(fm)), flat=np.nan)
+            return scaled(as_array(fm), flat=np.nan)
 
         def epsilon_in_the_span(fm):
             """The largest value of a weak channel does not become 1. You added a small number to the span, and for this
             channel it is not small. Treat the span 0 separately instead.
             """
-            low, high = ends(as_array(fm))
-            return (as_array(fm) - low) / (high - low + 1e-8)
-
-        def epsilon_in_the_span__2(fm):
-            low, high = ends(as_array(fm))
-            return (as_array(fm) - low) / (high - low + 1e-6)
-
-        def epsilon_in_the_span__3(fm):
-            low, high = ends(as_array(fm))
-            return (as_array(fm) - low) / (high - low + 1e-12)
+            values = as_array(fm) - as_array(fm).min(axis=(1, 2), keepdims=True)
+            return values / (values.max(axis=(1, 2), keepdims=True) + 1e-8)
 
         def taken_for_constant(fm):
             """A channel whose values differ became 0 everywhere: your function takes it for constant. Only a span of
             exactly 0 makes it so; other spans may be very small.
             """
-            low, high = ends(as_array(fm))
-            return scaled(as_array(fm), low, np.where(high - low < 1e-8, low, high))
-
-        def taken_for_constant__2(fm):
-            low, high = ends(as_array(fm))
-            return scaled(as_array(fm), low, np.where(high - low < 1e-6, low, high))
-
-        def taken_for_constant__3(fm):
-            low, high = ends(as_array(fm))
-            return scaled(as_array(fm), low, np.where(np.isclose(low, high), low, high))
+            return scaled(as_array(fm), least=1e-8)
 
         def changed_callers_tensor(fm):
             """You changed the caller's tensor. `.detach()`, `.float()` on float32 and `.numpy()` share its memory, so
             `-=` and `/=` write into it. Compute new arrays: `a - low`, not `a -= low`.
             """
-            values = fm.detach().float().numpy()
-            values -= values.min(axis=(1, 2), keepdims=True)
-            span = values.max(axis=(1, 2), keepdims=True)
-            values /= np.where(span == 0, 1, span)
-            return values
+            return scaled_in_place(fm)
 
         def changed_callers_tensor__2(fm):
-            values = fm.detach().float().numpy()
-            values -= values.min(axis=(1, 2), keepdims=True)
-            span = values.max(axis=(1, 2), keepdims=True)
-            values /= np.where(span == 0, 1, span)
-            return values.copy()
-
-        def shared_memory(fm):
-            """When the caller's tensor changed, an array that you had returned changed, too: they share their memory.
-            `.numpy()` copies nothing; add `.copy()`.
-            """
-            values = fm.detach().float().numpy()
-            low, high = ends(values)
-            return values if (low == 0).all() and (high == 1).all() else scaled(values, low, high)
+            return scaled_in_place(fm).copy()
 
         def not_float32(fm):
             """Your array has another dtype than float32. A new array of numpy is float64 unless you say
             `dtype=np.float32`; `.astype(np.float32)` converts one.
             """
-            values = fm.detach().double().numpy()
-            low, high = ends(values)
-            return (values - low) / np.where(high == low, 1, high - low)
-
-        def no_array(fm):
-            """You returned a tensor. The contract asks for a numpy array: `.numpy()` makes one of a detached tensor."""
-            return torch.from_numpy(scaled(as_array(fm), *ends(as_array(fm))))
-
-        def nothing_subtracted(fm):
-            """The smallest value of a channel does not become 0. Subtract the minimum before you divide."""
-            span = np.abs(as_array(fm)).max(axis=(1, 2), keepdims=True)
-            return as_array(fm) / np.where(span == 0, 1, span)
+            return scaled(as_array(fm)).astype(np.float64)

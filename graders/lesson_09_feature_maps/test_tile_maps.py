@@ -9,27 +9,20 @@ import torch
 import torch.nn.functional as F
 
 from graders.authoring import exercise
-from graders.scenes.maps import by_default, makes_of_maps, on_a_sheet, tiles
+from graders.scenes.maps import SHEETS, makes_of_maps, on_a_sheet, tiles
 
 
-def by_rows(k, rows, columns):
-    """The row and the column of tile `k`."""
-    return divmod(k, columns)
-
-
-def sheet(fm, columns, pad, fill, rows=None, place=by_rows, gap=None, count=None, rim=0):
-    """A sheet of tiles; `gap` is what fills the space between them, and `rim` the space around it."""
+def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
+    """A sheet of tiles; `empty` is what fills places without one, and `rim` is the space around the sheet."""
     fm = fm.numpy()
-    count, height, width = count or len(fm), *fm.shape[1:]
+    count, height, width = fm.shape
     rows = math.ceil(count / columns) if rows is None else rows
     inner = (rows * (height + pad) - pad, columns * (width + pad) - pad)
     made = np.full(tuple(max(size, 0) + 2 * rim for size in inner), fill, dtype=np.float32)
-    if gap is not None:
-        made[:] = gap
     for k in range(rows * columns):
         row, column = place(k, rows, columns)
         top, left = rim + row * (height + pad), rim + column * (width + pad)
-        made[top : top + height, left : left + width] = fm[k] if k < count else fill
+        made[top : top + height, left : left + width] = fm[k] if k < count else fill if empty is None else empty
     return made
 
 
@@ -54,21 +47,8 @@ def sheet(fm, columns, pad, fill, rows=None, place=by_rows, gap=None, count=None
     scene=makes_of_maps(
         draw=tiles,
         ask=on_a_sheet,
-        special=by_default,
-        only={
-            "grid": (
-                "last row not full",
-                "last row full",
-                "fewer channels",
-                "one channel",
-                "one column",
-                "many channels",
-            ),
-            "pad": (1, 0, 3),
-            "filling": ("negative", "fraction", "large"),
-            "written": ("positions", "keywords"),
-        },
-        words={"task": "the channels stand row by row", "special": "the arguments have their defaults"},
+        only={"grid": tuple(SHEETS), "fill": (-1.5, 0.3125)},
+        words={"task": "the channels stand row by row"},
     ),
 )
 class TestTileMaps:
@@ -108,64 +88,20 @@ class TestTileMaps:
             """
             return sheet(fm, min(ncols, len(fm)), pad, fill, place=lambda k, rows, columns: divmod(k, rows)[::-1])
 
-        def fixed_channel_count(fm, ncols, pad=1, fill=0.0):
-            """Your loop counts to a fixed number of channels. Layers have 3, 20, 64 or 512 of them: use
-            `fm.shape[0]`.
-            """
-            columns, rows = min(ncols, len(fm)), math.ceil(len(fm) / min(ncols, len(fm)))
-            return sheet(fm, columns, pad, fill, count=min(64, len(fm)), rows=rows)
-
-        def fixed_channel_count__2(fm, ncols, pad=1, fill=0.0):
-            return sheet(torch.stack([fm[k] for k in range(64)]), ncols, pad, fill)
-
-        def fixed_channel_count__3(fm, ncols, pad=1, fill=0.0):
-            return sheet(torch.from_numpy(np.stack([fm.numpy()[k] for k in range(64)])), ncols, pad, fill)
-
-        def transposed(fm, ncols, pad=1, fill=0.0):
-            """You exchanged height and width. `fm.shape` is (C, H, W): H counts the rows of a tile, which go down, and
-            W counts its columns.
-            """
-            return sheet(fm.mT, min(ncols, len(fm)), pad, fill)
-
-        def transposed__2(fm, ncols, pad=1, fill=0.0):
-            return sheet(fm, min(ncols, len(fm)), pad, fill).T.copy()
-
         def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
             """Your sheet has padding at its rim. The `pad` pixels stand between tiles only: n tiles have n - 1 gaps."""
             return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
 
-        def pad_around_the_sheet__2(fm, ncols, pad=1, fill=0.0):
-            made = sheet(fm, min(ncols, len(fm)), pad, fill)
-            return np.pad(made, ((0, pad), (0, pad)), constant_values=fill)
-
         def columns_without_maps(fm, ncols, pad=1, fill=0.0):
             """With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns."""
             return sheet(fm, ncols, pad, fill)
-
-        def scaled_the_values(fm, ncols, pad=1, fill=0.0):
-            """You scaled the channels. A sheet shows the values as they are; whoever wants them from 0 to 1 calls
-            `normalize_maps` first.
-            """
-            return sheet((fm - fm.min()) / (fm.max() - fm.min()), min(ncols, len(fm)), pad, fill)
-
-        def scaled_the_values__2(fm, ncols, pad=1, fill=0.0):
-            low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
-            return sheet((fm - low) / (high - low), min(ncols, len(fm)), pad, fill)
 
         def another_fill(fm, ncols, pad=1, fill=0.0):
             """All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`."""
             return sheet(fm, min(ncols, len(fm)), pad, 0.0)
 
         def another_fill__2(fm, ncols, pad=1, fill=0.0):
-            return sheet(fm, min(ncols, len(fm)), pad, fill, gap=0.0)
-
-        def another_fill__3(fm, ncols, pad=1, fill=0.0):
-            return sheet(fm, min(ncols, len(fm)), pad, 0.0, gap=fill)
-
-        def gaps_one_way_only(fm, ncols, pad=1, fill=0.0):
-            """There are gaps across or down, but not both. `pad` pixels stand between columns and between rows."""
-            wide = F.pad(fm, (0, pad), value=fill)
-            return sheet(wide, min(ncols, len(fm)), 0, fill)[:, : -pad or None].copy()
+            return sheet(fm, min(ncols, len(fm)), pad, fill, empty=0.0)
 
         def shared_memory(fm, ncols, pad=1, fill=0.0):
             """When the caller's tensor changed, an array that you had returned changed, too: they share their memory.
@@ -173,17 +109,8 @@ class TestTileMaps:
             """
             return fm[0].numpy() if len(fm) == 1 else sheet(fm, min(ncols, len(fm)), pad, fill)
 
-        def shared_memory__2(fm, ncols, pad=1, fill=0.0):
-            if min(ncols, len(fm)) == 1 and (len(fm) == 1 or pad == 0):
-                return fm.numpy().reshape(-1, fm.shape[2])
-            return sheet(fm, min(ncols, len(fm)), pad, fill)
-
         def not_float32(fm, ncols, pad=1, fill=0.0):
             """Your array has another dtype than float32. A new array of numpy is float64 unless you say
             `dtype=np.float32`; `.astype(np.float32)` converts one.
             """
             return sheet(fm, min(ncols, len(fm)), pad, fill).astype(np.float64)
-
-        def no_array(fm, ncols, pad=1, fill=0.0):
-            """You returned a tensor. The contract asks for a numpy array: `.numpy()` makes one of it."""
-            return torch.from_numpy(sheet(fm, min(ncols, len(fm)), pad, fill))

@@ -39,12 +39,12 @@ class Loose(nn.Module):
 
 
 def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
-    """A net with five `nn.Conv2d` on several levels, beside other convolutions, for inputs [samples, 2, height, width].
+    """Five `nn.Conv2d` on several levels, beside another convolution, for inputs [samples, 2, height, width].
 
     One has two names, and one is of a subclass. With `in_place` the next step overwrites what each of them returned.
     """
     dtype, how = getattr(torch, case.dtype), (case.passing, case.output)
-    stem, twin, norm, body, side, blocks, tail, identity, up, line, flat, last, scalar, loose = rng.names(14)
+    stem, twin, norm, body, side, blocks, tail, identity, up, last, scalar, loose = rng.names(12)
     step = [IN_PLACE] if in_place else []
     with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
         pair = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, size, padding=size // 2) for size in (1, 3))
@@ -58,16 +58,13 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
             loose: Loose(dtype),
             tail: nn.Sequential(Doubling(CHANNELS, 2, 1), nn.LeakyReLU(0.5, inplace=in_place)),
             identity: nn.Identity(),
-            flat: nn.Flatten(2),
-            line: nn.Conv1d(2, 2, 1),
             last: nn.Tanh(),
             scalar: Mean(),
         }
     inner[side].register_forward_hook(lambda module, args, output: None)  # the caller's
-    run = [stem, *step, norm, body, up, loose, tail, identity, flat, line, last, scalar]
+    run = [stem, *step, norm, body, up, loose, tail, identity, last, scalar]
     parts = {name: parts[name] for name in rng.shuffled(list(parts))}
-    parts = {twin: parts[stem], **parts} if case.twin == "before" else {**parts, twin: parts[stem]}
-    model = Container(parts, run, *how).to(dtype)
+    model = Container({**parts, twin: parts[stem]}, run, *how).to(dtype)
     in_mode(model, case.mode)
 
     def draw() -> Tensor:

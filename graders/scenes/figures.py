@@ -17,10 +17,13 @@ from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
-GRIDS = {"last row not full": (3, 2), "full": (4, 2), "one channel": (1, 8), "one column": (2, 1)}
-"""How many channels there are, and `ncols`. Each axes takes matplotlib 6 ms: none is made without need."""
-MANY = 65
-"""More channels than a loop of 8 by 8 comes to."""
+GRIDS = {
+    "last row not full": (3, 2, True),
+    "full": (4, 2, False),
+    "one channel": (1, 8, False),
+    "one column": (2, 1, True),
+}
+"""How many channels there are, `ncols` and `shared`. Each axes takes matplotlib 6 ms: none is made without need."""
 
 
 @family(
@@ -29,42 +32,23 @@ MANY = 65
         "the colour limits are right",
         "images are gray and titles are indices",
         "all axes are off",
-        "a later call draws a figure of its own",
         "no figure is left open and nothing else changes",
     ),
-    axes={
-        "grid": tuple(GRIDS),
-        "shared": (True, False),
-        "written": ("positions", "keywords"),
-        "ends_at_0": ("lower", "upper", "neither"),
-        "dead": ("none", "last"),
-        "interactive": (False, True),
-        "layout": ("contiguous", "transposed", "slice"),
-    },
-    impossible=(
-        lambda grid, shared: shared != (grid in ("last row not full", "one column")),
-        lambda grid, dead: grid == "one channel" and dead == "last",
-        lambda ends_at_0, shared: (ends_at_0 == "neither") == shared,
-    ),
+    axes={"grid": tuple(GRIDS), "layout": ("contiguous", "transposed", "slice")},
 )
 def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(fm, ncols=8, shared=False)`, which returns a figure that pyplot does not keep."""
     import matplotlib  # here, because graders are collected without it
 
-    images, limits, looks, off, later, rest = seen.values()
-    fm, ncols = laid_out(maps(rng, case), case.layout), GRIDS[case.grid][1]
-
-    def ask(fm: Tensor) -> Any:
-        if case.written == "keywords":
-            return call(fm, shared=case.shared, ncols=ncols)
-        return call(fm, ncols, case.shared)
-
-    of_caller: Any = {"image.cmap": "viridis", "interactive": case.interactive, "lines.linewidth": 2.5}
+    images, limits, looks, off, rest = seen.values()
+    channels, ncols, shared = GRIDS[case.grid]
+    fm = laid_out(maps(rng, channels), case.layout)
+    of_caller: Any = {"image.cmap": "viridis", "interactive": True, "lines.linewidth": 2.5}
     with matplotlib.rc_context(of_caller), no_garbage_collected():  # not all is as matplotlib has it by itself
         callers = CallersFigure()
         before, kept, settings_before = Witness(fm=fm), open_figures(), settings()
-        figure = ask(fm)
-        again = ask(-fm) if case.grid == "one channel" else None  # the cheapest
+        figure = call(fm, ncols, shared=shared)
+        call(-fm[:1])  # the first figure is looked at when there is another
         left = [number for number in open_figures() if number not in kept]
         rest["figures left open in pyplot"] = len(left)
         for number in left:
@@ -84,23 +68,13 @@ def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) ->
             looks["the titles"] = [panel["title"] for panel in with_image]
             looks["drawn in gray"] = [panel["gray"] for panel in with_image]
             off["axes that are not off"] = sum(not panel["off"] for panel in panels)
-        if again is not None:
-            shown = panels_of(again)
-            later["the images"] = shown if isinstance(shown, str) else [p["images"] for p in shown if p["images"]]
-            images[f"the grid for {MANY} channels"] = planned_grid(lambda: call(torch.ones(MANY, 1, 1)))
 
 
-def maps(rng: Rng, case: Any) -> Tensor:
-    """Maps that differ in strength, of which one may be constant; a colour limit may be 0."""
-    channels, _ = GRIDS[case.grid]
-    fm = rng.tensor(channels, 2, 3, values="full") * torch.arange(1, channels + 1)[:, None, None] / 2
-    if case.dead == "last":
+def maps(rng: Rng, channels: int) -> Tensor:
+    """Maps that differ in strength; the last of several is constant."""
+    fm = rng.tensor(channels, 1, 3, values="full") * torch.arange(1, channels + 1)[:, None, None] / 2
+    if channels > 1:
         fm[-1] = fm.max() + 1
-    if case.ends_at_0 == "neither":
-        fm[0] -= fm[0].min()
-        fm[-1] -= 0 if channels == 1 else fm[-1].max()
-    else:
-        fm = fm - (fm.min() if case.ends_at_0 == "lower" else fm.max())
     return fm
 
 
@@ -136,45 +110,6 @@ def rows_of(panels: list[dict[str, Any]]) -> tuple[list[int], int]:
     with_image = [panel["place"][0] for panel in panels for _ in panel["images"]]
     in_rows = [down for down, _ in {panel["place"] for panel in panels}]
     return [with_image.count(down) for down in sorted(set(with_image))], max(map(in_rows.count, in_rows), default=0)
-
-
-class Planned(BaseException):
-    """A figure gets its first axes, by a `grid` of rows and columns, or by none."""
-
-    def __init__(self, grid: list[int]) -> None:
-        """The grid is empty when there is none."""
-        self.grid = grid
-
-
-def planned_grid(plot: Callable[[], Any]) -> list[int]:
-    """The rows and columns of the grid that `plot` makes, which is stopped at its first axes; empty without one grid.
-
-    To let it go on with many channels would take longer than all else.
-    """
-    from matplotlib.axes import Axes  # here, because graders are collected without matplotlib
-    from matplotlib.figure import Figure
-    from matplotlib.projections import register_projection
-
-    class First(Axes):
-        """The axes that a figure makes unless it is asked for others."""
-
-        name = "rectilinear"
-
-        def __init__(self, figure: Any, *args: Any, **kwargs: Any) -> None:
-            super().__init__(figure, *args, **kwargs)
-            spec = self.get_subplotspec() if isinstance(figure, Figure) else None
-            if spec is None or spec is not spec.get_topmost_subplotspec():  # a grid in a part of the figure is none
-                raise Planned([])
-            raise Planned(list(spec.get_geometry()[:2]))
-
-    register_projection(First)
-    try:
-        plot()
-    except Planned as planned:
-        return planned.grid
-    finally:
-        register_projection(Axes)
-    return []
 
 
 def array_of(image: Any) -> Tensor:
@@ -233,12 +168,10 @@ class CallersFigure:
             self.figure.add_subplot()
             self.looked = self.looks()
 
-    def looks(self) -> list[str]:
-        """How it looks: all that pyplot's functions for the current figure and its axes change."""
-        figure = self.figure
-        inner = [part for axes in figure.axes for part in axes.get_children()]
-        shown = [f"{p} {p.get_visible()} {getattr(p, 'axison', '')}" for p in [figure, *figure.get_children(), *inner]]
-        return [*shown, *(str(axes.get_position().bounds) for axes in figure.axes)]
+    def looks(self) -> list[Any]:
+        """How it looks: what pyplot's functions change, which go to the current figure and its axes."""
+        axes = self.figure.axes
+        return [(each.axison, each.get_title(), each.get_position().bounds, len(each.get_children())) for each in axes]
 
     def became(self) -> str:
         """What became of it: "as it was", "closed", or "changed". It is closed now."""

@@ -1,27 +1,5 @@
 """Answers to 09-activation-stats."""
 
-from graders.author.answers import Wrong, changed
-
-PLAIN = """
-import contextlib
-import torch
-
-def activation_stats(layers, step, batches):
-    rows = {name: {"mean": [], "std": [], "hist": []} for name in layers}
-    with contextlib.ExitStack() as stack:
-        for name, layer in layers.items():
-            def hook(module, args, output, name=name):
-                values = output.detach()
-                rows[name]["mean"].append(values.mean())
-                rows[name]["std"].append(values.std())
-                rows[name]["hist"].append(values.histc(40, 0, 4))
-            stack.enter_context(layer.register_forward_hook(hook))
-        for batch in batches:
-            step(batch)
-    return {name: {part: torch.stack(found) for part, found in parts.items()} for name, parts in rows.items()}
-"""
-"""The solution."""
-
 RIGHT = [
     """
 import numpy as np
@@ -97,31 +75,8 @@ def activation_stats(layers, step, batches):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "puts its lists into the caller's dict",
-        violates="rule 2",
-        check="test_nothing_else_changes",
-        source=changed(PLAIN, ("    return {name", "    layers.clear()\n    return {name")),
-    ),
-    Wrong(
-        "an exception ends the training quietly",
-        violates="rule 4",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source=changed(
-            PLAIN,
-            (
-                "            step(batch)\n",
-                "            try:\n                step(batch)\n            except BaseException:\n"
-                "                break\n",
-            ),
-        ),
-    ),
-]
-
 SURVIVORS = {
     "zero_grad() first": "`step` empties `.grad` itself",
-    "`.grad` put back as a copy": "`step` empties `.grad` itself",
     "eval() and back at the root": "it gets layers and no model",
     ".view(-1)": "the outputs lie in memory as new tensors do",
     "at least one dimension": "the outputs have one dimension or more",

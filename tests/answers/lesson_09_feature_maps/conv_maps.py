@@ -97,52 +97,6 @@ WRONG = [
             ("return maps", "return dict(maps)"),
         ),
     ),
-    Wrong(
-        "convolutions that are no part of the model",
-        violates="neither do modules that the model calls although they are no part of it",
-        check="test_every_nn.Conv2d_has_its_map_as_it_returned_it",
-        source="""
-import torch
-from torch import nn
-
-def conv_maps(model, x):
-    names, maps = {m: n for n, m in model.named_modules()}, {}
-    def hook(module, args, output):
-        if isinstance(module, nn.Conv2d):
-            maps[names.get(module, "?")] = output.detach().clone()
-    handle = torch.nn.modules.module.register_module_forward_hook(hook)
-    try:
-        model(x)
-    finally:
-        handle.remove()
-    return maps
-""",
-    ),
-    Wrong(
-        "each hook removes itself when it runs",
-        violates="rule 4: Rules 2 and 3 hold then, too",
-        check="test_it_holds_when_the_model_raises",
-        source="""
-from torch import nn
-
-def conv_maps(model, x):
-    maps, handles = {}, {}
-    for name, module in model.named_modules():
-        if isinstance(module, nn.Conv2d):
-            def hook(module, args, output, name=name):
-                maps[name] = output.detach().clone()
-                handles[name].remove()
-            handles[name] = module.register_forward_hook(hook)
-    model(x)
-    return maps
-""",
-    ),
-    Wrong(
-        "unbatched images get a batch",
-        violates="a copy of what this convolution returned",
-        check="test_a_model_may_be_a_convolution",
-        source=changed(RIGHT[0], (".clone()", ".clone().reshape(-1, *output.shape[-3:])")),
-    ),
 ]
 
 SURVIVORS = {
@@ -150,7 +104,6 @@ SURVIVORS = {
     "under no_grad": "grad mode may be off in the run",
     "not for all: ": "all of them, in the reverse order",
     "prepend=True": "hooks of the caller on a convolution only watch",
-    "a hook that works at times: @_not_the_first_call def __call__": "the first call is no convolution's",
     "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
     "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "as above",
 }

@@ -1,7 +1,5 @@
 """Answers to 09-normalize-maps."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import numpy as np
@@ -40,64 +38,6 @@ def normalize_maps(fm):
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num((a - low) / (high - low)).astype(np.float32)
 """,
-]
-
-WRONG = [
-    Wrong(
-        "divides before it subtracts",
-        violates="`(v - min) / (max - min)`",
-        check="test_every_channel_goes_from_0_to_1",
-        source=changed(
-            RIGHT[1],
-            (
-                "(a - low) / np.where(span == 0, 1, span)",
-                "a / np.where(span == 0, 1, span) - low / np.where(span == 0, 1, span)",
-            ),
-        ),
-    ),
-    Wrong(
-        "a constant channel other than 0 becomes 1",
-        violates="A channel with only one value becomes 0 everywhere",
-        check="test_every_channel_goes_from_0_to_1",
-        source=changed(
-            RIGHT[1],
-            ("return (a - low)", "return np.where(span == 0, np.sign(a), (a - low)"),
-            ("span)\n", "span)).astype(np.float32)\n"),
-        ),
-    ),
-    Wrong(
-        "squeezes a single row away",
-        violates="the shape of `fm`",
-        check="test_every_channel_goes_from_0_to_1",
-        source="""
-import numpy as np
-
-def normalize_maps(fm):
-    v = fm.detach().float().squeeze().numpy()
-    axes = tuple(range(1, v.ndim))
-    low = v.min(axes, keepdims=True)
-    span = v.max(axes, keepdims=True) - low
-    return (v - low) / np.where(span == 0, 1, span)
-""",
-    ),
-    Wrong(
-        "remembers arrays by their shape",
-        violates="rule 1: It works however often it is called",
-        check="test_every_channel_goes_from_0_to_1",
-        source="""
-import numpy as np
-
-known = {}
-
-def normalize_maps(fm):
-    key = fm.shape, fm.dtype
-    if key not in known:
-        a = fm.detach().float().numpy()
-        low, high = a.min(axis=(1, 2), keepdims=True), a.max(axis=(1, 2), keepdims=True)
-        known[key] = (a - low) / np.where(high == low, 1, high - low)
-    return known[key]
-""",
-    ),
 ]
 
 SURVIVORS = {

@@ -2,24 +2,6 @@
 
 from graders.author.answers import Wrong, changed
 
-PLOT = """
-import math
-from matplotlib.figure import Figure
-
-def plot_maps(fm, ncols=8, shared=False):
-    columns = min(ncols, len(fm))
-    figure = Figure()
-    axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=False)
-    for one in axes.flat:
-        one.axis("off")
-    for k in range(len(fm)):
-        one = axes.flat[k]
-        limits = fm if shared else fm[k]
-        one.imshow(fm[k], cmap="gray", vmin=limits.min(), vmax=limits.max())
-        one.set_title(str(k))
-    return figure
-"""
-
 RIGHT = [
     """
 import math
@@ -124,68 +106,15 @@ WRONG = [
         "columns that stay empty",
         violates="in `min(ncols, C)` columns",
         check="test_every_channel_has_its_image_in_its_place",
-        source=changed(PLOT, ("min(ncols, len(fm))", "ncols")),
-    ),
-    Wrong(
-        "axes keep a frame",
-        violates="All axes are switched off",
-        check="test_all_axes_are_off",
-        source=changed(PLOT, ('one.axis("off")', "one.set(xticks=[], yticks=[])")),
-    ),
-    Wrong(
-        "shared limits of the first row of maps",
-        violates="of all of `fm`",
-        check="test_the_colour_limits_are_right",
-        source=changed(PLOT, ("fm if shared", "fm[:columns] if shared")),
-    ),
-    Wrong(
-        "a limit of 0 is no limit",
-        violates="With `shared=True` the limits are those of all of `fm`",
-        check="test_the_colour_limits_are_right",
-        source=changed(
-            PLOT, ("vmin=limits.min(), vmax=limits.max()", "vmin=limits.min() or None, vmax=limits.max() or None")
-        ),
-    ),
-    Wrong(
-        "no image for a dead channel",
-        violates="each channel of `fm`",
-        check="test_every_channel_has_its_image_in_its_place",
-        source=changed(
-            PLOT,
-            (
-                "        one = axes.flat[k]\n",
-                "        one = axes.flat[k]\n        if fm[k].min() == fm[k].max():\n            continue\n",
-            ),
-        ),
-    ),
-    Wrong(
-        "8 rows in any case",
-        violates="each channel of `fm`",
-        check="test_every_channel_has_its_image_in_its_place",
-        source=changed(
-            PLOT,
-            ("math.ceil(len(fm) / columns), columns,", "8, columns,"),
-            ("range(len(fm))", "range(min(64, len(fm)))"),
-        ),
-    ),
-    Wrong(
-        "pyplot's layout, of the current figure",
-        violates="open figures of others stay as they are",
-        check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source="import matplotlib.pyplot as plt\n"
-        + changed(PLOT, ("return figure", "plt.tight_layout()\n    return figure")),
+        source=changed(RIGHT[0], ("min(ncols, len(fm))", "ncols")),
     ),
     Wrong(
         "leaves the settings of matplotlib itself",
         violates="so do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(PLOT, ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")),
-    ),
-    Wrong(
-        "clips negative values in the tensor",
-        violates="rule 2: Tensors keep their values",
-        check="test_no_figure_is_left_open_and_nothing_else_changes",
-        source=changed(PLOT, ("    columns", "    fm.clamp_(min=0)\n    columns")),
+        source=changed(
+            RIGHT[0], ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")
+        ),
     ),
 ]
 
@@ -198,6 +127,9 @@ SURVIVORS = {
     "condition dropped: without if shared:": "a colour bar is not asked for",
     "lost statement: without fig.colorbar": "a colour bar is not asked for",
     "almost: nrows = ": "rows below the last one that is used show nothing",
+    "almost: axes = figure.subplots(math.ceil(len(fm) * columns)": "rows below the last one that is used show nothing",
+    "almost: grid = figure.subplots(math.ceil(len(fm) * columns)": "rows below the last one that is used show nothing",
+    "almost: def plot_maps(fm, ncols=9": "the default stands in the stub, and to try it would take nine axes",
     "almost: rows = ": "rows below the last one that is used show nothing",
     "almost: parts = figure.subfigures(": "parts that stay empty show nothing",
     "lost statement: without one.get_": "there are no ticks and no frame: nothing to see",

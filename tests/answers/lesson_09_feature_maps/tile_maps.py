@@ -1,24 +1,5 @@
 """Answers to 09-tile-maps."""
 
-from graders.author.answers import Wrong, changed
-
-TILE = """
-import math
-import numpy as np
-
-def tile_maps(fm, ncols, pad=1, fill=0.0):
-    count, height, width = fm.shape
-    columns = min(ncols, count)
-    rows = math.ceil(count / columns)
-    fm = fm.numpy()
-    sheet = np.full((rows * (height + pad) - pad, columns * (width + pad) - pad), fill, dtype=np.float32)
-    for k in range(count):
-        row, column = divmod(k, columns)
-        top, left = row * (height + pad), column * (width + pad)
-        sheet[top:top + height, left:left + width] = fm[k]
-    return sheet
-"""
-
 RIGHT = [
     """
 import math
@@ -66,47 +47,6 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         strips += [np.full((pad, cols * w + (cols - 1) * pad), fill), np.hstack(row[1:])]
     return np.vstack(strips[1:]).astype("float32")
 """,
-]
-
-WRONG = [
-    Wrong(
-        "sheets of one shape are all the same array",
-        violates="rule 1: however often it is called",
-        check="test_results_of_several_calls_are_apart",
-        source=changed(
-            TILE,
-            ("import math", "import math\nsheets = {}"),
-            ("    for k", "    sheet = sheets.setdefault(sheet.shape, sheet)\n    sheet[:] = fill\n    for k"),
-        ),
-    ),
-    Wrong(
-        "every 0 becomes `fill`, those of the channels, too",
-        violates="unscaled",
-        check="test_the_channels_stand_row_by_row",
-        source=changed(
-            TILE, ("fill, dtype", "0.0, dtype"), ("    return sheet", "    sheet[sheet == 0] = fill\n    return sheet")
-        ),
-    ),
-    Wrong(
-        "rounds the values",
-        violates="unscaled",
-        check="test_the_arguments_have_their_defaults",
-        source=changed(TILE, ("    return sheet", "    return sheet.round(5)")),
-    ),
-    Wrong(
-        "from right to left",
-        violates="from left to right",
-        check="test_the_channels_stand_row_by_row",
-        source=changed(
-            TILE, ("row, column = divmod(k, columns)", "row, column = k // columns, columns - 1 - k % columns")
-        ),
-    ),
-    Wrong(
-        "half a gap on each side",
-        violates="with `pad` pixels of the value `fill` between neighbours",
-        check="test_the_channels_stand_row_by_row",
-        source=changed(TILE, ("    columns =", "    pad = 2 * (pad // 2) if pad > 1 else pad\n    columns =")),
-    ),
 ]
 
 SURVIVORS = {

@@ -37,19 +37,6 @@ def top_channels(fm, k):
 
 WRONG = [
     Wrong(
-        "-1000 stands for a channel that is taken",
-        violates="that have the largest mean",
-        check="test_the_channels_with_the_largest_means_come_first",
-        source="""
-def top_channels(fm, k):
-    means, found = fm.mean((1, 2)), []
-    for _ in range(k):
-        found.append(int(means.argmax()))
-        means[found[-1]] = -1000
-    return found
-""",
-    ),
-    Wrong(
         "remembers a tensor by its identity",
         violates="rule 1: however often it is called",
         check="test_results_of_several_calls_are_apart",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from torch import nn
 
@@ -24,24 +23,11 @@ def stripped(
     modules: Iterable[nn.Module],
     kinds: Sequence[str] = KINDS,
     empty: Callable[[nn.Module, str], None] = emptied,
-    count: Callable[[Any], int] = len,
 ) -> int:
     """Take these kinds of hooks off these modules, and count them."""
     found = 0
     for module in modules:
         for kind in kinds:
-            found += count(getattr(module, kind))
+            found += len(getattr(module, kind))
             empty(module, kind)
     return found
-
-
-def without_children(model: nn.Module) -> list[nn.Module]:
-    """The modules of a model that are no containers."""
-    return [module for module in model.modules() if not list(module.children())]
-
-
-def flagged(model: nn.Module, flag: bool) -> nn.Module:
-    """The model, whose modules are to take hooks of one kind only."""
-    for module in model.modules():
-        module._is_full_backward_hook = flag
-    return model

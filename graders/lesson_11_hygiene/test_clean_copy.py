@@ -50,11 +50,11 @@ class TestCleanCopy:
     >>> torch.equal(model(x), 2 * copied(x))
     True
 
-    **Fine print.** `model` may be a single layer. All that `copy.deepcopy` copies beside module hooks is in the copy:
-    modes, `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays
-    shared. It leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original
-    fires meanwhile. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
-    original, or `None`. What `copy.deepcopy` raises comes through.
+    **Fine print.** All that `copy.deepcopy` copies beside module hooks is in the copy: modes, `requires_grad`, hooks of
+    `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It leaves out `.grad` and
+    hooks on parameters. Copy and original share no memory. No hook of the original fires meanwhile. New hooks can be
+    registered on the copy; only its flag `_is_full_backward_hook` may be that of the original, or `None`. What
+    `copy.deepcopy` raises comes through.
     """
 
     def reference(model):

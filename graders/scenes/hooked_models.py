@@ -52,9 +52,7 @@ AXES: dict[str, tuple[Any, ...]] = {
     "dtype": ("float32", "float64"),
     "mode": ("mixed", "train", "eval"),
     "frozen": ("part", "nothing"),
-    "unused": ("before", "after"),
     "grad": ("filled", "empty"),
-    "grad_mode": ("on", "off"),
 }
 
 

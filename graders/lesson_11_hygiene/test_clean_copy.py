@@ -8,7 +8,7 @@ from collections import OrderedDict
 from torch import nn
 
 from graders.authoring import exercise
-from graders.lesson_11_hygiene.programs import KINDS, stripped, with_plain_dicts
+from graders.lesson_11_hygiene.programs import KINDS, stripped
 from graders.scenes.hooks_off import copies_models
 
 
@@ -93,16 +93,17 @@ class TestCleanCopy:
             """Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it,
             at any depth; `children()` only the next level.
             """
-            return stripped_copy(model, nn.Module.children)
-
-        def children_only__2(model):
-            return stripped_copy(model, lambda copied: [copied])
+            return stripped_copy(model, modules=lambda copied: [copied])
 
         def replaced_the_dict(model):
             """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
             needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
-            return stripped_copy(model, empty=with_plain_dicts)
+            copied = copy.deepcopy(model)
+            for module in copied.modules():
+                for kind in KINDS:
+                    setattr(module, kind, {})
+            return copied
 
         def flag_set(model):
             """You set the flag `_is_full_backward_hook`, and a module of the copy now refuses backward hooks of one
@@ -117,7 +118,4 @@ class TestCleanCopy:
             """A module of the copy is in another mode than its original. A copy is to be the same: leave out `eval()`
             and `train()`.
             """
-            return stripped_copy(model).eval()
-
-        def changed_the_mode__2(model):
             return stripped_copy(model).train()

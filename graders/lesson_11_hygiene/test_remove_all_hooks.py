@@ -7,8 +7,17 @@ from collections import OrderedDict
 from torch.nn.modules import module as module_file
 
 from graders.authoring import exercise
-from graders.lesson_11_hygiene.programs import KINDS, stripped, with_plain_dicts
+from graders.lesson_11_hygiene.programs import KINDS, stripped
 from graders.scenes.hooks_off import removes_hooks
+
+
+def with_new_dicts(model, new):
+    """Count the hooks, and put new dicts in the place of those in which they are."""
+    count = sum(len(getattr(module, kind)) for module in model.modules() for kind in KINDS)
+    for module in model.modules():
+        for kind in KINDS:
+            setattr(module, kind, new())
+    return count
 
 
 @exercise(
@@ -54,7 +63,7 @@ class TestRemoveAllHooks:
         return stripped(model.modules())
 
     def reference_with_new_dicts(model):
-        return stripped(model.modules(), empty=lambda module, kind: setattr(module, kind, OrderedDict()))
+        return with_new_dicts(model, OrderedDict)
 
     class Mistakes:
         def one_kind_only(model):
@@ -103,15 +112,7 @@ class TestRemoveAllHooks:
             """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
             needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
-            return stripped(model.modules(), empty=with_plain_dicts)
-
-        def flag_set(model):
-            """You set the flag `_is_full_backward_hook`, and the module now refuses backward hooks of one kind. Leave
-            the flag, or set it back to `None`.
-            """
-            for module in model.modules():
-                module._is_full_backward_hook = False
-            return stripped(model.modules())
+            return with_new_dicts(model, dict)
 
         def no_count(model):
             """The hooks are gone, but your function returned `None`. Return how many there were: add up the lengths of

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
-from graders.box.models import in_mode
+from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
@@ -67,7 +67,7 @@ class Spoiling(nn.Module):
         return output + self.by
 
 
-PARTS = ("code", "plain", "mix", "block", "in place", "log", "later", "large")
+PARTS = ("code", "plain", "mix", "cleaned", "block", "in place", "log", "later", "large")
 
 
 class Branches(nn.Module):
@@ -97,6 +97,7 @@ class Branches(nn.Module):
             "code": Spoiling(Shift(numbers()), numbers(case.before == "code" and not healthy)),
             "plain": Shift(numbers()),
             "mix": Mix(),
+            "cleaned": Shift(numbers(case.hooks == "replacing" and not healthy)),
             "block": nn.Sequential(OrderedDict({inner: nested, other: nn.Tanh()})),
             "in place": Shift(numbers(self.culprit == "in place"), in_place=True),
             "log": Log(-1 if case.bad == "inf" else 1),
@@ -107,7 +108,7 @@ class Branches(nn.Module):
             self.add_module(name[part], parts[part])
         self.add_module(again, parts["log"])
         self.names = name | {"nested": f"{name['block']}.{inner}", "log again": again}
-        in_mode(self, case.mode)
+        in_mode(fill_grads(self), case.mode)
 
     def forward(self, x: Tensor) -> Tensor:
         """What hooks and modes do to its numbers shows in `totals`."""
@@ -115,7 +116,7 @@ class Branches(nn.Module):
         part = {name: self.get_submodule(path) for name, path in self.names.items()}
         clean = x.nan_to_num(1, 1, 1)
         outputs = [part["mix"](clean, 0.5, part["plain"](part["code"](x)))]
-        outputs += [part["block"](clean), part["in place"](clean.clone())]
+        outputs += [part["cleaned"](clean), part["block"](clean), part["in place"](clean.clone())]
         outputs += [part[log](self.for_log(clean, which)) for which, log in enumerate(("log", "log again"))]
         outputs += [part["later"](clean)]
         part["large"](clean)
@@ -151,7 +152,7 @@ class Branches(nn.Module):
         "mode": ("mixed", "train", "eval"),
         "hooks": ("none", "watching", "replacing"),
         "grad_mode": ("on", "off"),
-        "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
+        "failure": ("KeyboardInterrupt", "own", "RuntimeError", "StopIteration"),
     },
     pairs=[("bad", "before")],  # each kind of bad number is all that is wrong with an input
 )
@@ -190,8 +191,11 @@ def finds_the_first(call: Callable[..., Any], rng: Rng, case: Any, seen: Section
 
 
 def hooked(model: Branches, case: Any) -> Branches:
-    """With hooks of the caller."""
+    """With hooks of the caller; one that replaces makes the output of a part finite again."""
     callers = CallersHooks(case.hooks)
     for part in ("", model.names["nested"]):
         callers.on_module(model.get_submodule(part), part)
+    if case.hooks == "replacing":
+        cleaned = model.get_submodule(model.names["cleaned"])
+        cleaned.register_forward_hook(lambda module, args, output: output.nan_to_num(0.5, 0.5, 0.5))
     return model

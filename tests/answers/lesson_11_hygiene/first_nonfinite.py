@@ -209,6 +209,14 @@ WRONG = [
         source=FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
     ),
     Wrong(
+        "stops with an exception that the model may raise, too",
+        violates="rule 4: Errors come through.",
+        check="test_it_holds_when_the_model_raises",
+        source=changed(
+            FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration"
+        ).replace("    finally:\n", "    except StopIteration:\n        pass\n    finally:\n"),
+    ),
+    Wrong(
         "takes a RuntimeError of the model for its own",
         violates="rule 4: Errors come through.",
         check="test_it_holds_when_the_model_raises",

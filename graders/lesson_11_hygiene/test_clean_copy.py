@@ -93,6 +93,9 @@ class TestCleanCopy:
             """Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it,
             at any depth; `children()` only the next level.
             """
+            return stripped_copy(model, modules=nn.Module.children)
+
+        def children_only__2(model):
             return stripped_copy(model, modules=lambda copied: [copied])
 
         def replaced_the_dict(model):
@@ -118,4 +121,7 @@ class TestCleanCopy:
             """A module of the copy is in another mode than its original. A copy is to be the same: leave out `eval()`
             and `train()`.
             """
+            return stripped_copy(model).eval()
+
+        def changed_the_mode__2(model):
             return stripped_copy(model).train()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -11,23 +11,6 @@ from torch import Tensor, nn
 
 Score = Callable[[Tensor], Tensor]
 """The number whose gradient is taken, of logits."""
-
-
-class GuidedReLU(torch.autograd.Function):
-    """A ReLU that lets a gradient through where it is positive and the input was."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
-        return x.clamp(min=0)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
-        return torch.where(x > 0, grad.clamp(min=0), 0)
-
-
-guided_relu: Callable[[Tensor], Tensor] = GuidedReLU.apply
 
 
 def of_class(cls: int) -> Score:
@@ -55,8 +38,13 @@ def gradient_at_layer(model: nn.Module, layer: nn.Module, x: Tensor, score: Scor
 
 
 def heat(gradient: Tensor, maps: Tensor) -> Tensor:
-    """A Grad-CAM."""
+    """A Grad-CAM from its parts."""
     return torch.einsum("bk,bkhw->bhw", gradient.mean((2, 3)), maps).clamp(min=0)
+
+
+def cam(model: nn.Module, layer: nn.Module, x: Tensor, cls: int) -> Tensor:
+    """A Grad-CAM."""
+    return heat(*gradient_at_layer(model, layer, x, of_class(cls)))
 
 
 def relus(model: nn.Module) -> list[nn.Module]:
@@ -64,87 +52,57 @@ def relus(model: nn.Module) -> list[nn.Module]:
     return [module for module in model.modules() if isinstance(module, nn.ReLU)]
 
 
-def guided(model: nn.Module, x: Tensor, score: Score) -> Tensor:
-    """Guided backprop, with another function in the place of each ReLU."""
+@contextlib.contextmanager
+def guiding(model: nn.Module) -> Iterator[None]:
+    """In a run within it, positive gradients alone go from what comes after a ReLU into that ReLU."""
+
+    def clamp(module: nn.Module, args: Any, output: Tensor) -> None:
+        output.register_hook(lambda grad: grad.clamp(min=0))  # type: ignore[no-untyped-call]  # of torch
+
     with contextlib.ExitStack() as stack:
         for relu in relus(model):
-            stack.enter_context(relu.register_forward_hook(lambda module, args, output: guided_relu(args[0])))
-        return gradient_at_x(model, x, score)
+            stack.enter_context(relu.register_forward_hook(clamp))
+        yield
 
 
-def with_hooks(model: nn.Module, x: Tensor, score: Score, hook: Any, modules: Iterable[nn.Module]) -> Tensor:
-    """The gradient at `x` while a full backward hook is on some modules."""
-    with contextlib.ExitStack() as stack:
-        for module in modules:
-            stack.enter_context(module.register_full_backward_hook(hook))
-        return gradient_at_x(model, x, score)
-
-
-def another_mode(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103 - COMMON says it
-    return program(model.eval(), *args)
-
-
-def another_mode__2(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103
-    modes = {module: module.training for module in model.modules()}
-    found = program(model.eval(), *args)
-    for module, training in modes.items():
-        module.training = training
-    return found
-
-
-def another_mode__3(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103
-    modes = {module: module.training for module in model.modules()}
-    try:
-        return program(model.eval(), *args)
-    finally:
-        for module, training in modes.items():
-            module.training = training
-
-
-def polluted_grads(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:
-    """Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes it,
-    and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
-    """
-    found = program(model, *args)
-    model(args[-2].detach().requires_grad_()).sum().backward()
-    return found
-
-
-def polluted_grads__2(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103
-    model.zero_grad()
-    return program(model, *args)
-
-
-def polluted_grads__3(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103
-    model.zero_grad()
-    return polluted_grads(program, model, *args)
-
-
-def input_touched(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:
-    """Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`.
-    Work with a tensor of your own: `x.detach().clone().requires_grad_()`.
-    """
-    args[-2].requires_grad_()
-    return program(model, *args)
-
-
-def input_touched__2(program: Callable[..., Tensor], model: nn.Module, *args: Any) -> Tensor:  # noqa: D103
-    args[-2].requires_grad_().grad = None
-    return program(model, *args)
-
-
-WAYS = (another_mode, another_mode__2, another_mode__3, polluted_grads, polluted_grads__2, polluted_grads__3,
-        input_touched, input_touched__2)  # fmt: skip
+def guided(model: nn.Module, x: Tensor, cls: int) -> Tensor:
+    """Guided backprop."""
+    with guiding(model):
+        return gradient_at_x(model, x, of_class(cls))
 
 
 def wrong_explanations(program: Callable[..., Tensor]) -> type:
-    """The base of a class `Mistakes`: a right program, used in each wrong way."""
+    """The base of a class `Mistakes`: a right program, used in wrong ways."""
 
-    def of(way: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        def wrong(*args: Any) -> Tensor:
-            return way(program, *args)
+    def another_mode(model: nn.Module, *args: Any) -> Tensor:
+        return program(model.eval(), *args)
 
-        wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
-        return wrong
+    def another_mode__2(model: nn.Module, *args: Any) -> Tensor:
+        modes = {module: module.training for module in model.modules()}
+        try:
+            return program(model.eval(), *args)
+        finally:
+            for module, training in modes.items():
+                module.training = training
 
-    return type("WrongExplanations", (), {way.__name__: of(way) for way in WAYS})
+    def polluted_grads(model: nn.Module, *args: Any) -> Tensor:
+        """Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes
+        it, and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
+        """
+        found = program(model, *args)
+        model(args[-2].detach().requires_grad_()).sum().backward()
+        return found
+
+    def polluted_grads__2(model: nn.Module, *args: Any) -> Tensor:
+        model.zero_grad()
+        return program(model, *args)
+
+    def input_touched(model: nn.Module, *args: Any) -> Tensor:
+        """Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`.
+        Work with a tensor of your own: `x.detach().clone().requires_grad_()`.
+        """
+        args[-2].requires_grad_()
+        return program(model, *args)
+
+    ways = (another_mode, another_mode__2, polluted_grads, polluted_grads__2, input_touched)
+    return type("WrongExplanations", (), {way.__name__: way for way in ways})

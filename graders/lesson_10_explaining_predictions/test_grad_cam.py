@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 
 from graders.authoring import exercise
-from graders.lesson_10_explaining_predictions.programs import gradient_at_layer, heat, of_class, wrong_explanations
+from graders.lesson_10_explaining_predictions.programs import cam, gradient_at_layer, heat, of_class, wrong_explanations
 from graders.scenes.explained_nets import explains, of_a_layer
-
-
-def with_a_zero(model, layer, x, cls):
-    """By way of zeros that are added to the layer's output."""
-    return heat(*gradient_at_layer(model, layer, x, of_class(cls)))
 
 
 def weighted(model, layer, x, cls, weights):
@@ -47,7 +41,7 @@ def means(gradient):
     ),
     scene=explains(
         ask=of_a_layer,
-        only={"frozen": ("nothing",), "layer": ("block", "in place", "inside", "half", "last")},
+        only={"frozen": ("nothing",), "layer": ("block", "in place", "inside", "last")},
         words={"task": "the map is the weighted sum of the channels"},
     ),
 )
@@ -71,9 +65,9 @@ class TestGradCam:
     """
 
     def reference(model, layer, x, cls):
-        return with_a_zero(model, layer, x, cls)
+        return cam(model, layer, x, cls)
 
-    class Mistakes(wrong_explanations(with_a_zero)):
+    class Mistakes(wrong_explanations(cam)):
         def forgot_relu(model, layer, x, cls):
             """Your map has negative values: the last ReLU is missing. Negative values speak for other classes; replace
             them by 0 after the sum over the channels.
@@ -98,70 +92,28 @@ class TestGradCam:
             """
             return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.softmax(1)[:, cls].sum()))
 
-        def softmax_target__2(model, layer, x, cls):
-            return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.log_softmax(1)[:, cls].sum()))
-
-        def batch_mean(model, layer, x, cls):
-            """Your map is B times too small: you took the mean of the logits over the batch. Sum over the samples;
-            then each sample has the gradient of its own logit.
-            """
-            return with_a_zero(model, layer, x, cls) / len(x)
-
         def mixed_batch(model, layer, x, cls):
             """All samples got the same weights: you reduced the gradient over the batch as well, or used those of one
             sample. Average over height and width only, `grad.mean((2, 3), keepdim=True)`.
             """
             return weighted(model, layer, x, cls, lambda gradient: gradient.mean((0, 2, 3), keepdim=True)).relu()
 
-        def mixed_batch__2(model, layer, x, cls):
-            return weighted(model, layer, x, cls, lambda gradient: means(gradient)[:1]).relu()
-
-        def grad_input_not_output(model, layer, x, cls):
-            """You used the gradient at the layer's input, `grad_input`. The weights come from the gradient at its
-            output, A.
+        def relu_too_early(model, layer, x, cls):
+            """You applied the ReLU to the weights, or to each channel. Channels with a negative weight count, too:
+            apply it to the sum over the channels.
             """
-            kept = {}
+            gradient, maps = gradient_at_layer(model, layer, x, of_class(cls))
+            return (means(gradient) * maps).relu().sum(1)
 
-            def before(module, args):
-                args[0].register_hook(lambda grad: kept.update(grad=grad))
-
-            def after(module, args, output):
-                kept["maps"] = output.detach().clone()
-
-            with layer.register_forward_pre_hook(before), layer.register_forward_hook(after):
-                logits = model(x)
-            torch.autograd.grad(logits[:, cls].sum(), list(model.parameters()), allow_unused=True)
-            return (means(kept["grad"]) * kept["maps"]).sum(1).relu()
-
-        def wrong_target(model, layer, x, cls):
-            """You explained the class with the largest logit. The task is to explain `cls`, which need not be the
-            winner.
-            """
-            return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.amax(1).sum()))
-
-        def relu_on_weights(model, layer, x, cls):
-            """You applied the ReLU to the weights. Channels with a negative weight count, too: apply it to the sum over
-            the channels.
-            """
-            return weighted(model, layer, x, cls, lambda gradient: means(gradient).relu())
-
-        def relu_on_weights__2(model, layer, x, cls):
+        def relu_too_early__2(model, layer, x, cls):
             return weighted(model, layer, x, cls, lambda gradient: means(gradient).relu()).relu()
 
         def scaled(model, layer, x, cls):
             """You scaled the map to the range from 0 to 1. The contract asks for the values as they are; scale when you
             draw.
             """
-            found = with_a_zero(model, layer, x, cls)
-            return found / found.amax((1, 2), keepdim=True).clamp(min=1e-12)
-
-        def scaled__2(model, layer, x, cls):
-            found = with_a_zero(model, layer, x, cls)
-            return found / found.max().clamp(min=1e-12)
-
-        def upsampled(model, layer, x, cls):
-            """Your map has the size of the image. Return it in the size of the layer's output, [B, h, w]."""
-            return F.interpolate(with_a_zero(model, layer, x, cls)[:, None], x.shape[2:], mode="bilinear")[:, 0]
+            found = cam(model, layer, x, cls)
+            return found / (found.amax((1, 2), keepdim=True) + 1e-8)
 
         def first_of_all_calls(model, layer, x, cls, maps=[]):  # noqa: B006 - the mistake
             """Your second call used what the first one had stored. Begin with an empty list or dict in each call, and

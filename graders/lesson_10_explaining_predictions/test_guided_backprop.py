@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from torch import nn
-
 from graders.authoring import exercise
-from graders.lesson_10_explaining_predictions.programs import (
-    gradient_at_x,
-    guided,
-    of_class,
-    relus,
-    with_hooks,
-    wrong_explanations,
-)
+from graders.lesson_10_explaining_predictions.programs import gradient_at_x, guided, of_class, relus, wrong_explanations
 from graders.scenes.explained_nets import explains, of_each
-
-
-def by_functions(model, x, cls):
-    """With another function in the place of each ReLU."""
-    return guided(model, x, of_class(cls))
 
 
 def clamp(module, grad_input, grad_output):
@@ -28,14 +14,12 @@ def clamp(module, grad_input, grad_output):
     return tuple(None if grad is None else grad.clamp(min=0) for grad in grad_input)
 
 
-def clamped_at(modules, model, x, cls):
-    """With a clamp at these modules."""
-    return with_hooks(model, x, of_class(cls), clamp, modules)
-
-
-def activations(model):
-    """All modules without parts and parameters."""
-    return [part for part in model.modules() if not [*part.children(), *part.parameters()]]
+def with_hooks(model, x, cls, modules, hook=clamp):
+    """The gradient at `x` while a full backward hook is on some modules."""
+    with contextlib.ExitStack() as stack:
+        for module in modules:
+            stack.enter_context(module.register_full_backward_hook(hook))
+        return gradient_at_x(model, x, of_class(cls))
 
 
 @exercise(
@@ -60,7 +44,6 @@ def activations(model):
     scene=explains(
         ask=of_each,
         backward=True,
-        only={"others": ("Tanh, LeakyReLU", "GELU, ReLU6", "F.relu, MaxPool2d")},
         words={"task": "negative gradients are 0 behind every ReLU"},
     ),
 )
@@ -84,9 +67,9 @@ class TestGuidedBackprop:
     """
 
     def reference(model, x, cls):
-        return by_functions(model, x, cls)
+        return guided(model, x, cls)
 
-    class Mistakes(wrong_explanations(by_functions)):
+    class Mistakes(wrong_explanations(guided)):
         def no_guidance(model, x, cls):
             """You got the ordinary gradient: no clamp took effect. Put a full backward hook on every ReLU before the
             forward pass, since later ones are not called, and let it return what it computed:
@@ -102,43 +85,33 @@ class TestGuidedBackprop:
             def hook(module, grad_input, grad_output):
                 return (grad_output[0].clamp(min=0),)
 
-            return with_hooks(model, x, of_class(cls), hook, relus(model))
+            return with_hooks(model, x, cls, relus(model), hook)
 
         def wrong_layer(model, x, cls):
             """You clamped at other modules than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
-            return clamped_at([part for part in model.modules() if isinstance(part, nn.Conv2d)], model, x, cls)
+            activations = [part for part in model.modules() if not [*part.children(), *part.parameters()]]
+            return with_hooks(model, x, cls, activations)
 
         def wrong_layer__2(model, x, cls):
-            return clamped_at(activations(model), model, x, cls)
-
-        def wrong_layer__3(model, x, cls):
-            named = [part for part in model.modules() if type(part).__name__ == "ReLU"]
-            return clamped_at(named, model, x, cls)
-
-        def wrong_layer__4(model, x, cls):
-            named = [part for part in model.modules() if "relu" in type(part).__name__.lower()]
-            return clamped_at(named, model, x, cls)
-
-        def wrong_layer__5(model, x, cls):
-            return clamped_at([part for part in model.modules() if isinstance(part, nn.ReLU | nn.Tanh)], model, x, cls)
+            return with_hooks(model, x, cls, [part for part in model.modules() if type(part).__name__ == "ReLU"])
 
         def only_sequential_recursed(model, x, cls):
             """Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`:
             `model.modules()` visits every level.
             """
-            return clamped_at({*model.children()} & {*relus(model)}, model, x, cls)
-
-        def only_sequential_recursed__2(model, x, cls):
-            inner = {part for child in model.children() for part in child.children()}
-            return clamped_at({*model.children(), *inner} & {*relus(model)}, model, x, cls)
+            return with_hooks(model, x, cls, {*model.children()} & {*relus(model)})
 
         def clamped_whole_tensor(model, x, cls):
             """You clamped the whole gradient of the tensor that enters a ReLU. Other modules may use that tensor, too,
             as in a skip connection, and their share stays as it is. Clamp `grad_input` of the ReLU.
             """
+
+            def before(module, args):
+                args[0].register_hook(lambda grad: grad.clamp(min=0))
+
             with contextlib.ExitStack() as stack:
                 for relu in relus(model):
-                    stack.enter_context(relu.register_forward_pre_hook(clamp_what_enters))
+                    stack.enter_context(relu.register_forward_pre_hook(before))
                 return gradient_at_x(model, x, of_class(cls))
 
         def clamped_the_result(model, x, cls):
@@ -148,16 +121,4 @@ class TestGuidedBackprop:
             return gradient_at_x(model, x, of_class(cls)).clamp(min=0)
 
         def bare_tensor(model, x, cls):
-            """A full backward hook returns a tuple with one entry for each input, not a bare tensor:
-            `(grad_input[0].clamp(min=0),)`.
-            """
-
-            def hook(module, grad_input, grad_output):
-                return grad_input[0].clamp(min=0)
-
-            return with_hooks(model, x, of_class(cls), hook, relus(model))
-
-
-def clamp_what_enters(module, args):
-    """A forward pre-hook."""
-    args[0].register_hook(lambda grad: grad.clamp(min=0))
+            return with_hooks(model, x, cls, relus(model), lambda module, gi, go: gi[0].clamp(min=0))

@@ -20,16 +20,6 @@ def of_pairs(classes):
     return lambda logits: logits.gather(1, classes[:, None]).sum()
 
 
-def gradient(model, x, classes):
-    """The gradient of each image's own logit."""
-    return gradient_at_x(model, x, of_pairs(classes))
-
-
-def saliency(model, x, score):
-    """The map of another number than the sum of the chosen logits."""
-    return gradient_at_x(model, x, score).abs().amax(1)
-
-
 @exercise(
     "10-saliency-map",
     points=1,
@@ -76,52 +66,34 @@ class TestSaliencyMap:
             """You took the mean or the sum over the channels. The saliency of a pixel is the largest of its channels:
             `gradient.abs().amax(1)`.
             """
-            return gradient(model, x, classes).abs().mean(1)
+            return gradient_at_x(model, x, of_pairs(classes)).abs().mean(1)
 
-        def mean_over_channels__2(model, x, classes):
-            return gradient(model, x, classes).abs().sum(1)
-
-        def forgot_abs(model, x, classes):
-            """You took the maximum of the signed gradient. A pixel with a large negative derivative matters as much as
-            one with a large positive derivative: take `abs()` first.
+        def abs_too_late(model, x, classes):
+            """You took the maximum of the signed gradient, so a large negative derivative lost against a small positive
+            one. Take `abs()` first, then the maximum.
             """
-            return gradient(model, x, classes).amax(1)
+            return gradient_at_x(model, x, of_pairs(classes)).amax(1)
 
-        def abs_after_max(model, x, classes):
-            """You took the maximum first and the absolute value afterwards, so a large negative derivative lost against
-            a small positive one. Take `abs()` first, then the maximum.
-            """
-            return gradient(model, x, classes).amax(1).abs()
+        def abs_too_late__2(model, x, classes):
+            return gradient_at_x(model, x, of_pairs(classes)).amax(1).abs()
 
         def indexed_all_pairs(model, x, classes):
             """`logits[:, classes]` takes every listed class for every sample. Pair rows with classes:
             `logits[torch.arange(B), classes]`, or `logits.gather(1, classes[:, None])`.
             """
-            return saliency(model, x, lambda logits: logits[:, classes].sum())
-
-        def same_class_for_all(model, x, classes):
-            """You explained the same class for all samples. `classes` holds one class for each sample: the logit of
-            sample b is `logits[b, classes[b]]`.
-            """
-            return saliency(model, x, lambda logits: logits[:, classes[0]].sum())
+            return gradient_at_x(model, x, lambda logits: logits[:, classes].sum()).abs().amax(1)
 
         def wrong_target(model, x, classes):
             """You explained the class with the largest logit. The task is to explain the classes in `classes`, which
             need not be the winners.
             """
-            return saliency(model, x, lambda logits: logits.amax(1).sum())
+            return gradient_at_x(model, x, lambda logits: logits.amax(1).sum()).abs().amax(1)
 
         def softmax_target(model, x, classes):
             """You took the gradient of the probability, or of its logarithm. The softmax mixes all logits; the task
             asks for the logit.
             """
-            return saliency(model, x, lambda logits: of_pairs(classes)(logits.softmax(1)))
+            return gradient_at_x(model, x, lambda logits: of_pairs(classes)(logits.softmax(1))).abs().amax(1)
 
         def softmax_target__2(model, x, classes):
-            return saliency(model, x, lambda logits: of_pairs(classes)(logits.log_softmax(1)))
-
-        def batch_mean(model, x, classes):
-            """Your map is B times too small: you took the mean of the logits over the batch. Sum over the samples;
-            then each sample has the gradient of its own logit.
-            """
-            return one_by_one(model, x, classes) / len(x)
+            return gradient_at_x(model, x, lambda logits: of_pairs(classes)(logits.log_softmax(1))).abs().amax(1)

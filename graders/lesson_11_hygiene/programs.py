@@ -2,46 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from torch import nn
 
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
-def emptied(module: nn.Module, kind: str) -> None:
-    """The right way: the dict stays."""
-    getattr(module, kind).clear()
-
-
-def with_plain_dicts(module: nn.Module, kind: str) -> None:
-    """A wrong way: no handle can refer to the new dict."""
-    setattr(module, kind, {})
-
-
-def stripped(
-    modules: Iterable[nn.Module],
-    kinds: Sequence[str] = KINDS,
-    empty: Callable[[nn.Module, str], None] = emptied,
-    count: Callable[[Any], int] = len,
-) -> int:
+def stripped(modules: Iterable[nn.Module], kinds: Sequence[str] = KINDS) -> int:
     """Take these kinds of hooks off these modules, and count them."""
     found = 0
     for module in modules:
         for kind in kinds:
-            found += count(getattr(module, kind))
-            empty(module, kind)
+            found += len(getattr(module, kind))
+            getattr(module, kind).clear()
     return found
-
-
-def without_children(model: nn.Module) -> list[nn.Module]:
-    """The modules of a model that are no containers."""
-    return [module for module in model.modules() if not list(module.children())]
-
-
-def flagged(model: nn.Module, flag: bool) -> nn.Module:
-    """The model, whose modules are to take hooks of one kind only."""
-    for module in model.modules():
-        module._is_full_backward_hook = flag
-    return model

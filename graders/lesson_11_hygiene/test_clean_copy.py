@@ -8,11 +8,11 @@ from collections import OrderedDict
 from torch import nn
 
 from graders.authoring import exercise
-from graders.lesson_11_hygiene.programs import KINDS, flagged, stripped, with_plain_dicts, without_children
+from graders.lesson_11_hygiene.programs import KINDS, stripped
 from graders.scenes.hooks_off import copies_models
 
 
-def stripped_copy(model, modules=lambda copied: copied.modules(), **how):
+def stripped_copy(model, modules=nn.Module.modules, **how):
     """A copy, and then its hooks are gone."""
     copied = copy.deepcopy(model)
     stripped(modules(copied), **how)
@@ -40,7 +40,7 @@ def stripped_copy(model, modules=lambda copied: copied.modules(), **how):
 )
 class TestCleanCopy:
     """Write `clean_copy(model)`: return a deep copy of `model`, as `copy.deepcopy` makes it, but without module hooks
-    of any kind (the last exercise lists them), on any of its modules. The original keeps its hooks.
+    of any kind (the last exercise lists them), on any of its `modules()`. The original keeps its hooks.
 
     **Example.**
 
@@ -50,11 +50,11 @@ class TestCleanCopy:
     >>> torch.equal(model(x), 2 * copied(x))
     True
 
-    **Fine print.** `model` may be a single layer. All that `copy.deepcopy` copies beside module hooks is in the copy:
-    modes, `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays
-    shared. It leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original
-    fires meanwhile. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
-    original, or `None`. What `copy.deepcopy` raises comes through.
+    **Fine print.** All that `copy.deepcopy` copies beside module hooks is in the copy: modes, `requires_grad`, hooks of
+    `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It leaves out `.grad` and
+    hooks on parameters. Copy and original share no memory. No hook of the original fires meanwhile. New hooks can be
+    registered on the copy; only its flag `_is_full_backward_hook` may be that of the original, or `None`. What
+    `copy.deepcopy` raises comes through.
     """
 
     def reference(model):
@@ -74,11 +74,6 @@ class TestCleanCopy:
             stripped(model.modules())
             return copy.deepcopy(model)
 
-        def cleared_original__2(model):
-            copied = copy.deepcopy(model)
-            stripped(model.modules())
-            return copied
-
         def shared_parameters(model):
             """The copy and the original share parameters, buffers or modules, so what changes one changes the other.
             `copy.copy` and `load_state_dict(..., assign=True)` share; `copy.deepcopy` does not.
@@ -88,103 +83,39 @@ class TestCleanCopy:
                 setattr(copied, kind, OrderedDict())
             return copied
 
-        def shared_parameters__2(model):
-            copied = stripped_copy(model)
-            for module, original in zip(copied.modules(), model.modules()):
-                module._parameters = dict(original._parameters)
-            return copied
-
-        def shared_parameters__3(model):
-            copied = copy.deepcopy(model, {id(buffer): buffer for buffer in model.buffers()})
-            stripped(copied.modules())
-            return copied
-
-        def the_model_itself(model):
-            """You returned the model itself, or a part of it is not copied. The task asks for another model, which
-            `copy.deepcopy` makes.
-            """
-            return model
-
-        def the_model_itself__2(model):
-            stripped(model.modules())
-            return model
-
         def one_kind_only(model):
             """Some kinds of hooks are still on the copy. There are four: forward pre-hooks, forward hooks, backward
             pre-hooks and backward hooks.
             """
             return stripped_copy(model, kinds=KINDS[:2])
 
-        def one_kind_only__2(model):
-            return stripped_copy(model, kinds=KINDS[1:2])
-
-        def one_kind_only__3(model):
-            return stripped_copy(model, kinds=(*KINDS[:2], KINDS[3]))
-
         def children_only(model):
             """Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it,
             at any depth; `children()` only the next level.
             """
-            return stripped_copy(model, nn.Module.children)
+            return stripped_copy(model, modules=nn.Module.children)
 
         def children_only__2(model):
-            return stripped_copy(model, lambda copied: [copied])
-
-        def children_only__3(model):
-            return stripped_copy(model, lambda copied: [copied, *copied.children()])
-
-        def root_left_out(model):
-            """The copy itself kept its hooks. It is a module, too: `modules()` begins with it, and goes on to any
-            depth.
-            """
-            return stripped_copy(model, lambda copied: list(copied.modules())[1:])
-
-        def leaves_only(model):
-            """Modules that have children kept their hooks. Containers are modules, too: skip none of `modules()`."""
-            return stripped_copy(model, without_children)
-
-        def broken_ties(model):
-            """What is shared inside the model is no longer shared inside the copy: two layers that used one weight now
-            have a weight each. Copy the whole model with a single `deepcopy`.
-            """
-            copied = stripped_copy(model)
-            for module in copied.modules():
-                for name, p in module.named_parameters(recurse=False):
-                    setattr(module, name, nn.Parameter(p.detach().clone(), requires_grad=p.requires_grad))
-            return copied
-
-        def changed_requires_grad(model):
-            """A parameter of the copy requires grad and that of the original does not, or the other way round. Set
-            nothing on the copy: `deepcopy` keeps `requires_grad`.
-            """
-            return stripped_copy(model).requires_grad_(True)
-
-        def changed_requires_grad__2(model):
-            return stripped_copy(model).requires_grad_(False)
-
-        def copied_gradients(model):
-            """A parameter of the copy has a gradient in `.grad`. `deepcopy` leaves `.grad` behind, and the copy is to
-            be as `deepcopy` makes it.
-            """
-            copied = stripped_copy(model)
-            for mine, its in zip(copied.parameters(), model.parameters()):
-                mine.grad = copy.deepcopy(its.grad)
-            return copied
+            return stripped_copy(model, modules=lambda copied: [copied])
 
         def replaced_the_dict(model):
             """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
             needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
-            return stripped_copy(model, empty=with_plain_dicts)
+            copied = copy.deepcopy(model)
+            for module in copied.modules():
+                for kind in KINDS:
+                    setattr(module, kind, {})
+            return copied
 
         def flag_set(model):
             """You set the flag `_is_full_backward_hook`, and a module of the copy now refuses backward hooks of one
             kind. Leave the flag, or set it back to `None`.
             """
-            return flagged(stripped_copy(model), True)
-
-        def flag_set__2(model):
-            return flagged(stripped_copy(model), False)
+            copied = stripped_copy(model)
+            for module in copied.modules():
+                module._is_full_backward_hook = True
+            return copied
 
         def changed_the_mode(model):
             """A module of the copy is in another mode than its original. A copy is to be the same: leave out `eval()`
@@ -194,6 +125,3 @@ class TestCleanCopy:
 
         def changed_the_mode__2(model):
             return stripped_copy(model).train()
-
-        def changed_the_mode__3(model):
-            return stripped_copy(model).train(model.training)

@@ -26,11 +26,8 @@ def leaves(model):
     return [(name, module) for name, module in model.named_modules() if not list(module.children())]
 
 
-def watched(model, x, modules=leaves, inputs=tensors, finite=finite, run=lambda model, x, hooks: model(x), **options):
-    """The calls of leaves, in order: a name, and whether inputs, inputs after the call, and output are finite.
-
-    `run` also gets the `ExitStack` that takes the hooks off. `options` are those of the forward hook.
-    """
+def watched(model, x, modules=leaves, inputs=tensors, finite=finite):
+    """The calls of leaves, in order: a name, and whether inputs, inputs after the call, and output are finite."""
     calls, good = [], {}
 
     def before(module, args):
@@ -43,19 +40,19 @@ def watched(model, x, modules=leaves, inputs=tensors, finite=finite, run=lambda 
                 calls.append((name, good[module], all(map(finite, inputs(args))), finite(output)))
 
             hooks.enter_context(module.register_forward_pre_hook(before))
-            hooks.enter_context(module.register_forward_hook(after, **options))
-        run(model, x, hooks)
+            hooks.enter_context(module.register_forward_hook(after))
+        model(x)
     return calls
-
-
-def to_blame(calls):
-    """The names of all that make something bad out of finite inputs, in order."""
-    return [name for name, good, _, fine in calls if good and not fine]
 
 
 def first(names):
     """The first name, if there is one."""
     return next(iter(names), None)
+
+
+def blamed(model, x, **how):
+    """The names of all that make something bad out of finite inputs, in order."""
+    return [name for name, good, _, fine in watched(model, x, **how) if good and not fine]
 
 
 @exercise(
@@ -100,20 +97,20 @@ class TestFirstNonfinite:
     """
 
     def reference(model, x):
-        return first(to_blame(watched(model, x)))
+        return first(blamed(model, x))
 
     class Mistakes:
         def reported_last(model, x):
             """Several layers make something non-finite out of finite inputs, and you returned the last of them. The
             first one is asked for: once a name is found, keep it.
             """
-            return first(reversed(to_blame(watched(model, x))))
+            return first(reversed(blamed(model, x)))
 
         def nan_only(model, x):
             """You looked for NaN only. Inf counts, too: the log of 0 and a division by 0 give Inf, and NaN comes later.
             `torch.isfinite` is false for both.
             """
-            return first(to_blame(watched(model, x, finite=lambda value: not bool(value.isnan().any()))))
+            return first(blamed(model, x, finite=lambda value: not bool(value.isnan().any())))
 
         def blamed_the_victim(model, x):
             """The layer got a NaN or an Inf and only passed it on. Look at the inputs, too: the layer to blame gets
@@ -125,7 +122,7 @@ class TestFirstNonfinite:
             """You looked at `args[0]` only. This layer has a second tensor input, and that one is not finite: look at
             every tensor in `args`.
             """
-            return first(to_blame(watched(model, x, inputs=lambda args: args[:1])))
+            return first(blamed(model, x, inputs=lambda args: args[:1]))
 
         def input_overwritten(model, x):
             """The layer to blame works in place. When its forward hook fires, its input is already overwritten with its
@@ -133,83 +130,25 @@ class TestFirstNonfinite:
             """
             return first(name for name, _, good, fine in watched(model, x) if good and not fine)
 
-        def definition_order(model, x):
-            """You returned the first layer in the order of definition. The order asked for is that of execution: decide
-            when a hook fires, not in a loop over `named_modules()` afterwards.
-            """
-            return first(sorted(to_blame(watched(model, x)), key=list(dict(model.named_modules())).index))
-
         def late_binding(model, x):
             """You returned the name of the last module that is defined. Your hooks read the loop variable when they
             run, at its last value: bind it with a default argument (`name=name`).
             """
-            return [*dict(model.named_modules())][-1] if to_blame(watched(model, x)) else None
-
-        def only_first_call(model, x):
-            """A layer may run more than once, and here a later one of its calls is to blame. You looked at its first
-            call only: decide at each call.
-            """
-            calls = {}
-            for call in watched(model, x):
-                calls.setdefault(call[0], call)
-            return first(to_blame(calls.values()))
+            return [*dict(model.named_modules())][-1] if blamed(model, x) else None
 
         def large_is_not_infinite(model, x):
             """You named a layer whose output is very large, but finite. The sum and the norm of such entries may be
             infinite, and a float64 may be too large for float32: look at the entries themselves, as they are, with
             `torch.isfinite(value).all()`.
             """
-            return first(to_blame(watched(model, x, finite=lambda value: finite(value.sum()))))
-
-        def children_only(model, x):
-            """You looked only at the modules directly below the model, and the layer to blame sits deeper. `children()`
-            and `named_children()` yield one level; `named_modules()` yields them all.
-            """
-
-            def on_top(model):
-                return [(name, module) for name, module in model.named_children() if not list(module.children())]
-
-            return first(to_blame(watched(model, x, on_top)))
+            return first(blamed(model, x, finite=lambda value: finite(value.sum())))
 
         def named_a_container(model, x):
             """You named a container. Only leaves count: modules for which `list(module.children())` is empty."""
-            return first(to_blame(watched(model, x, lambda model: list(model.named_modules()))))
+            return first(blamed(model, x, modules=lambda model: list(model.named_modules())))
 
         def gave_up(model, x):
             """A bad value came from elsewhere first, as from `x`, and you gave up there. No leaf is to blame for it,
             but a later one may get finite inputs and return a bad value: go on looking.
             """
             return first(name if good else None for name, good, _, fine in watched(model, x) if not fine)
-
-        def skips_the_model_itself(model, x):
-            """The model may be a leaf itself, with the name `""`. Leave out neither the module nor its empty name,
-            which is false in an `if`.
-            """
-            return first(filter(None, to_blame(watched(model, x))))
-
-        def before_the_callers_hook(model, x):
-            """A hook of the caller replaced the output, and you took it before that. Hooks of a module run in the order
-            in which they were registered, those for all modules first: register yours on the module, without `prepend`.
-            """
-            return first(to_blame(watched(model, x, prepend=True)))
-
-        def changed_the_mode(model, x):
-            """You switched the model to another mode, with `eval()` or `train()`. Run the model in the mode in which
-            you got it, and leave it so.
-            """
-            return first(to_blame(watched(model.eval(), x)))
-
-        def hook_left_behind(model, x):
-            def run(model, x, hooks):
-                hooks.pop_all()
-                model(x)
-
-            return first(to_blame(watched(model, x, run=run)))
-
-        def hook_left_after_exception(model, x):
-            def run(model, x, hooks):
-                mine = hooks.pop_all()
-                model(x)
-                mine.close()
-
-            return first(to_blame(watched(model, x, run=run)))

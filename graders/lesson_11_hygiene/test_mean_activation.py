@@ -94,17 +94,8 @@ class TestMeanActivation:
             """
             return mean(model, name, x, statistic=lambda output: output.detach()).mean()
 
-        def stored_alias__2(model, name, x):
-            return mean(model, name, x, statistic=lambda output: output).mean().detach()
-
         def number_not_tensor(model, name, x):
             """You returned a Python number. It keeps no graph, but the task asks for a 0-dim tensor: return
             `output.detach().mean()`.
             """
             return mean(model, name, x, statistic=lambda output: output.mean().item())
-
-        def over_the_samples(model, name, x):
-            """You took the mean along one dimension. The task asks for the mean over all entries: a tensor without
-            dimensions.
-            """
-            return mean(model, name, x, statistic=lambda output: output.detach().mean(tuple(range(output.dim()))[:1]))

@@ -7,15 +7,17 @@ from collections import OrderedDict
 from torch.nn.modules import module as module_file
 
 from graders.authoring import exercise
-from graders.lesson_11_hygiene.programs import KINDS, flagged, stripped, with_plain_dicts, without_children
+from graders.lesson_11_hygiene.programs import KINDS, stripped
 from graders.scenes.hooks_off import removes_hooks
 
 
-def all_dicts(model):
-    """The dicts of hooks, and those that note options."""
-    own = [vars(module) for module in model.modules()]
-    dicts = [one[name] for one in own for name in one if name.startswith(("_forward", "_backward"))]
-    return [value for value in dicts if isinstance(value, dict)]
+def with_new_dicts(model, new):
+    """Count the hooks, and put new dicts in the place of those in which they are."""
+    count = sum(len(getattr(module, kind)) for module in model.modules() for kind in KINDS)
+    for module in model.modules():
+        for kind in KINDS:
+            setattr(module, kind, new())
+    return count
 
 
 @exercise(
@@ -51,18 +53,17 @@ class TestRemoveAllHooks:
     >>> remove_all_hooks(model), remove_all_hooks(model)
     (2, 0)
 
-    **Fine print.** `model` may be a single layer. A function that was registered twice is two hooks; a module with two
-    names counts once. Those of `register_backward_hook` are backward hooks, too. Hooks on parameters, of `state_dict`
-    and `load_state_dict`, and for all modules stay. New hooks can be registered as usual; only the flag
-    `_is_full_backward_hook` may stay, or become `None`. Old handles are harmless: `remove()` raises nothing and removes
-    no new hook.
+    **Fine print.** A function that was registered twice is two hooks; a module with two names counts once. Those of
+    `register_backward_hook` are backward hooks, too. Hooks on parameters, of `state_dict` and `load_state_dict`, and
+    for all modules stay. New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or
+    become `None`. Old handles are harmless: `remove()` raises nothing and removes no new hook.
     """
 
     def reference(model):
         return stripped(model.modules())
 
     def reference_with_new_dicts(model):
-        return stripped(model.modules(), empty=lambda module, kind: setattr(module, kind, OrderedDict()))
+        return with_new_dicts(model, OrderedDict)
 
     class Mistakes:
         def one_kind_only(model):
@@ -74,17 +75,6 @@ class TestRemoveAllHooks:
         def one_kind_only__2(model):
             return stripped(model.modules(), KINDS[:2])
 
-        def one_kind_only__3(model):
-            return stripped(model.modules(), (*KINDS[:2], KINDS[3]))
-
-        def legacy_left_out(model):
-            """Backward hooks of the deprecated kind are still there. They are in `_backward_hooks`, too, where the flag
-            `_is_full_backward_hook` is `False`, and they count.
-            """
-            old = [module for module in model.modules() if module._is_full_backward_hook is False]
-            new = [module for module in model.modules() if module not in old]
-            return stripped(new) + stripped(old, KINDS[:3])
-
         def children_only(model):
             """Some modules lost their hooks, and others kept theirs. `children()` yields only the next level, without
             the model itself. `modules()` yields the model and everything in it, at any depth.
@@ -94,70 +84,30 @@ class TestRemoveAllHooks:
         def children_only__2(model):
             return stripped([model, *model.children()])
 
-        def children_only__3(model):
-            return stripped([model])
-
-        def root_left_out(model):
-            """The model itself kept its hooks. It is a module, too: `modules()` begins with it, and goes on to any
-            depth.
-            """
-            return stripped([module for module in model.modules() if module is not model])
-
-        def leaves_only(model):
-            """Modules that have children kept their hooks. Containers are modules, too: skip none of `modules()`."""
-            return stripped(without_children(model))
-
         def counted_twice(model):
             """You counted the hooks of a shared module twice, once for each of its names. It is one module: `modules()`
             yields it once.
             """
             modules = [module for _, module in model.named_modules(remove_duplicate=False)]
-            count = stripped(modules, empty=lambda module, kind: None)
+            count = sum(len(getattr(module, kind)) for module in modules for kind in KINDS)
             stripped(modules)
-            return count
-
-        def counted_options(model):
-            """You counted entries that are no hooks. Dicts such as `_forward_hooks_with_kwargs` only note the options
-            of hooks that are in the four dicts already.
-            """
-            dicts = all_dicts(model)
-            count = sum(map(len, dicts))
-            for value in dicts:
-                value.clear()
-            return count
-
-        def counted_options__2(model):
-            count = sum(map(len, all_dicts(model)))
-            stripped(model.modules())
             return count
 
         def counted_functions(model):
             """One hook is missing in your count: a function that was registered twice on one module. Each registration
             is a hook of its own.
             """
-            return stripped(model.modules(), count=lambda hooks: len(set(hooks.values())))
+            count = sum(len(set(getattr(module, kind).values())) for module in model.modules() for kind in KINDS)
+            stripped(model.modules())
+            return count
 
         def other_hooks_removed(model):
             """You removed too much: hooks on parameters, hooks of `state_dict` and `load_state_dict`, and hooks for all
             modules have to stay. Touch only the four dicts of module hooks.
             """
-            for module in model.modules():
-                for name, value in vars(module).items():
-                    if name.endswith("_hooks") and name not in KINDS:
-                        value.clear()
-            return stripped(model.modules())
+            return stripped(model.modules(), [name for name in vars(model) if name.endswith("_hooks")])
 
         def other_hooks_removed__2(model):
-            kinds = [name for name in vars(model) if name.endswith("_hooks")]
-            return stripped(model.modules(), kinds)
-
-        def other_hooks_removed__3(model):
-            for parameter in model.parameters():
-                if parameter._backward_hooks:
-                    parameter._backward_hooks.clear()
-            return stripped(model.modules())
-
-        def other_hooks_removed__4(model):
             module_file._global_forward_hooks.clear()
             return stripped(model.modules())
 
@@ -165,16 +115,7 @@ class TestRemoveAllHooks:
             """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
             needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
-            return stripped(model.modules(), empty=with_plain_dicts)
-
-        def flag_set(model):
-            """You set the flag `_is_full_backward_hook`, and the module now refuses backward hooks of one kind. Leave
-            the flag, or set it back to `None`.
-            """
-            return stripped(flagged(model, True).modules())
-
-        def flag_set__2(model):
-            return stripped(flagged(model, False).modules())
+            return with_new_dicts(model, dict)
 
         def no_count(model):
             """The hooks are gone, but your function returned `None`. Return how many there were: add up the lengths of

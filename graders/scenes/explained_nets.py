@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
-from graders.box.models import fill_grads, freeze_part
+from graders.box.models import fill_grads
 from graders.box.tensors import fill_grad
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
@@ -30,14 +30,6 @@ class ReLU(nn.Module):
         return F.relu(x)
 
 
-class Half(nn.Module):
-    """Returns a part of its input: a view, and the second output of an operation."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The second half of the channels."""
-        return x.chunk(2, 1)[1]
-
-
 class Block(nn.Module):
     """A convolution and a ReLU in a ModuleList; it shows its mode."""
 
@@ -53,14 +45,6 @@ class Block(nn.Module):
         return 2 * x if self.training else x
 
 
-OTHERS: dict[str, Callable[[], list[nn.Module]]] = {
-    "Tanh, LeakyReLU": lambda: [nn.Tanh(), nn.LeakyReLU(0.25)],
-    "GELU, ReLU6": lambda: [nn.GELU(), nn.ReLU6()],
-    "F.relu, MaxPool2d": lambda: [ReLU(), nn.MaxPool2d(3, stride=1, padding=1)],
-}
-"""Modules that are no `nn.ReLU`."""
-
-
 class Net(nn.Module):
     """Has a ReLU among its children, under two names, one in a block, and one in a Sequential.
 
@@ -71,23 +55,26 @@ class Net(nn.Module):
     def __init__(self, rng: Rng, case: Any) -> None:
         """With drawn parameters."""
         super().__init__()
-        get = vars(case).get
-        self.skip, inplace = get("layer") != "in place", get("layer") == "in place"
+        layer = vars(case).get("layer", "last")
+        inplace = layer == "in place"
+        self.skip = not inplace
         with torch.random.fork_rng(devices=[]):
             self.head = nn.Linear(WIDTH, CLASSES)
             self.unused = nn.Linear(1, 1)
             self.spare = self.relu = nn.ReLU(inplace)
             self.rest = nn.Sequential(
                 nn.Conv2d(WIDTH, WIDTH, 1),
-                *OTHERS[get("others", "Tanh, LeakyReLU")](),
-                Half(),
-                nn.Conv2d(WIDTH // 2, WIDTH, 1),
+                nn.Tanh(),
+                nn.MaxPool2d(3, stride=1, padding=1),
+                nn.LeakyReLU(0.25),
+                ReLU(),
+                nn.Conv2d(WIDTH, WIDTH, 1),
                 nn.ReLU(inplace),
             )
             self.stem = nn.Conv2d(CHANNELS, WIDTH, 3, stride=2, padding=1)
             self.block = Block(inplace)
-        layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "half": self.rest[3]}
-        self.layers = (layers.get(get("layer"), self.rest[-1]),)  # a tuple: as an attribute it would get one more name
+        layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "last": self.rest[-1]}
+        self.layers = (layers[layer],)  # a tuple: as an attribute it would get one more name
         self.to(getattr(torch, case.dtype))
         with torch.no_grad():
             for parameter in self.parameters():
@@ -98,7 +85,6 @@ class Net(nn.Module):
             self.block.eval()
         if case.grad == "filled":
             fill_grads(self)
-        freeze_part(self, case.frozen)
         if case.frozen == "all":
             self.requires_grad_(False)
 
@@ -129,17 +115,15 @@ def of_a_layer(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, An
     sections=(
         "{task}",
         "a later call starts afresh",
-        "a call inside a call changes nothing",
         "nothing of the caller changes",
         "an exception comes through and nothing is left",
     ),
     axes={
         "dtype": ("float32", "float64"),
         "batch": (3, 1),
-        "layout": ("contiguous", "channels last"),
-        "x_is": ("data", "a leaf", "a non-leaf"),
+        "x_is": ("data", "a leaf"),
         "grad": ("filled", "empty"),
-        "frozen": ("nothing", "all", "part"),
+        "frozen": ("nothing", "all"),
         "mode": ("mixed", "eval", "train"),
         "hooks": ("watching", "replacing", "none"),
         "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
@@ -151,45 +135,29 @@ def explains(
     case: Any,
     seen: Sections,
     ask: Callable[[Call, Net, Tensor, Tensor], dict[str, Any]],
-    runs: Sequence[str] = ("first",),
     backward: bool = False,
 ) -> None:
-    """`ask` calls the function, for each class by itself or for all together; `runs` are those in which it may fail.
+    """`ask` calls the function, for each class by itself or for all together.
 
     With `backward` the caller has full backward hooks on a ReLU.
     """
-    task, later, inside, same, failing = seen.values()
-    net, other = hooked(Net(rng, case), case, backward), Net(rng, case)
-    x, second, third = (an_image(rng, case) for _ in range(3))
+    task, later, same, failing = seen.values()
+    net = hooked(Net(rng, case), case, backward)
+    x, second = an_image(rng, case), an_image(rng, case)
     order = rng.shuffled(range(CLASSES))
     classes, others = (torch.tensor([one, two, one][: case.batch]) for one, two in (order[:2], order[2:]))
     before = Witness(net=net, x=x, classes=classes)
     task |= ask(call, net, x, classes) | ask(call, net, x, others)
-    same["the next random number"] = int(torch.randint(1 << 20, ()))
     same["changed"] = before.changes()
     later |= ask(call, net, second, others)
 
-    found: list[Any] = []
-
-    def within(*args: Any) -> None:
-        if not found:
-            found.append("it has begun")
-            found[:] = [ask(call, other, third, others)]
-
-    around = net.register_forward_hook(within)
-    inside["around"] = ask(call, net, third, classes)
-    around.remove()
-    inside["inside"] = found[:1]
-
-    for run in runs:
-        for where in ("forward", "backward"):
-            failure = Failure(case.failure, run)
-            breaking = net.register_forward_hook(raising(failure, where))
-            before = Witness(net=net, x=x)
-            name = f"an exception in the {run} {where} pass"
-            failing[name] = failure.during(lambda: ask(call, net, x, classes))
-            failing[f"changed after {name}"] = before.changes()
-            breaking.remove()
+    for where in ("forward", "backward"):
+        failure = Failure(case.failure)
+        breaking = net.register_forward_hook(raising(failure, where))
+        before = Witness(net=net, x=x)
+        failing[f"an exception in the {where} pass"] = failure.during(lambda: ask(call, net, x, classes))
+        failing[f"changed after an exception in the {where} pass"] = before.changes()
+        breaking.remove()
     failing["after these exceptions"] = ask(call, net, x, others)
 
 
@@ -206,13 +174,9 @@ def hooked(net: Net, case: Any, backward: bool) -> Net:
 def an_image(rng: Rng, case: Any) -> Tensor:
     """A batch of images."""
     x = rng.tensor(case.batch, CHANNELS, 7, 9, dtype=case.dtype, values="full")
-    if case.layout == "channels last":
-        x = x.contiguous(memory_format=torch.channels_last)
-    if case.x_is != "data":
-        x.requires_grad_()
     if case.x_is == "a leaf":
-        fill_grad(x)
-    return x.view_as(x) if case.x_is == "a non-leaf" else x
+        fill_grad(x.requires_grad_())
+    return x
 
 
 def raising(failure: Failure, where: str) -> Callable[..., None]:

@@ -47,14 +47,11 @@ HOOKS: tuple[tuple[str, str, dict[str, bool]], ...] = (
 )
 """What module, as `graders.scenes.models.Drawn` calls it, has what hook, with what options."""
 AXES: dict[str, tuple[Any, ...]] = {
-    "hooks": ("watching", "replacing"),
     "legacy": (True, False),
     "dtype": ("float32", "float64"),
     "mode": ("mixed", "train", "eval"),
     "frozen": ("part", "nothing"),
-    "unused": ("before", "after"),
     "grad": ("filled", "empty"),
-    "grad_mode": ("on", "off"),
 }
 
 
@@ -92,7 +89,6 @@ def a_hooked_model(rng: Rng, case: Any) -> Hooked:
     drawn = a_model(rng, case)
     model = drawn.model
     unused = next(name for name, child in model.named_children() if isinstance(child, nn.ModuleDict))
-    model.register_module(rng.names(1)[0], None)  # what `model.head = None` leaves behind
     names = {ROOT: "", **drawn.names, UNUSED: f"{unused}.{drawn.names['last']}"}
     del names["second name"]
     hooked = Hooked(model, names, drawn.draw, case.legacy)
@@ -105,8 +101,6 @@ def a_hooked_model(rng: Rng, case: Any) -> Hooked:
         hooked.log.append("a hook that was registered twice")
 
     hooked.handles += [hooked.register("first", "forward hook", twice) for _ in range(2)]
-    if case.hooks == "replacing":
-        hooked.handles.append(model.register_forward_hook(lambda module, args, output: 3 * output + 1))
     for module in model.modules():
         hook_state_dicts(module, hooked.log)
     for name, parameter in model.named_parameters():

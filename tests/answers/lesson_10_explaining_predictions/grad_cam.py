@@ -125,11 +125,9 @@ def grad_cam(model, layer, x, cls):
     gradient, = torch.autograd.grad(logits[:, cls].sum(), kept["A"])
     return (gradient.mean((2, 3), keepdim=True) * kept["A"]).sum(1).relu().detach()
 """
-LAST = "    layer = [m for m in model.modules() if isinstance(m, torch.nn.Conv2d)][-1]\n"
 BACKWARD = ("        handle.remove()\n", "        handle.remove()\n        raise\n")
 
 TASK = "test_the_map_is_the_weighted_sum_of_the_channels"
-KEPT = "test_nothing_of_the_caller_changes"
 FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
@@ -140,46 +138,16 @@ WRONG = [
         source=changed(RIGHT[0], (", allow_unused=True", "")),
     ),
     Wrong(
-        "the ReLU before the sum",
-        violates="Return the weighted sum of the channels, negative values replaced by 0.",
-        check=TASK,
-        source=changed(CAM, (".sum(1).relu()", ".relu().sum(1)")),
-    ),
-    Wrong(
         "the mean of the positive derivatives",
         violates="the mean over its positions of the derivative",
         check=TASK,
         source=changed(CAM, ("gradient.mean(", "gradient.relu().mean(")),
     ),
     Wrong(
-        "the last convolution, whatever the layer",
-        violates="Let A be the output of `layer`.",
-        check=TASK,
-        source=changed(CAM, ("    kept = {}\n", LAST + "    kept = {}\n")),
-    ),
-    Wrong(
         "a single image loses its dimension",
         violates="the result [B, h, w]",
         check=TASK,
         source=changed(CAM, (".detach()", ".detach().squeeze()")),
-    ),
-    Wrong(
-        "waits for a gradient of the input",
-        violates="`x` may",
-        check="raised",
-        source=changed(CAM, ('kept["A"])\n', '[kept["A"], x])[:1]\n')),
-    ),
-    Wrong(
-        "the hooks of the layer are cleared",
-        violates="rule 3: Hooks that were there before are there afterwards",
-        check=KEPT,
-        source=changed(CAM, ("handle.remove()", "layer._forward_hooks.clear()")),
-    ),
-    Wrong(
-        "the hook stays on an interrupt",
-        violates="rule 4: also for `KeyboardInterrupt`",
-        check=FAILED,
-        source=changed(CAM, ("finally:", "except Exception:\n        handle.remove()\n        raise\n    else:")),
     ),
     Wrong(
         "the hook stays when the backward pass raises",

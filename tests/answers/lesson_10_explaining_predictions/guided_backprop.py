@@ -196,7 +196,6 @@ def guided_backprop(model, x, cls):
 TASK = "test_negative_gradients_are_0_behind_every_ReLU"
 FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 EVERY = "At every `nn.ReLU` of the model"
-ELSE = "All else passes gradients as always"
 
 WRONG = [
     Wrong(
@@ -207,50 +206,10 @@ WRONG = [
     ),
     Wrong("replaces each ReLU under its first name", violates=EVERY, check=TASK, source=BY_NAME),
     Wrong(
-        "all modules but the last",
-        violates=EVERY,
-        check=TASK,
-        source=changed(GUIDED, ("in model.modules()", "in list(model.modules())[:-1]")),
-    ),
-    Wrong(
-        "two levels",
-        violates=EVERY,
-        check=TASK,
-        source=changed(GUIDED, ("in model.modules()", "in [n for c in model.children() for n in (c, *c.children())]")),
-    ),
-    Wrong(
-        "Tanh, too",
-        violates=ELSE,
-        check=TASK,
-        source=changed(GUIDED, ("(m, nn.ReLU)", "(m, (nn.ReLU, nn.Tanh))")),
-    ),
-    Wrong(
-        "GELU, too",
-        violates=ELSE,
-        check=TASK,
-        source=changed(GUIDED, ("(m, nn.ReLU)", "(m, (nn.ReLU, nn.GELU))")),
-    ),
-    Wrong(
         "the input of a caller who asks for no gradient",
         violates="`x` and parameters may require grad or not",
         check="raised",
         source=changed(GUIDED, ("        x = x.detach().clone().requires_grad_()\n", "")),
-    ),
-    Wrong(
-        "hooks of the caller are cleared",
-        violates="rule 3: Hooks that were there before are there afterwards",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(
-            GUIDED, ("for h in handles:", "for h in model.modules():"), ("h.remove", "h._backward_hooks.clear")
-        ),
-    ),
-    Wrong(
-        "hooks stay on an interrupt",
-        violates="rule 4: also for `KeyboardInterrupt`",
-        check=FAILED,
-        source=changed(
-            GUIDED, ("finally:", "except Exception:\n        [h.remove() for h in handles]\n        raise\n    else:")
-        ),
     ),
     Wrong(
         "an exception is taken for a gradient of zeros",

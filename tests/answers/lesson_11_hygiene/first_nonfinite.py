@@ -163,14 +163,6 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
-        "one list for all calls",
-        violates="rule 1: also when one call runs inside another",
-        check="test_a_call_inside_a_call_changes_nothing",
-        source=changed(
-            FIRST, "    found, good, handles = [], {}, []\n", "    found.clear()\n    good, handles = {}, []\n"
-        ).replace("def first_nonfinite", "found = []\n\ndef first_nonfinite", 1),
-    ),
-    Wrong(
         "takes every argument for a tensor",
         violates="tensors and perhaps other values by position",
         check="raised",
@@ -181,12 +173,6 @@ WRONG = [
         violates="whose output has a NaN\n    or an infinite entry",
         check="test_the_first_leaf_to_blame_is_named",
         source=changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
-    ),
-    Wrong(
-        "the last input only",
-        violates="while all its tensor inputs are finite",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(FIRST, "finite(args)", "finite([a for a in args if torch.is_tensor(a)][-1:])"),
     ),
     Wrong(
         "in float32",
@@ -205,34 +191,10 @@ WRONG = [
         ),
     ),
     Wrong(
-        "the last part of the name",
-        violates="Return the name of that leaf",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(FIRST, "found.append(name)", "found.append(name.split('.')[-1])"),
-    ),
-    Wrong(
-        "all of them",
-        violates="Return the name of that leaf",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(FIRST, "found[0] if found else None", "found"),
-    ),
-    Wrong(
-        "a text where there is none",
-        violates="Return the name of that leaf, or `None`",
-        check="test_a_healthy_model_gives_None",
-        source=changed(FIRST, "found[0] if found else None", "found[0] if found else ''"),
-    ),
-    Wrong(
         "runs twice",
         violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
-    ),
-    Wrong(
-        "cleans `x`",
-        violates="Bad entries may be in `x` already",
-        check="test_the_model_runs_once_as_it_is",
-        source=changed(FIRST, "        model(x)\n", "        model(torch.nan_to_num(x))\n"),
     ),
     Wrong(
         "cleans `x` in place",
@@ -263,12 +225,6 @@ WRONG = [
         ),
     ),
     Wrong(
-        "empties `.grad`",
-        violates="rule 2: their `.grad`",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(FIRST, "        model(x)\n", "        model(x)\n        model.zero_grad()\n"),
-    ),
-    Wrong(
         "cleans up after an `Exception` only",
         violates="rule 4: also for `KeyboardInterrupt`",
         check="test_it_holds_when_the_model_raises",
@@ -276,17 +232,6 @@ WRONG = [
             "    finally:\n        for handle in handles:\n            handle.remove()\n",
             "    except Exception:\n        for handle in handles:\n            handle.remove()\n        raise\n"
             "    for handle in handles:\n        handle.remove()\n",
-        ),
-    ),
-    Wrong(
-        "removes all hooks of the leaves",
-        violates="rule 3: Hooks that were there before are there afterwards",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(
-            FIRST,
-            "        for handle in handles:\n            handle.remove()\n",
-            "        for module in model.modules():\n"
-            "            module._forward_hooks.clear()\n            module._forward_pre_hooks.clear()\n",
         ),
     ),
 ]

@@ -127,42 +127,15 @@ def grad_cam(model, layer, x, cls):
 """
 BACKWARD = ("        handle.remove()\n", "        handle.remove()\n        raise\n")
 
-TASK = "test_the_map_is_the_weighted_sum_of_the_channels"
 FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
-    Wrong(
-        "every parameter has to be used",
-        violates="All parameters require grad",
-        check="raised",
-        source=changed(RIGHT[0], (", allow_unused=True", "")),
-    ),
-    Wrong(
-        "the mean of the positive derivatives",
-        violates="the mean over its positions of the derivative",
-        check=TASK,
-        source=changed(CAM, ("gradient.mean(", "gradient.relu().mean(")),
-    ),
-    Wrong(
-        "a single image loses its dimension",
-        violates="the result [B, h, w]",
-        check=TASK,
-        source=changed(CAM, (".detach()", ".detach().squeeze()")),
-    ),
     Wrong(
         "the hook stays when the backward pass raises",
         violates="rule 4: the model, the loss or `backward()`",
         check=FAILED,
         source=changed(
             CAM, ("finally:", "except BaseException:"), BACKWARD, ("    return", "    handle.remove()\n    return")
-        ),
-    ),
-    Wrong(
-        "an exception is taken for a map of zeros",
-        violates="rule 4: the caller of your function gets this exception",
-        check=FAILED,
-        source=changed(
-            CAM, ("finally:", "except BaseException:\n        return torch.zeros(len(x), 1, 1)\n    finally:")
         ),
     ),
 ]

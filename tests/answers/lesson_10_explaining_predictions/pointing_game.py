@@ -1,7 +1,5 @@
 """Answers to 10-pointing-game."""
 
-from graders.author.answers import Wrong, changed
-
 RIGHT = [
     """
 import numpy as np
@@ -48,35 +46,6 @@ def pointing_game(cam, boxes, size):
 """,
 ]
 
-ALONE = "test_each_map_alone_hits_or_does_not"
-WITHOUT_ZEROS = "hits / max(1, int((cam.flatten(1).amax(1) > 0).sum()))"
-
-WRONG = [
-    Wrong(
-        "a box is x, y, width, height",
-        violates="whose rows are (x0, y0, x1, y1)",
-        check=ALONE,
-        source=changed(RIGHT[0], ("range(y0, y1)", "range(y0, y0 + y1)"), ("range(x0, x1)", "range(x0, x0 + x1)")),
-    ),
-    Wrong(
-        "a faint map points nowhere",
-        violates="one with very small values may be",
-        check=ALONE,
-        source=changed(RIGHT[0], ("large[y, x] > 0", "large[y, x] > 1e-8")),
-    ),
-    Wrong(
-        "maps without heat are left out of the share",
-        violates="the share of hits among the heat maps",
-        check="test_the_score_of_many_maps_is_their_share",
-        source=changed(RIGHT[0], ("hits / len(cam)", WITHOUT_ZEROS)),
-    ),
-    Wrong(
-        "scales the caller's maps",
-        violates="rule 2: Tensors keep their values",
-        check="test_the_arguments_are_unchanged",
-        source=changed(RIGHT[1], ("    large", "    cam *= 2\n    large")),
-    ),
-]
 
 SURVIVORS = {
     "at least one dimension": "heat maps and boxes have several",

@@ -163,76 +163,10 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
-        "takes every argument for a tensor",
-        violates="tensors and perhaps other values by position",
-        check="raised",
-        source=changed(FIRST, " if isinstance(value, torch.Tensor)", ""),
-    ),
-    Wrong(
-        "Inf only",
-        violates="whose output has a NaN\n    or an infinite entry",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(FIRST, "torch.isfinite(value).all()", "not torch.isinf(value).any()"),
-    ),
-    Wrong(
-        "in float32",
-        violates="rule 1: in `float32` and in `float64`",
-        check="test_a_healthy_model_gives_None",
-        source=changed(FIRST, "torch.isfinite(value).all()", "torch.isfinite(value.float()).all()"),
-    ),
-    Wrong(
-        "modules with parameters only",
-        violates="A leaf is a module of `model.named_modules()` without children",
-        check="test_the_first_leaf_to_blame_is_named",
-        source=changed(
-            FIRST,
-            "            if list(module.children()):\n",
-            "            if not list(module.parameters(recurse=False)):\n",
-        ),
-    ),
-    Wrong(
         "runs twice",
         violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
         source=changed(FIRST, "        model(x)\n", "        model(x)\n        model(x)\n"),
-    ),
-    Wrong(
-        "cleans `x` in place",
-        violates="rule 2: Tensors keep their values",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(FIRST, "        model(x)\n", "        x.data = x.data.nan_to_num()\n        model(x)\n"),
-    ),
-    Wrong(
-        "swallows what the model raises",
-        violates="rule 4: Errors come through.",
-        check="test_it_holds_when_the_model_raises",
-        source=FIRST.replace("    finally:\n", "    except Exception:\n        pass\n    finally:\n"),
-    ),
-    Wrong(
-        "stops with an exception that the model may raise, too",
-        violates="rule 4: Errors come through.",
-        check="test_it_holds_when_the_model_raises",
-        source=changed(
-            FIRST, "found.append(name)", "found.append(name)\n                    raise StopIteration"
-        ).replace("    finally:\n", "    except StopIteration:\n        pass\n    finally:\n"),
-    ),
-    Wrong(
-        "takes a RuntimeError of the model for its own",
-        violates="rule 4: Errors come through.",
-        check="test_it_holds_when_the_model_raises",
-        source=changed(FIRST, "found.append(name)", "raise RuntimeError(name)").replace(
-            "    finally:\n", "    except RuntimeError as error:\n        return str(error)\n    finally:\n"
-        ),
-    ),
-    Wrong(
-        "cleans up after an `Exception` only",
-        violates="rule 4: also for `KeyboardInterrupt`",
-        check="test_it_holds_when_the_model_raises",
-        source=FIRST.replace(
-            "    finally:\n        for handle in handles:\n            handle.remove()\n",
-            "    except Exception:\n        for handle in handles:\n            handle.remove()\n        raise\n"
-            "    for handle in handles:\n        handle.remove()\n",
-        ),
     ),
 ]
 

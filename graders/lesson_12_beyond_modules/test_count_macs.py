@@ -6,10 +6,12 @@ import contextlib
 import math
 
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders.authoring import exercise
-from graders.scenes.counted_runs import a_workload, counts_a_run, linear_layers
+from graders.scenes.counted_runs import a_workload, linear_layers
+from graders.scenes.inspections import inspects
 
 LAYERS = (nn.Conv2d, nn.Linear)
 
@@ -19,32 +21,16 @@ def dots(layer, output):
     return output.numel() * math.prod(layer.weight.shape[1:])
 
 
-def layers_in(model):
-    """All convolutions and linear layers."""
-    return [module for module in model.modules() if isinstance(module, LAYERS)]
-
-
-def added_up(model, x, work, layers=None):
-    """What `work(layer, output)` says of each call of these layers, or of all."""
+def added_up(model, x, work):
+    """What `work(layer, output)` says of each call of a convolution or linear layer."""
     counts = []
     with contextlib.ExitStack() as hooks:
-        for layer in layers or layers_in(model):
-            hook = layer.register_forward_hook(lambda layer, args, output: counts.append(work(layer, output)))
-            hooks.enter_context(hook)
+        for layer in model.modules():
+            if isinstance(layer, LAYERS):
+                hook = layer.register_forward_hook(lambda layer, args, output: counts.append(work(layer, output)))
+                hooks.enter_context(hook)
         model(x)
     return sum(counts)
-
-
-def of(kind, work):
-    """What `work` says of the calls of this kind, and the multiply-adds of the others."""
-    return lambda layer, output: (work if isinstance(layer, kind) else dots)(layer, output)
-
-
-def flops(model, x):
-    """Torch's own count of all operations."""
-    with FlopCounterMode(display=False) as counter:
-        model(x)
-    return counter.get_total_flops()
 
 
 @exercise(
@@ -66,7 +52,15 @@ def flops(model, x):
         "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
         "the kernel for a convolution."
     ),
-    scene=counts_a_run(model=a_workload, alone=linear_layers, words={"counted": "all MACs are counted"}),
+    scene=inspects(
+        made=a_workload,
+        also=linear_layers,
+        words={
+            "task": "all MACs are counted",
+            "special": "those of a single layer are counted",
+            "runs": "the model runs once as it is",
+        },
+    ),
 )
 class TestCountMacs:
     """Write `count_macs(model, x)`: run the model, and return, as an `int`, how many multiply-adds (MACs) all calls of
@@ -89,6 +83,17 @@ class TestCountMacs:
     def reference(model, x):
         return added_up(model, x, dots)
 
+    def reference_with_a_global_hook(model, x):  # it also sees a run of another model in the middle of this one
+        counts = []
+
+        def count(module, args, output):
+            if isinstance(module, LAYERS):
+                counts.append(dots(module, output))
+
+        with register_module_forward_hook(count):
+            model(x)
+        return sum(counts)
+
     class Mistakes:
         def ignored_groups(model, x):
             """You used all input channels for each number of the output. With groups, an output channel sees only
@@ -107,8 +112,9 @@ class TestCountMacs:
                 counts.append(given.numel() * layer.weight.numel() // layer.weight.shape[1])
 
             with contextlib.ExitStack() as hooks:
-                for layer in layers_in(model):
-                    hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
+                for layer in model.modules():
+                    if isinstance(layer, LAYERS):
+                        hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
                 model(x)
             return sum(counts)
 
@@ -116,12 +122,13 @@ class TestCountMacs:
             """You squared one side of the kernel. A kernel has a height and a width, and they can differ:
             `kernel_size[0] * kernel_size[1]`.
             """
-            work = lambda conv, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[0] ** 2  # noqa: E731
-            return added_up(model, x, of(nn.Conv2d, work))
 
-        def square_kernel__2(model, x):
-            work = lambda conv, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[1] ** 2  # noqa: E731
-            return added_up(model, x, of(nn.Conv2d, work))
+            def squared(layer, output):
+                if isinstance(layer, nn.Linear):
+                    return dots(layer, output)
+                return output.numel() * layer.weight.shape[1] * layer.kernel_size[0] ** 2
+
+            return added_up(model, x, squared)
 
         def only_last_call(model, x):
             """A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an
@@ -139,8 +146,12 @@ class TestCountMacs:
             """A linear layer works on every row of its input, and an input of three dimensions has several rows for
             each sample. `output.numel() * in_features` counts them all.
             """
-            work = lambda layer, output: math.prod(output.shape[:-1][:1]) * layer.weight.numel()  # noqa: E731
-            return added_up(model, x, of(nn.Linear, work))
+
+            def of_samples(layer, output):
+                samples = len(output) if output.dim() > 1 else 1
+                return samples * layer.weight.numel() if isinstance(layer, nn.Linear) else dots(layer, output)
+
+            return added_up(model, x, of_samples)
 
         def counted_weights(model, x):
             """You counted weights. A weight of a convolution is used once for each position of the output and for each
@@ -159,60 +170,36 @@ class TestCountMacs:
             """
             return added_up(model, x, lambda layer, output: dots(layer, output) if type(layer) in LAYERS else 0)
 
-        def counted_by_name(model, x):
-            """A module that is in the model under two names counted twice in each call. It is one module: register one
-            hook on it. `modules()` yields it once.
-            """
-            every = [module for _, module in model.named_modules(remove_duplicate=False)]
-            return added_up(model, x, dots, [module for module in every if isinstance(module, LAYERS)])
-
         def flops_not_macs(model, x):
             """You counted FLOPs: a multiplication and an addition as two. A MAC is both together."""
             return 2 * added_up(model, x, dots)
-
-        def flops_not_macs__2(model, x):
-            return flops(model, x)
 
         def counted_all_operations(model, x):
             """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count.
             `FlopCounterMode` cannot tell them from `nn.Conv1d`, `nn.ConvTranspose2d`, `F.linear` or `@`; forward hooks
             on these modules can.
             """
-            return flops(model, x) // 2
-
-        def another_mode(model, x):
-            modes = [(module, module.training) for module in model.modules()]
-            try:
-                return added_up(model.eval(), x, dots)
-            finally:
-                for module, mode in modes:
-                    module.training = mode
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+            return counter.get_total_flops() // 2
 
         def entry_not_there(model, x):
             """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The
             `output` and the `weight` are enough here.
             """
             with contextlib.ExitStack() as hooks:
-                for layer in layers_in(model):
-                    hooks.enter_context(layer.register_forward_hook(lambda layer, args, output: len(args[0])))
+                for layer in model.modules():
+                    if isinstance(layer, LAYERS):
+                        hook = layer.register_forward_hook(lambda layer, args, output: len(args[0]))
+                        hooks.enter_context(hook)
                 model(x)
-
-        def hook_left_behind(model, x):
-            counts = []
-            for layer in layers_in(model):
-                layer.register_forward_hook(lambda layer, args, output: counts.append(dots(layer, output)))
-            model(x)
-            return sum(counts)
 
         def hook_left_after_exception(model, x):
             counts = []
             note = lambda layer, args, output: counts.append(dots(layer, output))  # noqa: E731
-            handles = [layer.register_forward_hook(note) for layer in layers_in(model)]
+            layers = [layer for layer in model.modules() if isinstance(layer, LAYERS)]
+            handles = [layer.register_forward_hook(note) for layer in layers]
             model(x)
             for handle in handles:
                 handle.remove()
-            return sum(counts)
-
-        def one_slot_for_all(model, x, counts=[]):  # noqa: B006 - the mistake
-            added_up(model, x, lambda *call: counts.append(dots(*call)) or 0)
             return sum(counts)

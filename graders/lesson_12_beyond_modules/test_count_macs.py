@@ -16,19 +16,22 @@ from graders.scenes.inspections import inspects
 LAYERS = (nn.Conv2d, nn.Linear)
 
 
-def dots(layer, output):
+def dots(layer, x, output):
     """The multiply-adds of a call."""
     return output.numel() * math.prod(layer.weight.shape[1:])
 
 
-def added_up(model, x, work):
-    """What `work(layer, output)` says of each call of a convolution or linear layer."""
+def added_up(model, x, work=dots, kinds=LAYERS):
+    """What `work(layer, input, output)` says of the calls of these layers in a run."""
     counts = []
+
+    def note(layer, args, kwargs, output):
+        counts.append(work(layer, *args, *kwargs.values(), output))
+
     with contextlib.ExitStack() as hooks:
         for layer in model.modules():
-            if isinstance(layer, LAYERS):
-                hook = layer.register_forward_hook(lambda layer, args, output: counts.append(work(layer, output)))
-                hooks.enter_context(hook)
+            if isinstance(layer, kinds):
+                hooks.enter_context(layer.register_forward_hook(note, with_kwargs=True))
         model(x)
     return sum(counts)
 
@@ -81,14 +84,14 @@ class TestCountMacs:
     """
 
     def reference(model, x):
-        return added_up(model, x, dots)
+        return added_up(model, x)
 
-    def reference_with_a_global_hook(model, x):  # it also sees a run of another model in the middle of this one
+    def reference_with_a_global_hook(model, x):  # it counts in a run of another model in the middle of this one, too
         counts = []
 
-        def count(module, args, output):
-            if isinstance(module, LAYERS):
-                counts.append(dots(module, output))
+        def count(layer, args, output):
+            if isinstance(layer, LAYERS):
+                counts.append(dots(layer, args, output))
 
         with register_module_forward_hook(count):
             model(x)
@@ -99,57 +102,40 @@ class TestCountMacs:
             """You used all input channels for each number of the output. With groups, an output channel sees only
             `in_channels / groups` of them; `weight[0].numel()` knows that.
             """
-            return added_up(model, x, lambda layer, output: getattr(layer, "groups", 1) * dots(layer, output))
+            return added_up(model, x, lambda layer, *call: dots(layer, *call) * getattr(layer, "groups", 1))
 
         def input_size_used(model, x):
             """You used the size of the input. The work is done once for each number of the *output*, which is smaller
             after a stride or without padding: start from `output.numel()`.
             """
-            counts = []
-
-            def note(layer, args, kwargs):
-                given = args[0] if args else kwargs["input"]
-                counts.append(given.numel() * layer.weight.numel() // layer.weight.shape[1])
-
-            with contextlib.ExitStack() as hooks:
-                for layer in model.modules():
-                    if isinstance(layer, LAYERS):
-                        hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
-                model(x)
-            return sum(counts)
+            return added_up(model, x, lambda layer, x, output: x.numel() * layer.weight[:, 0].numel())
 
         def square_kernel(model, x):
             """You squared one side of the kernel. A kernel has a height and a width, and they can differ:
             `kernel_size[0] * kernel_size[1]`.
             """
-
-            def squared(layer, output):
-                if isinstance(layer, nn.Linear):
-                    return dots(layer, output)
-                return output.numel() * layer.weight.shape[1] * layer.kernel_size[0] ** 2
-
-            return added_up(model, x, squared)
+            squared = lambda conv, x, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[0] ** 2  # noqa: E731
+            return added_up(model, x, squared, nn.Conv2d) + added_up(model, x, dots, nn.Linear)
 
         def only_last_call(model, x):
             """A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an
             entry of the same module.
             """
             counts = {}
-            added_up(model, x, lambda layer, output: counts.update({layer: dots(layer, output)}) or 0)
+            added_up(model, x, lambda layer, *call: counts.update({layer: dots(layer, *call)}) or 0)
             return sum(counts.values())
 
         def ignored_batch(model, x):
             """You counted the work of one sample. The task asks for the whole batch: use all of `output.numel()`."""
-            return added_up(model, x, lambda layer, output: dots(layer, output[0]))
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output[0]))
 
         def rows_not_counted(model, x):
             """A linear layer works on every row of its input, and an input of three dimensions has several rows for
             each sample. `output.numel() * in_features` counts them all.
             """
 
-            def of_samples(layer, output):
-                samples = len(output) if output.dim() > 1 else 1
-                return samples * layer.weight.numel() if isinstance(layer, nn.Linear) else dots(layer, output)
+            def of_samples(layer, x, output):
+                return len(output) * layer.weight.numel() if type(layer) is nn.Linear else dots(layer, x, output)
 
             return added_up(model, x, of_samples)
 
@@ -157,22 +143,28 @@ class TestCountMacs:
             """You counted weights. A weight of a convolution is used once for each position of the output and for each
             sample: multiply the weights of one output by `output.numel()`.
             """
-            return added_up(model, x, lambda layer, output: layer.weight.numel())
+            return added_up(model, x, lambda layer, x, output: layer.weight.numel())
 
         def counted_bias(model, x):
             """You counted the bias, too. Adding it is no multiply-add; leave it out."""
-            bias = lambda layer, output: output.numel() * (layer.bias is not None)  # noqa: E731
-            return added_up(model, x, lambda *call: dots(*call) + bias(*call))
+
+            def with_bias(layer, x, output):
+                return dots(layer, x, output) + output.numel() * (layer.bias is not None)
+
+            return added_up(model, x, with_bias)
 
         def subclasses_left_out(model, x):
             """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Ask with `isinstance`, which knows
             subclasses, and also where such a layer has modules in it.
             """
-            return added_up(model, x, lambda layer, output: dots(layer, output) if type(layer) in LAYERS else 0)
+            return added_up(model, x, lambda layer, *call: dots(layer, *call) if type(layer) in LAYERS else 0)
+
+        def subclasses_left_out__2(model, x):
+            return added_up(model, x, lambda layer, *call: 0 if list(layer.children()) else dots(layer, *call))
 
         def flops_not_macs(model, x):
             """You counted FLOPs: a multiplication and an addition as two. A MAC is both together."""
-            return 2 * added_up(model, x, dots)
+            return 2 * added_up(model, x)
 
         def counted_all_operations(model, x):
             """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count.
@@ -187,19 +179,10 @@ class TestCountMacs:
             """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The
             `output` and the `weight` are enough here.
             """
-            with contextlib.ExitStack() as hooks:
-                for layer in model.modules():
-                    if isinstance(layer, LAYERS):
-                        hook = layer.register_forward_hook(lambda layer, args, output: len(args[0]))
-                        hooks.enter_context(hook)
-                model(x)
 
-        def hook_left_after_exception(model, x):
-            counts = []
-            note = lambda layer, args, output: counts.append(dots(layer, output))  # noqa: E731
-            layers = [layer for layer in model.modules() if isinstance(layer, LAYERS)]
-            handles = [layer.register_forward_hook(note) for layer in layers]
-            model(x)
-            for handle in handles:
-                handle.remove()
-            return sum(counts)
+            def note(layer, args, output):
+                if isinstance(layer, LAYERS):
+                    len(args[0])
+
+            with register_module_forward_hook(note):
+                model(x)

@@ -128,11 +128,6 @@ WRONG = [
             ("dilated kernels", "Convolutions have any groups, strides, dilation",
              "output.numel() * module.weight.shape[1] * math.prod(d * (k - 1) + 1 for d, k in "
              f"zip(module.dilation, module.kernel_size)) if {CONV} else {RIGHT_WORK}"),
-            ("not of zeros", "Zeros, of the padding or others, are multiplied like all numbers",
-             f"{RIGHT_WORK} * bool(args[0].any() if args else True)"),
-            ("a linear layer with three dimensions at most", "has any number of dimensions",
-             "math.prod(output.shape[:2]) * (output.shape[-1] if output.dim() == 3 else 1) * module.in_features "
-             f"if isinstance(module, nn.Linear) and output.dim() > 1 else {RIGHT_WORK}"),
         ]
     ),
     *(
@@ -142,6 +137,12 @@ WRONG = [
             ("all convolutions", "isinstance(m, (nn.modules.conv._ConvNd, nn.Linear))"),
             ("whatever has a matrix", "getattr(getattr(m, 'weight', None), 'ndim', 0) > 1"),
         ]
+    ),
+    Wrong(
+        "not of zeros",
+        violates="Zeros, of the padding or others, are multiplied like all numbers",
+        check="test_those_of_a_single_layer_are_counted",
+        source=HOOKED.replace("WORK", f"{RIGHT_WORK} * bool(args[0].any() if args else True)"),
     ),
     Wrong(
         "takes the padding for two numbers",

@@ -42,10 +42,7 @@ def by_class(modules):
         "A global hook needs no list of modules, so it also sees those in a plain Python list and those made inside "
         "`forward`. A global forward pre-hook would do as well, and a `collections.Counter` saves the line with `get`."
     ),
-    scene=inspects(
-        made=a_workshop,
-        words={"task": "every call is counted", "runs": "the model runs once as it is"},
-    ),
+    scene=inspects(made=a_workshop, words={"task": "every call is counted", "runs": "the model runs once as it is"}),
 )
 class TestCountCallsByType:
     """Write `count_calls_by_type(model, x)`: run the model, and return a dict that says for each class name how many
@@ -96,10 +93,6 @@ class TestCountCallsByType:
             """
             return {kind.__name__: count for kind, count in Counter(map(type, calls(model, x))).items()}
 
-        def model_left_out(model, x):
-            """The call of the model itself is missing. It is a module, too, and you call it."""
-            return by_class(module for module in calls(model, x) if module is not model)
-
         def another_name(model, x):
             """Every call is counted, and some under another name than `type(module).__name__`. Neither the
             `__qualname__` nor the class that it derives from is meant.
@@ -111,15 +104,6 @@ class TestCountCallsByType:
 
             return Counter(of_torch(module).__name__ for module in calls(model, x))
 
-        def hook_left_behind(model, x):
-            """Your hook is still registered, and a global one fires from now on for every module of this process. Keep
-            the handle and call `remove()`.
-            """
-            called = []
-            register_module_forward_hook(lambda module, args, output: called.append(module))
-            model(x)
-            return dict(by_class(called))
-
         def hook_left_after_exception(model, x):
             """The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle
             in a `with` statement.
@@ -128,8 +112,4 @@ class TestCountCallsByType:
             handle = register_module_forward_hook(lambda module, args, output: called.append(module))
             model(x)
             handle.remove()
-            return by_class(called)
-
-        def one_slot_for_all(model, x, called=[]):  # noqa: B006 - the mistake
-            called += calls(model, x)
             return by_class(called)

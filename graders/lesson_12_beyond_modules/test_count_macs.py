@@ -21,8 +21,8 @@ def dots(layer, x, output):
     return output.numel() * math.prod(layer.weight.shape[1:])
 
 
-def added_up(model, x, work=dots, kinds=LAYERS):
-    """What `work(layer, input, output)` says of the calls of these layers in a run."""
+def added_up(model, x, work=dots):
+    """What `work(layer, input, output)` says of the calls of convolutions and linear layers in a run."""
     counts = []
 
     def note(layer, args, kwargs, output):
@@ -30,7 +30,7 @@ def added_up(model, x, work=dots, kinds=LAYERS):
 
     with contextlib.ExitStack() as hooks:
         for layer in model.modules():
-            if isinstance(layer, kinds):
+            if isinstance(layer, LAYERS):
                 hooks.enter_context(layer.register_forward_hook(note, with_kwargs=True))
         model(x)
     return sum(counts)
@@ -58,11 +58,7 @@ def added_up(model, x, work=dots, kinds=LAYERS):
     scene=inspects(
         made=a_workload,
         also=linear_layers,
-        words={
-            "task": "all MACs are counted",
-            "special": "those of a single layer are counted",
-            "runs": "the model runs once as it is",
-        },
+        words={"task": "all MACs are counted", "special": "one layer counts", "runs": "the model runs once as it is"},
     ),
 )
 class TestCountMacs:
@@ -89,11 +85,10 @@ class TestCountMacs:
     def reference_with_a_global_hook(model, x):  # it counts in a run of another model in the middle of this one, too
         counts = []
 
-        def count(layer, args, output):
-            if isinstance(layer, LAYERS):
-                counts.append(dots(layer, args, output))
+        def note(layer, args, output):
+            counts.append(isinstance(layer, LAYERS) and dots(layer, args, output))
 
-        with register_module_forward_hook(count):
+        with register_module_forward_hook(note):
             model(x)
         return sum(counts)
 
@@ -102,7 +97,7 @@ class TestCountMacs:
             """You used all input channels for each number of the output. With groups, an output channel sees only
             `in_channels / groups` of them; `weight[0].numel()` knows that.
             """
-            return added_up(model, x, lambda layer, *call: dots(layer, *call) * getattr(layer, "groups", 1))
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) * getattr(layer, "groups", 1))
 
         def input_size_used(model, x):
             """You used the size of the input. The work is done once for each number of the *output*, which is smaller
@@ -114,15 +109,18 @@ class TestCountMacs:
             """You squared one side of the kernel. A kernel has a height and a width, and they can differ:
             `kernel_size[0] * kernel_size[1]`.
             """
-            squared = lambda conv, x, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[0] ** 2  # noqa: E731
-            return added_up(model, x, squared, nn.Conv2d) + added_up(model, x, dots, nn.Linear)
+
+            def squared(layer, x, output):
+                return output.numel() * layer.weight.shape[1] * math.prod(layer.weight.shape[2:3]) ** 2
+
+            return added_up(model, x, squared)
 
         def only_last_call(model, x):
             """A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an
             entry of the same module.
             """
             counts = {}
-            added_up(model, x, lambda layer, *call: counts.update({layer: dots(layer, *call)}) or 0)
+            added_up(model, x, lambda layer, x, output: counts.update({layer: dots(layer, x, output)}) or 0)
             return sum(counts.values())
 
         def ignored_batch(model, x):
@@ -139,32 +137,14 @@ class TestCountMacs:
 
             return added_up(model, x, of_samples)
 
-        def counted_weights(model, x):
-            """You counted weights. A weight of a convolution is used once for each position of the output and for each
-            sample: multiply the weights of one output by `output.numel()`.
-            """
-            return added_up(model, x, lambda layer, x, output: layer.weight.numel())
-
-        def counted_bias(model, x):
-            """You counted the bias, too. Adding it is no multiply-add; leave it out."""
-
-            def with_bias(layer, x, output):
-                return dots(layer, x, output) + output.numel() * (layer.bias is not None)
-
-            return added_up(model, x, with_bias)
-
         def subclasses_left_out(model, x):
             """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Ask with `isinstance`, which knows
             subclasses, and also where such a layer has modules in it.
             """
-            return added_up(model, x, lambda layer, *call: dots(layer, *call) if type(layer) in LAYERS else 0)
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
 
         def subclasses_left_out__2(model, x):
-            return added_up(model, x, lambda layer, *call: 0 if list(layer.children()) else dots(layer, *call))
-
-        def flops_not_macs(model, x):
-            """You counted FLOPs: a multiplication and an addition as two. A MAC is both together."""
-            return 2 * added_up(model, x)
+            return added_up(model, x, lambda layer, x, output: 0 if list(layer.children()) else dots(layer, x, output))
 
         def counted_all_operations(model, x):
             """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count.
@@ -179,10 +159,6 @@ class TestCountMacs:
             """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The
             `output` and the `weight` are enough here.
             """
-
-            def note(layer, args, output):
-                if isinstance(layer, LAYERS):
-                    len(args[0])
-
-            with register_module_forward_hook(note):
+            sizes = []
+            with register_module_forward_hook(lambda module, args, output: sizes.append(args[0].numel())):
                 model(x)

@@ -40,7 +40,7 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
         lambda call: copied(call(model, later)),
         {"model": model, "x": x},
         log,
-        {"in the model": parts["late"].register_forward_pre_hook},
+        {"after the run": model.register_forward_hook, "in the run": parts["late"].register_forward_pre_hook},
     )
 
 

@@ -141,7 +141,7 @@ WRONG = [
     Wrong(
         "not of zeros",
         violates="Zeros, of the padding or others, are multiplied like all numbers",
-        check="test_those_of_a_single_layer_are_counted",
+        check="test_one_layer_counts",
         source=HOOKED.replace("WORK", f"{RIGHT_WORK} * bool(args[0].any() if args else True)"),
     ),
     Wrong(

@@ -147,9 +147,8 @@ class TestCountMacs:
             return added_up(model, x, lambda layer, x, output: 0 if list(layer.children()) else dots(layer, x, output))
 
         def counted_all_operations(model, x):
-            """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count.
-            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `nn.ConvTranspose2d`, `F.linear` or `@`; forward hooks
-            on these modules can.
+            """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and
+            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `F.linear` or `@`. Forward hooks can.
             """
             with FlopCounterMode(display=False) as counter:
                 model(x)

@@ -63,9 +63,9 @@ class TestJointNormLog:
     [5.0, 2.0]
 
     **Fine print.** To get the norm, square each entry of these gradients, add up all squares of all tensors, and take
-    the root. A gradient of zeros is a gradient, too; if an entry is NaN, so is the norm. A pass that an exception stops
-    before all gradients have arrived appends nothing. `tensors` is a list of different tensors of one dtype, some of
-    them leaves. The caller does not use `torch.autograd.grad`.
+    the root. A gradient of zeros is a gradient, too. A pass that an exception stops before all gradients have arrived
+    appends nothing. `tensors` is a list of different tensors of one dtype, some of them leaves. The caller does not use
+    `torch.autograd.grad`.
     """
 
     def reference(tensors):

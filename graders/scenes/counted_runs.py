@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_forward_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import in_mode
@@ -23,7 +23,7 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
     log: list[str] = []
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        log.append("a run")
+        log.append(f"a run on {h.flatten()[:2].tolist()}")
         return h
 
     def end(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
@@ -33,7 +33,8 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
     in_mode(model.to(x.dtype), case.mode)
     callers = CallersHooks(case.hooks).on_module(model, "the model").on_module(parts["late"], "a part")
     callers.log = log
-    register_module_forward_hook(lambda module, args, output: None)  # the caller has one for all modules, too
+    for register in (register_module_forward_pre_hook, register_module_forward_hook):
+        register(lambda *args: None)  # the caller has hooks for all modules, too
     return Patient(
         model,
         lambda call: copied(call(model, x)),
@@ -47,7 +48,7 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
 def a_workshop(rng: Rng, case: Any) -> Patient:
     """Calls modules that it has registered, some in a plain list, and one that it makes on the way."""
     layer, block, twin = (
-        type(name, (base,), {})
+        type(name, (base,), {"__qualname__": f"Workshop.{name}"})  # as if defined inside of another class
         for name, base in zip((*rng.names(2), "Tanh"), (nn.Linear, nn.Sequential, nn.Softsign))  # two kinds of "Tanh"
     )
     parts = {

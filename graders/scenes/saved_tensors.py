@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.box.failures import Failure
@@ -46,7 +46,7 @@ class Work:
         another_dtype = torch.float64 if case.dtype == "float32" else torch.float32
         self.leaves = {
             "x": laid_out(drawn(*shape), "transposed"),
-            "w": drawn(*shape),
+            "w": nn.Parameter(drawn(*shape)),
             "wide": drawn(rng.integer(2, 4), *shape),
             "other": (rng.tensor(*shape, dtype="float64") * DIGITS).to(another_dtype),
             "long": drawn(LONG),

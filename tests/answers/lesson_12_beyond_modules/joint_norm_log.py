@@ -85,26 +85,6 @@ REMOVED = "test_nothing_else_changes"
 
 WRONG = [
     Wrong(
-        "waits for all tensors, and a pass may reach fewer",
-        violates="each `backward()` that reaches at least one of these tensors",
-        check="test_every_pass_appends_its_joint_norm",
-        source="""
-class All(list):
-    def remove(self):
-        for handle in self:
-            handle.remove()
-
-def joint_norm_log(tensors):
-    log, arrived = [], []
-    def hook(grad):
-        arrived.append(grad.square().sum().item())
-        if len(arrived) == len(tensors):
-            log.append(sum(arrived) ** 0.5)
-            arrived.clear()
-    return log, All([tensor.register_hook(hook) for tensor in tensors])
-""",
-    ),
-    Wrong(
         "flattened by view",
         violates="rule 1: in any layout",
         check="raised",

@@ -57,7 +57,7 @@ def collected(y, node_names, note=keep, nodes=None):
     ),
     scene=runs_passes(
         world=a_graph,
-        only={"raised_in": ("backward",)},
+        only={"raised_in": ("backward",), "failure": ("own", "KeyboardInterrupt")},
         words={
             "results": "the gradients arrive at the nodes",
             "passes": "backward runs once and fills the leaves",

@@ -69,7 +69,7 @@ def a_workshop(rng: Rng, case: Any) -> Patient:
         "stack.1",
         lambda call, h, x: nn.Sigmoid()(h),
     ]
-    x, later = (rng.tensor(2, 3, dtype=case.dtype) for _ in range(2))
+    x, later = (rng.tensor(2, 2, 3, dtype=case.dtype) for _ in range(2))
     return counted(parts, steps, case, x, later)
 
 

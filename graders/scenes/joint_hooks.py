@@ -32,7 +32,8 @@ class Group:
         shapes = [(rng.integer(2, 4), 2), (rng.integer(2, 3),), (2, 3, 2), (), (3,)]
         for place, shape in zip((case.place, *PLACES), shapes):
             values = rng.tensor(*shape, dtype=case.dtype, values="full")
-            leaf = prepared(values, place="parameter" if place == "parameter" else "leaf", grad=case.grad)
+            kind = "parameter" if place == "parameter" else "leaf"
+            leaf = prepared(values, layout="transposed", place=kind, grad=case.grad)
             self.leaves.append(leaf)
             self.tensors.append(leaf.view_as(leaf) if place == "non-leaf" else leaf)
             CallersHooks(case.hooks).on_tensor(self.tensors[-1], f"tensor {len(self.leaves)}")

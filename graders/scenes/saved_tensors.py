@@ -148,13 +148,13 @@ def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_o
 
     ask(work, returned)
     runs["how fn was called"] = list(work.log)
-    runs["what fn computed"] = [snapshot(out) for out in work.outs[:2]]
     half["the gradients of a pass"] = work.gradients()
     stay["the gradients of another pass"] = work.gradients()
     if hands_on:
         kept["a tensor of the old dtype is kept"] = kept_in_full(call, getattr(torch, case.dtype))
     ask(other, later, " of another fn")
     later["the gradients of another fn"] = other.gradients()
+    runs["what fn computed"] = [snapshot(out) for out in work.outs[:2]]
     with torch.no_grad():
         ask(other, returned, " under no_grad")
     runs["how fn was called, then under no_grad"] = list(other.log)

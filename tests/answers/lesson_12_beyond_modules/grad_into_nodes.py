@@ -120,6 +120,8 @@ WRONG = [
 ]
 
 SURVIVORS = {
+    ".float() of the arguments": "it is one more node behind y, whose gradient is 1",
+    "not for all: for handle in _part(handles, stop=-1)": "the graph is freed, and nothing calls the hook that stays",
     ".view(-1)": "y is a scalar",
     "at most two dimensions": "y is a scalar",
     "under no_grad": "backward works there, too",
@@ -133,9 +135,6 @@ SURVIVORS = {
     "not for all: new = {after for after, _ in _part(node.next_functions, step=-1)": "the other order",
     "not for all: return {name: keeper[name] for name in _part(names & keeper.keys(), step=-1)}": "the other order",
     "not for all: for name, edge in _part(found.items(), step=-1)": "the other order",
-    "lost copy: result[name] = _not_copied(grad.detach())": "nobody else has the gradient of a pass of its own",
-    "a list for a tuple: edges": "torch takes both",
-    "lost copy: edges": "torch takes both",
     "lost copy: return dict(_not_copied(result.items()))": "the order of the keys does not matter",
     "truth for None": "a node is always true",
 }

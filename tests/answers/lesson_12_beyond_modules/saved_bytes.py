@@ -1,7 +1,5 @@
 """Answers to 12-saved-bytes."""
 
-from graders.author.answers import Wrong
-
 RIGHT = [
     """
 import torch
@@ -70,26 +68,7 @@ def saved_bytes(fn):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "keeps tensors by their id",
-        violates="gets the right gradients",
-        check="test_the_gradients_stay_right",
-        source="""
-from torch.autograd.graph import saved_tensors_hooks
-
-def saved_bytes(fn):
-    sizes, kept = [], {}
-    def pack(tensor):
-        sizes.append(tensor.nbytes)
-        kept[id(tensor)] = tensor.detach()
-        return id(tensor)
-    with saved_tensors_hooks(pack, kept.get):
-        fn()
-    return sum(sizes)
-""",
-    ),
-]
+WRONG = []
 
 SURVIVORS = {
     "not for all: return sum": "the other order",

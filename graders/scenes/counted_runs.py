@@ -19,29 +19,29 @@ from graders.wire.draws import Rng
 
 
 def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor) -> Patient:
-    """A model of these parts. It notes its runs; "trained" is called in training mode alone, and "late" in the end."""
-    log: list[str] = []
+    """A model of these parts. It notes its runs; "trained" is called in training mode alone, and "late" near the end."""
+    log, end = list[str](), nn.Identity()
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append(f"a run on {h.flatten()[:2].tolist()}")
         return h
 
-    def end(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        return call("late", call("trained", h) if model.training else h)
+    def in_training(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+        return call("trained", h) if model.training else h
 
-    model = Chain(parts, [begin, *steps, end], case.passing, case.output)
+    model = Chain({**parts, "end": end}, [begin, *steps, in_training, "late", "end"], case.passing, case.output)
     in_mode(model.to(x.dtype), case.mode)
     callers = CallersHooks(case.hooks).on_module(model, "the model").on_module(parts["late"], "a part")
     callers.log = log
     for register in (register_module_forward_pre_hook, register_module_forward_hook):
         register(lambda *args: None)  # the caller has hooks for all modules, too
     return Patient(
-        model,
-        lambda call: copied(call(model, x)),
-        lambda call: copied(call(model, later)),
-        {"model": model, "x": x},
-        log,
-        {"after the run": model.register_forward_hook, "in the run": parts["late"].register_forward_pre_hook},
+        model=model,
+        ask=lambda call: copied(call(model, x)),
+        ask_again=lambda call: copied(call(model, later)),
+        things={"model": model, "x": x},
+        log=log,
+        places={"at the end": end.register_forward_pre_hook, "before": parts["late"].register_forward_pre_hook},
     )
 
 

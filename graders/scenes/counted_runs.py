@@ -19,7 +19,7 @@ from graders.wire.draws import Rng
 
 
 def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor) -> Patient:
-    """A model of these parts. It notes its runs; "trained" is called in training mode alone, and "late" near the end."""
+    """A model of these parts. It notes its runs; "trained" is called in training mode alone, then "late"."""
     log, end = list[str](), nn.Identity()
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
         ask_again=lambda call: copied(call(model, later)),
         things={"model": model, "x": x},
         log=log,
-        places={"at the end": end.register_forward_pre_hook, "before": parts["late"].register_forward_pre_hook},
+        places={"at the end": end.register_forward_pre_hook, "in the run": parts["late"].register_forward_pre_hook},
     )
 
 

@@ -12,6 +12,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import in_mode
+from graders.box.tensors import laid_out
 from graders.scenes.broken_models import CallPart, Chain, Step
 from graders.scenes.inspections import Patient
 from graders.scenes.recorders import copied
@@ -20,7 +21,7 @@ from graders.wire.draws import Rng
 
 def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor) -> Patient:
     """A model of these parts. It notes its runs; "trained" is called in training mode alone, then "late"."""
-    log, end = list[str](), nn.Identity()
+    log, end, x = list[str](), nn.Identity(), laid_out(x, "transposed")
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append(f"a run on {h.flatten()[:2].tolist()}")

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 
-import torch
+from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from graders.authoring import exercise
-from graders.scenes.counted_runs import a_layer, a_workshop, counts_a_run
+from graders.scenes.counted_runs import a_workshop
+from graders.scenes.inspections import inspects
 
 
-def name_of(module):
-    """The name of its class."""
-    return type(module).__name__
-
-
-def counted(model, x, named=name_of, which=lambda module: True):
-    """The calls of those modules in a run."""
-    calls = []
-    with register_module_forward_hook(lambda module, args, output: calls.append(module)):
+def calls(model, x):
+    """The modules that are called in a run, in turn."""
+    called = []
+    with register_module_forward_hook(lambda module, args, output: called.append(module)):
         model(x)
-    return Counter(named(module) for module in calls if which(module))
+    return called
+
+
+def by_class(modules):
+    """How many there are of each class name."""
+    return Counter(type(module).__name__ for module in modules)
 
 
 @exercise(
@@ -41,7 +42,7 @@ def counted(model, x, named=name_of, which=lambda module: True):
         "A global hook needs no list of modules, so it also sees those in a plain Python list and those made inside "
         "`forward`. A global forward pre-hook would do as well, and a `collections.Counter` saves the line with `get`."
     ),
-    scene=counts_a_run(model=a_workshop, alone=a_layer, words={"counted": "every call is counted"}),
+    scene=inspects(made=a_workshop, words={"task": "every call is counted", "runs": "the model runs once as it is"}),
 )
 class TestCountCallsByType:
     """Write `count_calls_by_type(model, x)`: run the model, and return a dict that says for each class name how many
@@ -71,88 +72,44 @@ class TestCountCallsByType:
             never called does not count. Count in a hook while the model runs.
             """
             model(x)
-            return Counter(map(name_of, model.modules()))
-
-        def counted_modules__2(model, x):
-            model(x)
-            return Counter(name_of(module) for module in model.modules() if not list(module.children()))
-
-        def counted_modules__3(model, x):
-            called = []
-
-            def first_time(module):
-                called.append(module)
-                return called.count(module) == 1
-
-            return counted(model, x, which=first_time)
-
-        def counted_modules__4(model, x):
-            return dict.fromkeys(counted(model, x), 1)
+            return by_class(model.modules())
 
         def leaves_only(model, x):
             """The calls of containers are missing. The model itself and the containers in it are modules, too, and
             their calls count here.
             """
-            return counted(model, x, which=lambda module: not list(module.children()))
+            return by_class(module for module in calls(model, x) if not list(module.children()))
 
         def registered_modules_only(model, x):
             """You hooked the modules of `model.modules()`. Modules in a plain list, or made inside `forward`, are not
             among them. A global hook fires for every module: `register_module_forward_hook`.
             """
             registered = list(model.modules())
-            return counted(model, x, which=lambda module: module in registered)
+            return by_class(module for module in calls(model, x) if module in registered)
 
         def one_class_of_a_name(model, x):
             """Two classes of the same name have to count together, and your dict keeps only one of them. Count by the
             name, and not by the class.
             """
-            return {kind.__name__: count for kind, count in counted(model, x, type).items()}
-
-        def model_left_out(model, x):
-            """The call of the model itself is missing. It is a module, too, and you call it."""
-            return counted(model, x, which=lambda module: module is not model)
+            return {kind.__name__: count for kind, count in Counter(map(type, calls(model, x))).items()}
 
         def another_name(model, x):
             """Every call is counted, and some under another name than `type(module).__name__`. Neither the
             `__qualname__` nor the class that it derives from is meant.
             """
-            return counted(model, x, lambda module: type(module).__qualname__)
 
-        def another_name__2(model, x):
             def of_torch(module):
                 kinds = [kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules.")]
-                return name_of(module) if kinds[0] is torch.nn.Module else kinds[0].__name__
+                return type(module) if kinds[0] is nn.Module else kinds[0]
 
-            return counted(model, x, of_torch)
-
-        def another_mode(model, x):
-            modes = [(module, module.training) for module in model.modules()]
-            try:
-                return counted(model.eval(), x)
-            finally:
-                for module, mode in modes:
-                    module.training = mode
-
-        def hook_left_behind(model, x):
-            """Your hook is still registered, and a global one fires from now on for every module of this process. Keep
-            the handle and call `remove()`.
-            """
-            names = []
-            register_module_forward_hook(lambda module, args, output: names.append(name_of(module)))
-            model(x)
-            return dict(Counter(names))
+            return Counter(of_torch(module).__name__ for module in calls(model, x))
 
         def hook_left_after_exception(model, x):
             """The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle
             in a `with` statement.
             """
-            names = []
-            handle = register_module_forward_hook(lambda module, args, output: names.append(name_of(module)))
+            called = []
+            handle = register_module_forward_hook(lambda module, args, output: called.append(module))
             model(x)
             handle.remove()
-            return Counter(names)
-
-        def one_slot_for_all(model, x, names=[]):  # noqa: B006 - the mistake
-            with register_module_forward_hook(lambda module, args, output: names.append(name_of(module))):
-                model(x)
-            return Counter(names)
+            return by_class(called)

@@ -6,45 +6,34 @@ import contextlib
 import math
 
 from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders.authoring import exercise
-from graders.scenes.counted_runs import a_workload, counts_a_run, linear_layers
+from graders.scenes.counted_runs import a_workload, linear_layers
+from graders.scenes.inspections import inspects
 
 LAYERS = (nn.Conv2d, nn.Linear)
 
 
-def dots(layer, output):
+def dots(layer, x, output):
     """The multiply-adds of a call."""
     return output.numel() * math.prod(layer.weight.shape[1:])
 
 
-def layers_in(model):
-    """All convolutions and linear layers."""
-    return [module for module in model.modules() if isinstance(module, LAYERS)]
-
-
-def added_up(model, x, work, layers=None):
-    """What `work(layer, output)` says of each call of these layers, or of all."""
+def added_up(model, x, work=dots):
+    """What `work(layer, input, output)` says of the calls of convolutions and linear layers in a run."""
     counts = []
+
+    def note(layer, args, kwargs, output):
+        counts.append(work(layer, *args, *kwargs.values(), output))
+
     with contextlib.ExitStack() as hooks:
-        for layer in layers or layers_in(model):
-            hook = layer.register_forward_hook(lambda layer, args, output: counts.append(work(layer, output)))
-            hooks.enter_context(hook)
+        for layer in model.modules():
+            if isinstance(layer, LAYERS):
+                hooks.enter_context(layer.register_forward_hook(note, with_kwargs=True))
         model(x)
     return sum(counts)
-
-
-def of(kind, work):
-    """What `work` says of the calls of this kind, and the multiply-adds of the others."""
-    return lambda layer, output: (work if isinstance(layer, kind) else dots)(layer, output)
-
-
-def flops(model, x):
-    """Torch's own count of all operations."""
-    with FlopCounterMode(display=False) as counter:
-        model(x)
-    return counter.get_total_flops()
 
 
 @exercise(
@@ -66,7 +55,11 @@ def flops(model, x):
         "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
         "the kernel for a convolution."
     ),
-    scene=counts_a_run(model=a_workload, alone=linear_layers, words={"counted": "all MACs are counted"}),
+    scene=inspects(
+        made=a_workload,
+        also=linear_layers,
+        words={"task": "all MACs are counted", "special": "one layer counts", "runs": "the model runs once as it is"},
+    ),
 )
 class TestCountMacs:
     """Write `count_macs(model, x)`: run the model, and return, as an `int`, how many multiply-adds (MACs) all calls of
@@ -87,132 +80,84 @@ class TestCountMacs:
     """
 
     def reference(model, x):
-        return added_up(model, x, dots)
+        return added_up(model, x)
+
+    def reference_with_a_global_hook(model, x):  # it counts in a run of another model in the middle of this one, too
+        counts = []
+
+        def note(layer, args, output):
+            counts.append(isinstance(layer, LAYERS) and dots(layer, args, output))
+
+        with register_module_forward_hook(note):
+            model(x)
+        return sum(counts)
 
     class Mistakes:
         def ignored_groups(model, x):
             """You used all input channels for each number of the output. With groups, an output channel sees only
             `in_channels / groups` of them; `weight[0].numel()` knows that.
             """
-            return added_up(model, x, lambda layer, output: getattr(layer, "groups", 1) * dots(layer, output))
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) * getattr(layer, "groups", 1))
 
         def input_size_used(model, x):
             """You used the size of the input. The work is done once for each number of the *output*, which is smaller
             after a stride or without padding: start from `output.numel()`.
             """
-            counts = []
-
-            def note(layer, args, kwargs):
-                given = args[0] if args else kwargs["input"]
-                counts.append(given.numel() * layer.weight.numel() // layer.weight.shape[1])
-
-            with contextlib.ExitStack() as hooks:
-                for layer in layers_in(model):
-                    hooks.enter_context(layer.register_forward_pre_hook(note, with_kwargs=True))
-                model(x)
-            return sum(counts)
+            return added_up(model, x, lambda layer, x, output: x.numel() * layer.weight[:, 0].numel())
 
         def square_kernel(model, x):
             """You squared one side of the kernel. A kernel has a height and a width, and they can differ:
             `kernel_size[0] * kernel_size[1]`.
             """
-            work = lambda conv, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[0] ** 2  # noqa: E731
-            return added_up(model, x, of(nn.Conv2d, work))
 
-        def square_kernel__2(model, x):
-            work = lambda conv, output: output.numel() * conv.weight.shape[1] * conv.kernel_size[1] ** 2  # noqa: E731
-            return added_up(model, x, of(nn.Conv2d, work))
+            def squared(layer, x, output):
+                return output.numel() * layer.weight.shape[1] * math.prod(layer.weight.shape[2:3]) ** 2
+
+            return added_up(model, x, squared)
 
         def only_last_call(model, x):
             """A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an
             entry of the same module.
             """
             counts = {}
-            added_up(model, x, lambda layer, output: counts.update({layer: dots(layer, output)}) or 0)
+            added_up(model, x, lambda layer, x, output: counts.update({layer: dots(layer, x, output)}) or 0)
             return sum(counts.values())
 
         def ignored_batch(model, x):
             """You counted the work of one sample. The task asks for the whole batch: use all of `output.numel()`."""
-            return added_up(model, x, lambda layer, output: dots(layer, output[0]))
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output[0]))
 
         def rows_not_counted(model, x):
             """A linear layer works on every row of its input, and an input of three dimensions has several rows for
             each sample. `output.numel() * in_features` counts them all.
             """
-            work = lambda layer, output: math.prod(output.shape[:-1][:1]) * layer.weight.numel()  # noqa: E731
-            return added_up(model, x, of(nn.Linear, work))
 
-        def counted_weights(model, x):
-            """You counted weights. A weight of a convolution is used once for each position of the output and for each
-            sample: multiply the weights of one output by `output.numel()`.
-            """
-            return added_up(model, x, lambda layer, output: layer.weight.numel())
+            def of_samples(layer, x, output):
+                return len(output) * layer.weight.numel() if type(layer) is nn.Linear else dots(layer, x, output)
 
-        def counted_bias(model, x):
-            """You counted the bias, too. Adding it is no multiply-add; leave it out."""
-            bias = lambda layer, output: output.numel() * (layer.bias is not None)  # noqa: E731
-            return added_up(model, x, lambda *call: dots(*call) + bias(*call))
+            return added_up(model, x, of_samples)
 
         def subclasses_left_out(model, x):
             """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Ask with `isinstance`, which knows
             subclasses, and also where such a layer has modules in it.
             """
-            return added_up(model, x, lambda layer, output: dots(layer, output) if type(layer) in LAYERS else 0)
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
 
-        def counted_by_name(model, x):
-            """A module that is in the model under two names counted twice in each call. It is one module: register one
-            hook on it. `modules()` yields it once.
-            """
-            every = [module for _, module in model.named_modules(remove_duplicate=False)]
-            return added_up(model, x, dots, [module for module in every if isinstance(module, LAYERS)])
-
-        def flops_not_macs(model, x):
-            """You counted FLOPs: a multiplication and an addition as two. A MAC is both together."""
-            return 2 * added_up(model, x, dots)
-
-        def flops_not_macs__2(model, x):
-            return flops(model, x)
+        def subclasses_left_out__2(model, x):
+            return added_up(model, x, lambda layer, x, output: 0 if list(layer.children()) else dots(layer, x, output))
 
         def counted_all_operations(model, x):
-            """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count.
-            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `nn.ConvTranspose2d`, `F.linear` or `@`; forward hooks
-            on these modules can.
+            """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and
+            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `F.linear` or `@`. Forward hooks can.
             """
-            return flops(model, x) // 2
-
-        def another_mode(model, x):
-            modes = [(module, module.training) for module in model.modules()]
-            try:
-                return added_up(model.eval(), x, dots)
-            finally:
-                for module, mode in modes:
-                    module.training = mode
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+            return counter.get_total_flops() // 2
 
         def entry_not_there(model, x):
             """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The
             `output` and the `weight` are enough here.
             """
-            with contextlib.ExitStack() as hooks:
-                for layer in layers_in(model):
-                    hooks.enter_context(layer.register_forward_hook(lambda layer, args, output: len(args[0])))
+            sizes = []
+            with register_module_forward_hook(lambda module, args, output: sizes.append(args[0].numel())):
                 model(x)
-
-        def hook_left_behind(model, x):
-            counts = []
-            for layer in layers_in(model):
-                layer.register_forward_hook(lambda layer, args, output: counts.append(dots(layer, output)))
-            model(x)
-            return sum(counts)
-
-        def hook_left_after_exception(model, x):
-            counts = []
-            note = lambda layer, args, output: counts.append(dots(layer, output))  # noqa: E731
-            handles = [layer.register_forward_hook(note) for layer in layers_in(model)]
-            model(x)
-            for handle in handles:
-                handle.remove()
-            return sum(counts)
-
-        def one_slot_for_all(model, x, counts=[]):  # noqa: B006 - the mistake
-            added_up(model, x, lambda *call: counts.append(dots(*call)) or 0)
-            return sum(counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from types import SimpleNamespace
 
 import torch
 from torch.autograd.graph import register_multi_grad_hook
@@ -12,29 +12,21 @@ from graders.scenes.joint_hooks import logs_passes
 
 
 def logged(tensors, number, mode="all"):
-    """A list of what `number` makes of the gradients that arrive in a pass, and the handle."""
+    """A list of what `number` makes of the gradients that arrive in a pass, if that is not None, and the handle."""
     log = []
 
     def hook(grads):
         if mode == "all":
             grads = [grad for grad in grads if grad is not None]
-        log.append(number(grads))
+        if (norm := number(grads)) is not None:
+            log.append(norm)
 
     return log, register_multi_grad_hook(tensors, hook, mode=mode)
 
 
 def joint(grads):
     """Their joint norm."""
-    return math.sqrt(sum(grad.square().sum().item() for grad in grads))
-
-
-class Handles(list):
-    """Handles that are removed together."""
-
-    def remove(self):
-        """Remove all."""
-        for handle in self:
-            handle.remove()
+    return torch.cat([grad.flatten() for grad in grads]).norm().item()
 
 
 @exercise(
@@ -71,13 +63,13 @@ class TestJointNormLog:
     [5.0, 2.0]
 
     **Fine print.** To get the norm, square each entry of these gradients, add up all squares of all tensors, and take
-    the root. A gradient of zeros is a gradient, too; if an entry is NaN, so is the norm. A pass that an exception stops
-    before all gradients have arrived appends nothing. `tensors` is a list of different tensors of one dtype, some of
-    them leaves. The caller does not use `torch.autograd.grad`.
+    the root. A gradient of zeros is a gradient, too. A pass that an exception stops before all gradients have arrived
+    appends nothing. `tensors` is a list of different tensors of one dtype, some of them leaves. The caller does not use
+    `torch.autograd.grad`.
     """
 
     def reference(tensors):
-        return logged(tensors, lambda grads: torch.cat([grad.flatten() for grad in grads]).norm().item())
+        return logged(tensors, joint)
 
     class Mistakes:
         def no_handle(tensors):
@@ -86,15 +78,13 @@ class TestJointNormLog:
             """
             return logged(tensors, joint)[0]
 
-        def no_handle__2(tensors):
-            return logged(tensors, joint)[0], None
-
         def one_entry_per_tensor(tensors):
             """Your log has one entry for each tensor and pass, so each tensor has a hook of its own. One joint hook for
             all of them, `register_multi_grad_hook`, is called once for each pass.
             """
             log = []
-            return log, Handles(t.register_hook(lambda grad: log.append(grad.norm().item())) for t in tensors)
+            handles = [t.register_hook(lambda grad: log.append(grad.norm().item())) for t in tensors]
+            return log, SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])
 
         def first_tensor_only(tensors):
             """Each entry is the norm of one tensor alone. Wait for all of them: with `mode='any'` the joint hook gets
@@ -102,102 +92,21 @@ class TestJointNormLog:
             """
             return logged(tensors, lambda grad: grad.norm().item(), mode="any")
 
-        def first_tensor_only__2(tensors):
-            return logged(tensors, lambda grads: grads[0].norm().item())
-
-        def largest_entry(tensors):
-            """Each entry is the largest number in the gradients, or the largest norm. The joint L2 norm adds up the
-            squares of all entries.
-            """
-            return logged(tensors, lambda grads: max(grad.abs().max().item() for grad in grads))
-
-        def largest_entry__2(tensors):
-            return logged(tensors, lambda grads: max(grad.norm().item() for grad in grads))
-
         def sum_of_norms(tensors):
             """You added up the norms. The joint norm is the norm of the norms: the root of the sum of their squares."""
             return logged(tensors, lambda grads: sum(grad.norm().item() for grad in grads))
-
-        def no_root(tensors):
-            """These are the sums of squares. Take the root of each."""
-            return logged(tensors, lambda grads: joint(grads) ** 2)
-
-        def no_float(tensors):
-            """The entries are tensors. `.item()` makes a Python float of a tensor with one entry."""
-            return logged(tensors, lambda grads: sum(grad.square().sum() for grad in grads).sqrt())
-
-        def in_float32(tensors):
-            """The tensors are float64, and these norms are right only as far as float32 goes. Compute in the dtype of
-            the gradients, without `.float()`.
-            """
-            return logged(tensors, lambda grads: joint([grad.float() for grad in grads]))
 
         def skipped_zeros(tensors):
             """A pass in which all gradients are zero has no entry. Zeros that arrive are gradients, too: only a tensor
             that the pass does not reach has `None` in the list.
             """
-            log = []
-
-            def hook(grads):
-                if norm := joint([grad for grad in grads if grad is not None]):
-                    log.append(norm)
-
-            return log, register_multi_grad_hook(tensors, hook)
-
-        def replaced_nan(tensors):
-            """You left out NaN entries, or put numbers in their place. Such entries count like all: the norm is then
-            `nan`.
-            """
-            return logged(tensors, lambda grads: joint([grad[~grad.isnan()] for grad in grads]))
+            return logged(tensors, lambda grads: joint(grads) or None)
 
         def reads_dot_grad(tensors):
             """You read `.grad`, which adds up over passes, and is written after the hook. Use the gradients that the
             hook receives.
             """
             return logged(tensors, lambda grads: joint([t.grad for t in tensors if t.is_leaf and t.grad is not None]))
-
-        def nothing_appended(tensors):
-            """Nothing is appended to the list that you return. Is it the very list to which your hook appends, and not
-            a copy? Is the hook registered?
-            """
-            log, handle = logged(tensors, joint)
-            return list(log), handle
-
-        def state_of_an_aborted_pass(tensors):
-            """In a pass that an exception has stopped, your hooks kept something, and the next pass uses it. One joint
-            hook for all tensors, `register_multi_grad_hook`, needs to keep nothing.
-            """
-            log, squares = [], []
-
-            def finish():
-                log.append(math.sqrt(sum(squares)))
-                squares.clear()
-
-            def hook(grad):
-                squares.append(grad.square().sum().item())
-                torch.autograd.Variable._execution_engine.queue_callback(lambda: squares and finish())
-
-            return log, Handles([t.register_hook(hook) for t in tensors])
-
-        def state_of_an_aborted_pass__2(tensors):
-            log, squares = [], []
-
-            def finish():
-                log.append(math.sqrt(sum(squares)))
-                squares.clear()
-
-            def hook(grad):
-                if not squares:
-                    torch.autograd.Variable._execution_engine.queue_callback(finish)
-                squares.append(grad.square().sum().item())
-
-            return log, Handles([t.register_hook(hook) for t in tensors])
-
-        def changed_the_flow(tensors):
-            """The leaves hold other gradients than without you. The list that the hook gets holds the gradients that
-            flow on: an operation in place, such as `square_()`, changes them. Compute new tensors.
-            """
-            return logged(tensors, lambda grads: math.sqrt(sum(grad.square_().sum().item() for grad in grads)))
 
         def unused_is_none(tensors):
             """Your hook met a `None`. In the list of gradients, a tensor that this pass did not reach has `None`, and
@@ -206,7 +115,26 @@ class TestJointNormLog:
             log = []
             return log, register_multi_grad_hook(tensors, lambda grads: log.append(joint(grads)))
 
-        def one_slot_for_all(tensors, log=[]):  # noqa: B006 - the mistake
-            return log, register_multi_grad_hook(
-                tensors, lambda grads: log.append(joint([grad for grad in grads if grad is not None]))
-            )
+        def only_when_all_are_reached(tensors):
+            """A pass that reaches only some of the tensors has no entry. It appends one, too: the norm of the gradients
+            that are not `None`.
+            """
+            return logged(tensors, lambda grads: joint(grads) if len(grads) == len(tensors) else None)
+
+        def state_of_an_aborted_pass(tensors):
+            """In a pass that an exception has stopped, your hooks kept something, and the next pass uses it. One joint
+            hook for all tensors, `register_multi_grad_hook`, needs to keep nothing.
+            """
+            log, squares = [], []
+
+            def finish():
+                log.append(sum(squares) ** 0.5)
+                squares.clear()
+
+            def hook(grad):
+                if not squares:
+                    torch.autograd.Variable._execution_engine.queue_callback(finish)
+                squares.append(grad.square().sum().item())
+
+            handles = [t.register_hook(hook) for t in tensors]
+            return log, SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])

@@ -9,7 +9,12 @@ from graders.authoring import exercise
 from graders.scenes.saved_tensors import saves
 
 
-def weighed(fn, weight, keep=torch.Tensor.detach, give=lambda kept: kept):
+def size(tensor):
+    """Its bytes."""
+    return tensor.numel() * tensor.element_size()
+
+
+def weighed(fn, weight=size, keep=torch.Tensor.detach, give=lambda kept: kept):
     """The sum of the weights of all tensors that are saved."""
     weights = []
 
@@ -20,11 +25,6 @@ def weighed(fn, weight, keep=torch.Tensor.detach, give=lambda kept: kept):
     with saved_tensors_hooks(pack, give):
         fn()
     return sum(weights)
-
-
-def size(tensor):
-    """Its bytes."""
-    return tensor.numel() * tensor.element_size()
 
 
 @exercise(
@@ -65,10 +65,7 @@ class TestSavedBytes:
     """
 
     def reference(fn):
-        sizes = []
-        with saved_tensors_hooks(lambda tensor: sizes.append(tensor.nbytes) or tensor, lambda tensor: tensor):
-            fn()
-        return sum(sizes)
+        return weighed(fn, lambda tensor: tensor.nbytes)
 
     class Mistakes:
         def elements_not_bytes(fn):
@@ -84,45 +81,24 @@ class TestSavedBytes:
             return weighed(fn, lambda tensor: 4 * tensor.numel())
 
         def counted_in_unpack(fn):
-            """You counted nothing, or only what a backward pass inside `fn` used. `unpack` runs in backward, when a
-            saved tensor is used again. Count in `pack`, which runs when a tensor is saved.
+            """You counted in `unpack`, which runs in backward, when a saved tensor is used again, also in a pass that
+            `fn` runs. Count in `pack` alone, which runs when a tensor is saved.
             """
             sizes = []
-            with saved_tensors_hooks(lambda tensor: tensor, lambda tensor: sizes.append(size(tensor)) or tensor):
-                fn()
+            weighed(fn, give=lambda tensor: sizes.append(size(tensor)) or tensor)
             return sum(sizes)
 
         def counted_in_unpack__2(fn):
-            """You counted in `unpack`, too. It runs in backward, when a saved tensor is used again, and `fn` may run a
-            backward pass. Count in `pack` alone, which runs when a tensor is saved.
-            """
             sizes = []
-            count = lambda tensor: sizes.append(size(tensor)) or tensor  # noqa: E731
-            with saved_tensors_hooks(count, count):
-                fn()
-            return sum(sizes)
+            return weighed(fn, give=lambda tensor: sizes.append(size(tensor)) or tensor) + sum(sizes)
 
         def counted_once(fn):
             """You counted a tensor that is saved twice only once. `x * x` saves `x` twice, once for each factor, and
             the contract counts both.
             """
-            kept = []
-            weighed(fn, lambda tensor: kept.append(tensor.detach()) or 0)
-            return sum({(tensor.data_ptr(), tensor.shape): size(tensor) for tensor in kept}.values())
-
-        def counted_once__2(fn):
-            kept = {}
-            weighed(fn, lambda tensor: kept.update({id(tensor): tensor}) or 0)
-            return sum(map(size, kept.values()))
-
-        def some_left_out(fn):
-            """You left some saved tensors out. Each counts that comes to `pack`: also an index, a mask, and a tensor
-            that requires no grad.
-            """
-            return weighed(fn, lambda tensor: size(tensor) * tensor.is_floating_point())
-
-        def some_left_out__2(fn):
-            return weighed(fn, lambda tensor: size(tensor) * tensor.requires_grad)
+            sizes = {}
+            weighed(fn, lambda tensor: sizes.update({tensor.data_ptr(): size(tensor)}) or 0)
+            return sum(sizes.values())
 
         def whole_storage(fn):
             """You counted the storage of each tensor. A view or an expanded tensor has another number of elements than
@@ -134,55 +110,22 @@ class TestSavedBytes:
             """Backward fails: what `unpack` returns has to be the saved tensor. `pack` has to return it, and `unpack`
             gives it back.
             """
-            return weighed(fn, size, keep=lambda tensor: None)
-
-        def packed_a_number__2(fn):
-            return weighed(fn, size, keep=size)
+            return weighed(fn, keep=lambda tensor: None)
 
         def good_for_one_pass(fn):
             """A second backward pass through the same graph fails or has other gradients. `unpack` may be called
             several times for what `pack` returned: take nothing out of what you keep.
             """
-            return weighed(fn, size, keep=lambda tensor: [tensor.detach()], give=list.pop)
+            kept = {}
 
-        def ran_backward(fn):
-            """You ran backward inside your function, and so the caller cannot run it any more. Nothing needs it: `pack`
-            is called in forward.
-            """
-            result = []
-            total = weighed(lambda: result.append(fn()), size)
-            if isinstance(result[0], torch.Tensor) and result[0].requires_grad:
-                result[0].sum().backward()
-            return total
+            def put(tensor):
+                key = object()
+                kept[key] = tensor.detach()
+                return key
 
-        def with_grad_in_any_case(fn):
-            """You switched grad mode on. `fn()` runs in the grad mode of the caller: under `torch.no_grad()`, nothing
-            is saved.
-            """
-            with torch.enable_grad():
-                return weighed(fn, size)
+            return weighed(fn, keep=put, give=kept.pop)
 
-        def hook_left_behind(fn):
-            """Your hooks on saved tensors are still active after your function has returned. Use
-            `saved_tensors_hooks(...)` in a `with` statement, which leaves the context.
-            """
-            sizes = []
-            saved_tensors_hooks(lambda tensor: sizes.append(size(tensor)) or tensor, lambda tensor: tensor).__enter__()
+        def called_twice(fn):
+            """You called `fn()` twice. Once is enough: call it inside the `with` block, and nowhere else."""
             fn()
-            return sum(sizes)
-
-        def hook_left_after_exception(fn):
-            """When `fn` raised, your hooks on saved tensors stayed active. Use `saved_tensors_hooks(...)` in a `with`
-            statement, which leaves the context in any case.
-            """
-            sizes = []
-            context = saved_tensors_hooks(lambda tensor: sizes.append(size(tensor)) or tensor, lambda tensor: tensor)
-            context.__enter__()
-            fn()
-            context.__exit__()
-            return sum(sizes)
-
-        def one_slot_for_all(fn, sizes=[]):  # noqa: B006 - the mistake
-            """You add to a sum in which the bytes of other calls are, too. Begin each call at 0."""
-            weighed(fn, lambda tensor: sizes.append(size(tensor)) or 0)
-            return sum(sizes)
+            return weighed(fn)

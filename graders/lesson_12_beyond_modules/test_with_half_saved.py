@@ -9,24 +9,14 @@ from graders.authoring import exercise
 from graders.scenes.saved_tensors import saves
 
 
-def halving(which=torch.is_floating_point, to=torch.Tensor.half, back=torch.Tensor.to):
-    """A context in which those tensors are kept as `to` makes them, and `back(kept, dtype)` is given back."""
+def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.Tensor.to):
+    """The result of `fn()`. Those tensors are kept as `to` makes them, and `back(kept, dtype)` is given back."""
 
     def pack(tensor):
         return tensor.dtype, to(tensor.detach()) if which(tensor) else tensor.detach()
 
-    return saved_tensors_hooks(pack, lambda packed: back(packed[1], packed[0]))
-
-
-def halved(fn, *hooks, **more):
-    """The result of `fn()` in that context."""
-    with halving(*hooks, **more):
+    with saved_tensors_hooks(pack, lambda packed: back(packed[1], packed[0])):
         return fn()
-
-
-def rounded(tensor, dtype):
-    """The values as float16 holds them, if it is no integer."""
-    return tensor.half().to(dtype) if dtype.is_floating_point else tensor
 
 
 @exercise(
@@ -76,21 +66,13 @@ class TestWithHalfSaved:
     """
 
     def reference(fn):
-        def pack(tensor):
-            dtype, kept = tensor.dtype, tensor.half() if tensor.is_floating_point() else tensor
-            return lambda: kept.to(dtype)
-
-        with saved_tensors_hooks(pack, lambda give_back: give_back()):
-            return fn()
+        return halved(fn)
 
     class Mistakes:
         def halved_the_forward(fn):
             """The result of `fn()` is not exact any more. Only the saved tensors are stored as float16: `pack` must not
             change its argument, and the forward computes in the old dtype.
             """
-            return halved(fn, to=lambda tensor: tensor.data.copy_(tensor.half()).half())
-
-        def halved_the_forward__2(fn):
             with torch.autocast("cpu", dtype=torch.float16):
                 return fn()
 
@@ -100,25 +82,13 @@ class TestWithHalfSaved:
             """
             return fn()
 
-        def nothing_packed__2(fn):
-            return halved(fn, to=lambda tensor: tensor)
-
-        def float32_only(fn):
-            """Tensors of float64 were saved in full precision. They are floating-point tensors, too: ask with
-            `tensor.is_floating_point()`, and restore each to the dtype that it had.
-            """
-            return halved(fn, lambda tensor: tensor.dtype == torch.float32)
-
         def some_kept_in_full(fn):
             """Some tensors were rounded, and others were not. Each floating-point tensor that is saved has to go
             through float16: also an input, a weight, data that requires no grad, and a tensor of a single number.
             """
-            return halved(fn, lambda tensor: tensor.is_floating_point() and not tensor.is_leaf)
-
-        def some_kept_in_full__2(fn):
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.requires_grad)
 
-        def some_kept_in_full__3(fn):
+        def some_kept_in_full__2(fn):
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.numel() > 1)
 
         def casted_integers(fn):
@@ -127,26 +97,11 @@ class TestWithHalfSaved:
             """
             return halved(fn, lambda tensor: True)
 
-        def casted_integers__2(fn):
-            return halved(fn, lambda tensor: True, back=lambda kept, dtype: kept.float())
-
-        def casted_integers__3(fn):
-            return halved(fn, lambda tensor: tensor.dtype != torch.bool)
-
         def dtype_not_restored(fn):
             """Backward got a tensor of another dtype than forward had saved. `unpack` has to return the old dtype,
             which `pack` should store with the tensor: float64 comes back as float64.
             """
             return halved(fn, back=lambda kept, dtype: kept)
-
-        def dtype_not_restored__2(fn):
-            return halved(fn, back=lambda kept, dtype: kept.float() if kept.is_floating_point() else kept)
-
-        def good_for_one_pass(fn):
-            """The first backward pass is right, and a second one through the same graph is not. `unpack` may be called
-            several times for what `pack` returned: do not change it there, and take nothing out of it.
-            """
-            return halved(fn, lambda t: True, lambda t: [rounded(t, t.dtype)], lambda kept, dtype: kept.pop())
 
         def stored_in_full(fn):
             """A tensor of the old dtype is kept, in what `pack` returns or in a closure, and no memory is saved. `pack`
@@ -154,46 +109,6 @@ class TestWithHalfSaved:
             """
             return halved(fn, to=lambda tensor: tensor.half().to(tensor.dtype))
 
-        def stored_in_full__2(fn):
-            return halved(fn, to=lambda tensor: tensor, back=rounded)
-
-        def stored_in_full__3(fn):
-            def pack(tensor):
-                kept = rounded(tensor.detach(), tensor.dtype)
-                return lambda: kept.to(tensor.dtype)
-
-            with saved_tensors_hooks(pack, lambda give_back: give_back()):
-                return fn()
-
-        def bfloat16(fn):
-            """You stored `bfloat16`, which has fewer digits. The task asks for float16, as `half()` makes it."""
-            return halved(fn, to=torch.Tensor.bfloat16)
-
         def another_result(fn):
             """You called `fn()`, and what you return is not the object that it returned. Return its result as it is."""
             halved(fn)
-
-        def another_result__2(fn):
-            result = halved(fn)
-            return result.clone() if isinstance(result, torch.Tensor) else result
-
-        def another_result__3(fn):
-            result = halved(fn)
-            return list(result) if isinstance(result, tuple) else result
-
-        def hook_left_behind(fn):
-            """Your hooks on saved tensors are still active after your function has returned. Use
-            `saved_tensors_hooks(...)` in a `with` statement, which leaves the context.
-            """
-            halving().__enter__()
-            return fn()
-
-        def hook_left_after_exception(fn):
-            """When `fn` raised, your hooks on saved tensors stayed active. Use `saved_tensors_hooks(...)` in a `with`
-            statement, which leaves the context in any case.
-            """
-            context = halving()
-            context.__enter__()
-            result = fn()
-            context.__exit__()
-            return result

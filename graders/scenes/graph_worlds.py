@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass
 from types import FrameType
@@ -17,9 +16,6 @@ from graders.box.witness import Change, Witness
 from graders.scenes.worlds import Act, World, a_leaf, grads, numbers, put_on
 from graders.wire.draws import Rng
 
-OURS = tuple(os.path.join("graders", folder, "") for folder in ("box", "scenes"))
-"""Where the caller's hooks are."""
-
 
 @dataclass
 class GraphWorld(World):
@@ -29,14 +25,16 @@ class GraphWorld(World):
     """The last tensor of the graph, and one at its beginning."""
 
     def changes(self, witness: Witness) -> list[Change]:
-        """Also whether a pass through the graph calls functions of somebody else."""
+        """Also whether a pass through the graph calls functions of somebody else than the caller."""
         called: list[str] = []
 
         def note(frame: FrameType, event: str, arg: Any) -> None:
-            if event == "call" and not any(folder in frame.f_code.co_filename for folder in OURS):
+            if event == "call" and not frame.f_globals.get("__name__", "").startswith(
+                ("graders.box", "graders.scenes")
+            ):
                 called.append(frame.f_code.co_name)
 
-        found, before = super().changes(witness), sys.getprofile()
+        found = super().changes(witness)
         (end, begin), engine = self.ends, torch.autograd.Variable._execution_engine  # it calls nothing but hooks
         start = torch.ones_like(end)
         sys.setprofile(note)
@@ -45,30 +43,27 @@ class GraphWorld(World):
         except Exception:  # the graph is freed: the pass ends at the first node that notices
             pass
         finally:
-            sys.setprofile(before)
+            sys.setprofile(None)
         return [*found, ["hook-left", "the graph"]] if called else found
 
 
 def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
-    """A scalar at the end of the graph, and names of nodes: `function(y, node_names)`.
+    """A scalar at the end of the graph, and names of nodes, of which one is not in it: `function(y, node_names)`.
 
-    Some of the names are not in the graph; of these, one is a part of a name that is, and one has such a part. Zeros
-    arrive at the node of the sine.
+    Zeros arrive at the node of the sine.
     """
     values, w, weights = numbers(rng, case, 3)
-    x = a_leaf(values, case, "x")
-    log: list[str] = []
-    kept: list[Tensor] = []
+    x, log, kept = a_leaf(values, case, "x"), list[str](), list[Tensor]()
     after: Any = x.register_post_accumulate_grad_hook
     after(lambda leaf: log.append("x.grad is filled"))
     bend, other = rng.shuffled(["tanh", "sigmoid"])
 
-    def made(last_first: bool = False) -> tuple[Tensor, Tensor]:
+    def made() -> tuple[Tensor, Tensor]:
         first, last = torch.stack([x, w]).unbind()
-        h = torch.addcmul(last, first, first) if last_first else torch.addcmul(first, first, last)
+        h = torch.addcmul(first, first, last)
         CallersHooks(case.hooks).on_tensor(h, "h")
         put_on(h, kept.append, backward)
-        t = h.sin().clamp(min=7) - torch.relu(h + 0.05) + h.exp()
+        t = h.sin().clamp(min=7) + h.exp()
         for _ in range(6):
             t = t + t
         t = t / 512
@@ -76,10 +71,9 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
             t = t.expand_as(t)
         return (getattr(torch, bend)(t) * weights).sum(), h
 
-    wanted = [f"{name}Backward0" for name in ("Sum", "Mul", "Exp", "Sin", "Addcmul", "Unbind", "Stack")]
     leaf = get_gradient_edge(x).node.name()
-    absent = [f"{other.capitalize()}Backward0", "SumBackward", "LeakyReluBackward0"]
-    asked, (y, h) = {*wanted, f"{bend.capitalize()}Backward0", leaf, *absent}, made()
+    names = "Sum", "Mul", "Exp", "Sin", "Addcmul", "Unbind", "Stack", bend.capitalize(), other.capitalize()
+    asked, (y, h) = {leaf, *(f"{name}Backward0" for name in names)}, made()
 
     def look() -> dict[str, Any]:
         has_graph = x.grad is not None and x.grad.requires_grad
@@ -87,7 +81,7 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
 
     return GraphWorld(
         (y, asked),
-        lambda: (made(last_first=True)[0], {"UnbindBackward0", leaf}),
+        lambda: (made()[0], {"UnbindBackward0", leaf}),
         {"x": x, "w": w, "y": y, "h": h},
         "x",
         log,

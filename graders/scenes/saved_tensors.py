@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.known_state import saved_tensor_hooks_active
 from graders.box.probing import snapshot
-from graders.box.tensors import prepared
+from graders.box.tensors import laid_out
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
@@ -43,18 +44,15 @@ class Work:
             return rng.tensor(*size, dtype=case.dtype) * DIGITS
 
         another_dtype = torch.float64 if case.dtype == "float32" else torch.float32
-        other = (rng.tensor(*shape, dtype="float64") * DIGITS).to(another_dtype)
-        place = "parameter" if case.place == "parameter" else "leaf"
         self.leaves = {
-            "x": prepared(drawn(*shape), layout="transposed", place=place, grad=case.grad),
-            "w": prepared(drawn(*shape), place="parameter"),
-            "wide": prepared(drawn(rng.integer(2, 4), *shape)),
-            "other": other.requires_grad_(),
-            "long": prepared(drawn(LONG)),
+            "x": laid_out(drawn(*shape), "transposed"),
+            "w": nn.Parameter(drawn(*shape)),
+            "wide": drawn(rng.integer(2, 4), *shape),
+            "other": (rng.tensor(*shape, dtype="float64") * DIGITS).to(another_dtype),
+            "long": drawn(LONG),
         }
-        x = self.leaves["x"]
-        self.t = x.view_as(x) if case.place == "non-leaf" else x
-        CallersHooks(case.hooks).on_tensor(self.t, "x")
+        for leaf in self.leaves.values():
+            leaf.requires_grad_()
         self.data, self.weights, self.mask = drawn(*shape), drawn(*shape), rng.tensor(*shape) > 0
         places = [2 * rng.integer(1024, 1499) + 1 for _ in range(rng.integer(2, 5))]
         self.index = torch.tensor(sorted({*places, rng.integer(0, 99)}))
@@ -67,7 +65,7 @@ class Work:
     def __call__(self) -> Any:
         """One run, which has a backward pass of its own."""
         self.log.append(f"fn, with grad mode {'on' if torch.is_grad_enabled() else 'off'}")
-        t, w, wide, other, long = self.t, *list(self.leaves.values())[1:]
+        t, w, wide, other, long = self.leaves.values()
         if torch.is_grad_enabled():
             torch.autograd.grad(square(t).sum(), t)
         out = torch.relu(t) + w + t * w + torch.where(self.mask, t * self.data, w)
@@ -81,16 +79,14 @@ class Work:
         self.returned = {"tensor": result, "tuple": (result, 1), "list": [result], "nothing": None}[self.result_is]
         return self.returned
 
-    def gradients(self, differentiated: bool = False) -> dict[str, Any]:
+    def gradients(self) -> dict[str, Any]:
         """What a pass through the last graph brings to the leaves, or the error; the graph stays."""
-        leaves = list(self.leaves.values())
+        sums = (self.outs[-1] * self.weights).sum(), self.apart
         try:
-            sums = (self.outs[-1] * self.weights).sum(), self.apart
-            found = torch.autograd.grad(sums, leaves, retain_graph=True, create_graph=differentiated)
-            if differentiated:
-                found = torch.autograd.grad([grad.double().square().sum() for grad in found], leaves)
+            found = torch.autograd.grad(sums, list(self.leaves.values()), retain_graph=True)
         except Exception as error:
-            return {"error": f"{type(error).__name__}: {error}"[:150], **dict.fromkeys(self.leaves)}
+            message = re.sub(r"<.*>|\b\d+\b", "...", f"{type(error).__name__}: {error}"[:150])  # keys are anybody's
+            return {"error": message, **dict.fromkeys(self.leaves)}
         grads = dict(zip(self.leaves, found))
         return {"error": "none", **grads, "long": grads["long"][self.index]}
 
@@ -101,24 +97,20 @@ def leave_hooks() -> None:
         saved_tensors_hooks(lambda t: t, lambda t: t).__exit__()
 
 
-def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> list[bool]:
-    """Whether a tensor that only autograd keeps still exists in its dtype: after forward, and after a backward pass."""
-    t, sums, found = torch.ones((), dtype=dtype, requires_grad=True), list[Tensor](), list[bool]()
+def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
+    """Whether a tensor that only autograd keeps still exists in its dtype after a backward pass."""
+    t, sums = torch.ones((), dtype=dtype, requires_grad=True), list[Tensor]()
     gc.freeze()  # what exists by now is not looked at
     try:
         call(lambda: sums.append(square(t * torch.ones(MANY, dtype=dtype)).sum()))
         leave_hooks()
-        for run in (lambda: None, lambda: torch.autograd.grad(sums[0], t, retain_graph=True)):
-            try:
-                run()
-            except Exception:  # the gradients are looked at elsewhere
-                break
-            gc.collect()
-            tensors = [thing for thing in gc.get_objects() if type(thing) is Tensor]
-            found.append(any(one.numel() == MANY and one.dtype == dtype for one in tensors))
+        with contextlib.suppress(Exception):  # the gradients are looked at elsewhere
+            torch.autograd.grad(sums[0], t, retain_graph=True)
+        gc.collect()
+        tensors = [thing for thing in gc.get_objects() if type(thing) is Tensor]
+        return any(one.numel() == MANY and one.dtype == dtype for one in tensors)
     finally:
         gc.unfreeze()
-    return found
 
 
 @family(
@@ -135,13 +127,9 @@ def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> list[bool]:
     axes={
         "dtype": ("float32", "float64"),
         "rank": (0, 1, 2, 3),
-        "place": ("leaf", "non-leaf", "parameter"),
-        "grad": ("empty", "filled"),
-        "hooks": ("none", "watching", "replacing"),
         "result_is": ("tensor", "tuple", "list", "nothing"),
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
     },
-    impossible=(lambda place, grad: place == "non-leaf" and grad == "filled",),
 )
 def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
     """For `function(fn)`, which runs `fn`. With `hands_on` it returns what `fn` returns, and else a number."""
@@ -149,38 +137,32 @@ def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_o
     work, other = Work(rng, case), Work(rng, case)
 
     def ask(work: Work, where: dict[str, Any], when: str = "") -> None:
+        before = Witness(**work.things)
         result = call(work)
+        same[f"changed{when}"] = before.changes()
+        leave_hooks()
         if hands_on:
             runs[f"the object itself that fn returned is returned{when}"] = result is work.returned
         else:
             where[f"the result{when}"] = result
 
-    before = Witness(**work.things)
     ask(work, returned)
-    same["changed"] = before.changes()
-    leave_hooks()
     runs["how fn was called"] = list(work.log)
-    runs["what fn computed"] = [snapshot(out) for out in work.outs[:2]]
     half["the gradients of a pass"] = work.gradients()
     stay["the gradients of another pass"] = work.gradients()
-    stay["the gradients of a pass, differentiated"] = work.gradients(differentiated=True)
     if hands_on:
         kept["a tensor of the old dtype is kept"] = kept_in_full(call, getattr(torch, case.dtype))
-
-    for when, one in ((" of another fn", other), (" of the first fn again", work)):
-        ask(one, later, when)
-        leave_hooks()
-        later[f"the gradients{when}"] = one.gradients()
+    ask(other, later, " of another fn")
+    later["the gradients of another fn"] = other.gradients()
+    runs["what fn computed"] = [snapshot(out) for out in work.outs[:2]]
     with torch.no_grad():
         ask(other, returned, " under no_grad")
-    leave_hooks()
     runs["how fn was called, then under no_grad"] = list(other.log)
-    runs["what it computed has a graph"] = [out.requires_grad for out in other.outs]
 
     failure = Failure(case.failure)
 
     def fails() -> None:
-        square(work.t)
+        square(work.leaves["x"])
         failure.strike()
 
     before = Witness(**work.things)

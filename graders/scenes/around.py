@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.passes import gradients
-from graders.box.probing import removed, snapshot
+from graders.box.probing import snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Value
@@ -24,11 +23,12 @@ AXES: dict[str, tuple[Value, ...]] = {
     "values": ("round", "full"),
     "place": ("leaf", "non-leaf", "parameter"),
     "grad": ("empty", "filled"),
-    "number": ("zero", "negative", "fraction", "large"),
-    "collection": ("one", "many", "repeated"),
     "hooks": ("none", "watching", "replacing"),
-    "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
 }
+"""Of a tensor, and of what is there before."""
+NUMBERS = ("zero", "negative", "fraction", "large")
+PASSES = ("plain", "create_graph", "autograd.grad", "after an aborted one")
+"""Ways of `graders.box.passes.gradients`."""
 
 
 class Around:
@@ -121,18 +121,3 @@ def two_outputs(call: Callable[[Tensor], Any], rng: Rng) -> tuple[Tensor, Tensor
     del given
     (both,) = torch.autograd.grad([last, last, other], [pair], [up[0], up[0], up[1]])
     return both[1], both[0]
-
-
-def on_a_leaf(call: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """The gradient of a leaf after a pass with the hook, and after another one without it, and the leaf's values.
-
-    They change between the call and the passes, as those of a parameter do.
-    """
-    t, arriving = nn.Parameter(torch.ones(5)), torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4])
-    handle = call(t, *copy.deepcopy(args))
-    t.data.mul_(2)
-    torch.autograd.backward((arriving * t).sum())
-    first = snapshot(t.grad)
-    has_remove = removed(handle)
-    torch.autograd.backward((arriving * t).sum())
-    return [first, has_remove, snapshot(t.grad), snapshot(t)]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
-from graders.scenes.around import AXES, Around, on_a_leaf, two_outputs
+from graders.scenes.around import AXES, NUMBERS, PASSES, Around, two_outputs
 from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
 from graders.scenes.worlds import put_on
@@ -28,7 +28,7 @@ from graders.wire.draws import Rng
         "nothing else changes",
         "{handles}",
     ),
-    axes=AXES,
+    axes={**AXES, "number": NUMBERS, "backward": PASSES},
 )
 def changes_gradient(
     call: Callable[..., Any],
@@ -79,7 +79,10 @@ def changes_gradient(
         of_two = two_outputs(lambda last: call(last, *args), rng)
         several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
     for which in special:
-        several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
+        leaf = nn.Parameter(torch.ones(5))
+        its_handle = call(leaf, *which)
+        torch.autograd.backward((torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4]) * leaf).sum())
+        several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, removed(its_handle)]
 
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
@@ -101,7 +104,7 @@ def changes_gradient(
         "x is left as it was",
         "without gradients the values come back",
     ),
-    axes=AXES | {"number": ("fraction", "large"), "collection": (), "hooks": ("none", "watching", "replacing")},
+    axes={**AXES, "number": ("fraction", "large"), "backward": PASSES},
 )
 def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a function that returns the values of `x`, and changes the gradient on its way from there to `x`."""
@@ -115,9 +118,6 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     changed["y"], changed["y is x itself"] = snapshot(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
     kept = call(-t, *more)
-    w = torch.ones_like(x).requires_grad_()
-    torch.autograd.backward((y * w).sum(), inputs=[w], retain_graph=True)
-    others["the gradient of a tensor that is multiplied by y"] = w.grad
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
@@ -126,8 +126,6 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     )
     around.passes(changed, passes, graph, others, lambda: call(t, *args))
     del kept
-    small = torch.tensor([1e-6, -3e-7], requires_grad=True)
-    changed["y of small values"] = snapshot(call(small, *args))
 
     plain = x.detach().clone()
     with torch.no_grad():

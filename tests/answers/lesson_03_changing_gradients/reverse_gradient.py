@@ -80,37 +80,6 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
-        "one tensor for all results",
-        violates="rule 1: on one object or on several at the same time",
-        check="test_other_tensors_have_their_usual_gradient",
-        source="""
-import torch
-
-made = {}
-
-def reverse_gradient(x, lam):
-    own = made.setdefault((x.shape, x.dtype), torch.empty(x.shape, dtype=x.dtype))
-    own.copy_(x.detach())
-    y = x - x.detach() + own
-    y.data = own
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad)
-    return y
-""",
-    ),
-    Wrong(
-        "hooks a leaf only",
-        violates="`x` may be a leaf or not",
-        check="test_the_values_stay_and_the_gradient_is_reversed",
-        source="""
-def reverse_gradient(x, lam):
-    y = x * 1
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad if x.is_leaf else None)
-    return y
-""",
-    ),
-    Wrong(
         "clears the hooks on `x`",
         violates="rule 3: Hooks that were there before",
         check="test_the_values_stay_and_the_gradient_is_reversed",
@@ -147,18 +116,6 @@ import torch
 @torch.enable_grad()
 def reverse_gradient(x, lam):
     y = x * 1
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad)
-    return y
-""",
-    ),
-    Wrong(
-        "adds 1 and takes it away",
-        violates="its values may be as inexact as `lam * x` is",
-        check="test_the_values_stay_and_the_gradient_is_reversed",
-        source="""
-def reverse_gradient(x, lam):
-    y = x + 1 - 1
     if y.requires_grad:
         y.register_hook(lambda grad: -lam * grad)
     return y

@@ -79,9 +79,6 @@ class TestRecordGrad:
             """
             t.register_hook(lambda grad: store.append(grad.detach().clone()))
 
-        def hooked_a_copy(t, store):
-            return (t * 1).register_hook(lambda grad: store.append(grad.detach().clone()))
-
         def reads_dot_grad(t, store):
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))

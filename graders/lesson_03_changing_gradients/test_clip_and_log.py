@@ -73,11 +73,7 @@ class TestClipAndLog:
             new one.
             """
             log = {}
-
-            def hook(grad):
-                log.update(raw=grad.detach().clone(), clipped=grad.detach().clamp(lo, hi))
-
-            t.register_hook(hook)
+            t.register_hook(lambda grad: log.update(raw=grad.detach().clone(), clipped=grad.detach().clamp(lo, hi)))
             return log
 
         def in_place_leak(t, lo, hi):

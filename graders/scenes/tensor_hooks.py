@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
-from graders.scenes.around import AXES, NUMBERS, PASSES, Around, two_outputs
+from graders.scenes.around import AXES, NUMBERS, PASSES, Around
 from graders.scenes.given import Arguments
+from graders.scenes.recorders import copied
 from graders.scenes.scene import Sections, family
 from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
@@ -52,10 +53,10 @@ def changes_gradient(
     alone = nn.Parameter(torch.ones_like(x))
     before = around.witness(*args)
     handle = call(t, *args)
-    same["changed"], logged["at first"] = before.changes(), _copied(handle)
+    same["changed"], logged["at first"] = before.changes(), copied(handle)
     with torch.no_grad():
         surroundings = Witness()
-        its_own = call(alone, *others)
+        call(alone, *others)  # nobody keeps what it returns
         same["changed under no_grad"] = surroundings.changes()
     went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
@@ -64,7 +65,7 @@ def changes_gradient(
 
     def after(name: str) -> None:
         if isinstance(handle, dict):
-            logged[name] = _copied(handle)
+            logged[name] = copied(handle)
             held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries.values())}
             held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
             copies[f"shared memory {name}"] = _shared(handle, held)
@@ -74,10 +75,7 @@ def changes_gradient(
     passes["calls of the functions"], copies["the entries of create_graph=True"] = calls[:50], entries
 
     torch.autograd.backward((alone * first).sum(), inputs=[alone])
-    several["the gradient of a second tensor"], logged["of a second tensor"] = alone.grad, _copied(its_own)
-    if case.place != "parameter":
-        of_two = two_outputs(lambda last: call(last, *args), rng)
-        several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
+    several["the gradient of a second tensor"] = alone.grad
     for which in special:
         leaf = nn.Parameter(torch.ones(5))
         its_handle = call(leaf, *which)
@@ -86,10 +84,11 @@ def changes_gradient(
 
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
-    logged["of two calls for one tensor"] = [_copied(handle), _copied(again)]
-    remove = _all_removed if returns == "a list of handles" else removed
-    for name, one in (("the first", handle), ("the second", again), ("the one under no_grad", its_own)):
-        handles[f"what {name} call returned is {returns}"] = remove(one)
+    logged["of two calls for one tensor"] = [copied(handle), copied(again)]
+    many = returns == "a list of handles"
+    for name, one in (("the first", handle), ("the second", again)):
+        is_right = isinstance(one, list) and all_removed(one) if many else removed(one)
+        handles[f"what {name} call returned is {returns}"] = is_right
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
@@ -121,9 +120,6 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
-    ways["the gradient of one of two outputs"], others["the gradient of the other"] = two_outputs(
-        lambda last: call(last, *args), rng
-    )
     around.passes(changed, passes, graph, others, lambda: call(t, *args))
     del kept
 
@@ -144,16 +140,6 @@ def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
         return call(*args), "none"
     except Exception as error:
         return None, f"{type(error).__name__}: {error}"[:200]
-
-
-def _all_removed(handles: Any) -> bool:
-    """Call `remove()` of every handle in a list; False when it is no list of handles."""
-    return isinstance(handles, list) and all_removed(handles)
-
-
-def _copied(log: Any) -> Any:
-    """Copies of what a dict holds now; a handle says nothing."""
-    return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else type(log).__name__
 
 
 def _shared(log: dict[str, Any], others: dict[str, Any]) -> list[str]:

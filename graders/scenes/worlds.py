@@ -221,13 +221,13 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
         for t in (b, c):
             put_on(t, kept.append)
         put_on(loss, lambda grad: log.append("backward"))
-        return {"x": x, "a": a, "b": b, "c": c, "still": still, "off": off, "loss": loss}
+        return {"loss": loss, "x": x, "a": a, "b": b, "c": c, "still": still, "off": off}
 
     def again() -> tuple[Any, Tensor]:
         return dict(zip(names, (off, still, x))), made()["loss"]
 
     parts = made()
-    args = dict(zip(names, (parts["b"], *parts.values()))), parts["loss"]
+    args = dict(zip(names, (*parts.values(), parts["b"]))), parts["loss"]
 
     def look() -> dict[str, Any]:
         seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}

@@ -210,10 +210,11 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     small["p.grad after a small pass"] = grads(params, 2**-12, clear=True)
     small["p.grad after a pass with zeros"] = grads(params, 0.0, clear=True)
     later["p.grad after it was cleared"] = grads(params, clear=True)
-    below = [nn.Parameter(torch.zeros(16)), nn.Parameter(torch.zeros(1))]
+    below = [nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)]  # each norm, but not the joint one
     _kept_too = call(list(below), bound)
-    _ended(lambda: torch.autograd.backward((bound / 2 * below[0]).sum() + 0 * below[1].sum()))
-    entries["p.grad of entries below the bound"] = list(map(_clipped, below))
+    total = bound * (0.4 * below[0].sum() + 0.75 * below[1].sum() + 0 * below[2].sum())
+    _ended(lambda: torch.autograd.backward(total))
+    entries["p.grad of norms below the bound"] = list(map(_clipped, below))
     second["p.grad in a pass of both"] = grads([*params, *others], clear=True)
     same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
     handles["a list of handles"] = isinstance(result_too, list) and all_removed(result_too)

@@ -116,12 +116,12 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     same["changed"] = before.changes()
     changed["y"], changed["y is x itself"] = snapshot(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
-    kept = call(-t, *more)
+    _kept = call(-t, *more)
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
     around.passes(changed, passes, graph, others, lambda: call(t, *args))
-    del kept
+    changed["y of small values"] = snapshot(call(torch.tensor([1e-6, -3e-7], requires_grad=True), *args))
 
     plain = x.detach().clone()
     with torch.no_grad():

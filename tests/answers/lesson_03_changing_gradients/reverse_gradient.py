@@ -121,6 +121,18 @@ def reverse_gradient(x, lam):
     return y
 """,
     ),
+    Wrong(
+        "adds 1 and takes it away",
+        violates="its values may be as inexact as `lam * x` is",
+        check="test_the_values_stay_and_the_gradient_is_reversed",
+        source="""
+def reverse_gradient(x, lam):
+    y = x + 1 - 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad)
+    return y
+""",
+    ),
 ]
 
 SURVIVORS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -78,16 +79,15 @@ def changes_gradient(
     several["the gradient of a second tensor"] = alone.grad
     for which in special:
         leaf = nn.Parameter(torch.ones(5))
-        its_handle = call(leaf, *which)
+        its_handle = call(leaf, *copy.deepcopy(which))
         torch.autograd.backward((torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4]) * leaf).sum())
         several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, removed(its_handle)]
 
     again = call(t, *others)
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
     logged["of two calls for one tensor"] = [copied(handle), copied(again)]
-    many = returns == "a list of handles"
     for name, one in (("the first", handle), ("the second", again)):
-        is_right = isinstance(one, list) and all_removed(one) if many else removed(one)
+        is_right = isinstance(one, list) and all_removed(one) if returns == "a list of handles" else removed(one)
         handles[f"what {name} call returned is {returns}"] = is_right
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]

@@ -189,11 +189,11 @@ def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, w
     same["changed"] = first.changes(before)
 
     written = [*first.kept, *(first.things[name].grad for name in first.fills)]
-    inner = world(rng, case)
+    inner = [world(rng, case)]
 
     def within(*args: Any) -> None:
         with torch.enable_grad():  # during a backward pass it is off
-            call(*inner.args)
+            call(*inner.pop().args) if inner else None
 
     later["around another call"] = copied(call(*world(rng, case, **{case.raised_in: within}).args))
     later["of a second call"] = copied(call(*first.again()))

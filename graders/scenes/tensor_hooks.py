@@ -55,10 +55,7 @@ def changes_gradient(
     before = around.witness(*args)
     handle = call(t, *args)
     same["changed"], logged["at first"] = before.changes(), copied(handle)
-    with torch.no_grad():
-        surroundings = Witness()
-        call(alone, *others)  # nobody keeps what it returns
-        same["changed under no_grad"] = surroundings.changes()
+    call(alone, *others)  # nobody keeps what it returns
     went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
         put_on(t, went_on.append)
@@ -81,9 +78,12 @@ def changes_gradient(
         leaf = nn.Parameter(torch.ones(5))
         its_handle = call(leaf, *copy.deepcopy(which))
         torch.autograd.backward((torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4]) * leaf).sum())
-        several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, removed(its_handle)]
+        several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, hasattr(its_handle, "remove")]
 
-    again = call(t, *others)
+    with torch.no_grad():
+        surroundings = Witness()
+        again = call(t, *others)
+        same["changed under no_grad"] = surroundings.changes()
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
     logged["of two calls for one tensor"] = [copied(handle), copied(again)]
     for name, one in (("the first", handle), ("the second", again)):
@@ -114,9 +114,9 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     before = around.witness()
     y = call(t, *args)
     same["changed"] = before.changes()
+    _kept = call(-t, *more)
     changed["y"], changed["y is x itself"] = snapshot(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
-    _kept = call(-t, *more)
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)

@@ -56,7 +56,7 @@ class Failure:
         except PASSED_ON:
             raise
         except BaseException as error:
-            if type(error) is type(self.error) and error.args == self.error.args:
+            if type(error) is type(self.error) and error.args == self.error.args and not error.__cause__:
                 became = "came through"
             elif isinstance(error, KeyboardInterrupt):
                 raise

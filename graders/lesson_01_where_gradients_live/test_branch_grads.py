@@ -56,24 +56,17 @@ class TestBranchGrads:
     free = {
         # Who computes with copies of w and x calls no hook on them.
         "exception": lambda mine, wanted: mine == "never raised",
-        "of the call inside of it": lambda mine, wanted: not mine,
     }
 
     class Mistakes:
         def retained_too_late(w, x):
-            """`a` and `b` kept no gradient. They are not leaves: call `retain_grad()` on them before `backward()`
+            """`a` or `b` kept no gradient. Neither is a leaf: call `retain_grad()` on both before `backward()`
             (afterwards it recovers nothing), and on the very tensors from which `y` is computed (a copy gets none).
             """
             return retaining("", w, x)
 
-        def retained_only_one(w, x):
-            """One of `a` and `b` has a gradient, and the other has none. Neither is a leaf: call `retain_grad()` on
-            both before `backward()`, on the very tensors from which `y` is computed and not on a copy.
-            """
+        def retained_too_late__2(w, x):
             return retaining("a", w, x)
-
-        def retained_only_one__2(w, x):
-            return retaining("b", w, x)
 
         def values_not_gradients(w, x):
             """Under "a" you return the value of `a`. Its gradient is the value of `b`: nudge `a` a little, and `y`
@@ -81,11 +74,6 @@ class TestBranchGrads:
             """
             a, b = w + x, w + 1
             return {"w": a.detach() + b.detach(), "x": b.detach(), "a": a.detach(), "b": b.detach()}
-
-        def one_slot_for_all(w, x, found={}):  # noqa: B006 - the mistake
-            a, b = w + x, w + 1
-            found.update(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
-            return found
 
         def hook_left_behind(w, x):
             a, b, found = w + x, w + 1, {}

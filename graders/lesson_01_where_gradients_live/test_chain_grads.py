@@ -84,9 +84,6 @@ class TestChainGrads:
             """
             return kept(fns, x, lambda h: h.detach().requires_grad_().clone())
 
-        def cut_between_steps__2(fns, x):
-            return kept(fns, x, lambda h: h.detach().clone())
-
         def retained_only_last(fns, x):
             """Only the last result kept its gradient. Every step must call `retain_grad()` on its own result."""
             h = x

@@ -76,13 +76,6 @@ class TestPerPassGrads:
                 p.grad = None
             return grads
 
-        def summed_losses(p, losses):
-            """Every entry is the gradient of the sum of all losses. One `backward()` on the sum cannot tell them apart:
-            each loss needs a pass of its own.
-            """
-            (total,) = torch.autograd.grad(sum(loss(p) for loss in losses), p)
-            return [total.clone() for _ in losses]
-
         def stored_alias(p, losses):
             grads = []
             for loss in losses:

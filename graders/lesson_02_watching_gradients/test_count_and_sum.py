@@ -78,14 +78,6 @@ class TestCountAndSum:
             """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
             return adding(t, add, flows=lambda received: received)
 
-        def zeros_left_out(t):
-            d, counted = {"n": 0, "sum": None}, adding(t, add)
-            t.register_hook(lambda grad: d.update(n=d["n"] + bool(grad.any()), sum=counted["sum"]))
-            return d
-
-        def hooked_a_copy(t):
-            return adding(t * 1, add)
-
         def another_dict(t):
             """A hook of yours is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of
             that very dict; a new one is invisible to the caller.
@@ -99,9 +91,9 @@ def add(total, grad, received):
     return received if total is None else total + received
 
 
-def adding(t, step, flows=lambda received: None, d=None):
+def adding(t, step, flows=lambda received: None):
     """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on."""
-    d = {"n": 0, "sum": None} if d is None else d
+    d = {"n": 0, "sum": None}
 
     def hook(grad):
         received = grad.detach().clone()

@@ -98,13 +98,10 @@ class TestOldAndNewGrad:
             new = old * k
             return torch.autograd.grad(loss_fn(new.clone()), (old, new))
 
-        def one_slot_for_all(x, k, loss_fn, seen={}):  # noqa: B006 - the mistake
-            return hooked(x, k, loss_fn, seen=seen)
 
-
-def hooked(x, k, loss_fn, multiply=None, seen=None):
+def hooked(x, k, loss_fn, multiply=None):
     """The right pair, unless something is done in another way."""
-    seen, t = {} if seen is None else seen, 3 * x
+    seen, t = {}, 3 * x
     t.register_hook(lambda grad: seen.update(old=grad.clone()))
     multiply(t) if multiply else t.mul_(k)
     t.register_hook(lambda grad: seen.update(new=grad.clone()))

@@ -64,9 +64,6 @@ class TestRecordGrad:
         def stored_alias(t, store):
             return t.register_hook(lambda grad: store.append(grad.detach()))
 
-        def stored_alias__2(t, store):
-            return t.register_hook(store.append)
-
         def returned_the_copy(t, store):
             """Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its
             graph, and in memory that others may overwrite. Return nothing.
@@ -81,12 +78,6 @@ class TestRecordGrad:
             `register_hook` gives you.
             """
             t.register_hook(lambda grad: store.append(grad.detach().clone()))
-
-        def hooked_a_copy(t, store):
-            return (t * 1).register_hook(lambda grad: store.append(grad.detach().clone()))
-
-        def zeros_left_out(t, store):
-            return t.register_hook(lambda grad: store.append(grad.detach().clone()) if grad.any() else None)
 
         def reads_dot_grad(t, store):
             t.retain_grad()

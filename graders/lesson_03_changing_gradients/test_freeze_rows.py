@@ -29,11 +29,7 @@ from graders.scenes.tensor_hooks import changes_gradient
         arguments=some_rows,
         shape=as_many_rows_as_columns,
         special=[([0, 1, 2, 3, 4],), ([0, 2],)],
-        only={
-            "rank": (1, 2, 3),
-            "place": ("parameter",),
-            "number": (),
-        },
+        only={"rank": (1, 2, 3), "place": ("parameter",), "number": (), "collection": ("one", "many", "repeated")},
         words={
             "task": "the rows get zero and the others their gradient",
             "passes": "every pass adds nothing to the rows",
@@ -96,11 +92,6 @@ class TestFreezeRows:
             `p` it takes the gradient from all of them. Let a hook set the gradient of the rows to zero.
             """
             p[rows].requires_grad_(False)
-
-        def froze_everything__2(p, rows):
-            handle = p.register_hook(lambda grad: None)
-            p.requires_grad_(False)
-            return handle
 
         def hooked_a_copy(p, rows):
             """`p[rows]` is a new tensor that the loss does not use, so a hook on it never fires. Hook `p` itself and

@@ -27,7 +27,7 @@ from graders.scenes.tensor_hooks import changes_gradient
     scene=changes_gradient(
         arguments=functions,
         returns="a list of handles",
-        only={"number": ()},
+        only={"number": (), "collection": ("one", "many", "repeated")},
         words={
             "task": "the functions are applied from the last to the first",
             "passes": "each function is called once for each pass",
@@ -71,10 +71,6 @@ class TestRegisterComposed:
             """
             return [t.register_hook(f) for f in fs]
 
-        def only_one_hook(t, fs):
-            """Only one function of the list was applied. All have to be, each to the result of the one before."""
-            return [t.register_hook(fs[0])]
-
         def late_binding(t, fs):
             """All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has
             its last value. Register `f` itself, or bind it: `lambda grad, f=f: f(grad)`.
@@ -88,14 +84,6 @@ class TestRegisterComposed:
             def hook(grad):
                 for f in reversed(fs):
                     grad = f(grad)
-
-            return [t.register_hook(hook)]
-
-        def in_place_leak(t, fs):
-            def hook(grad):
-                for f in reversed(fs):
-                    grad.copy_(f(grad))
-                return grad
 
             return [t.register_hook(hook)]
 

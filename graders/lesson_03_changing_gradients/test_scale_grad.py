@@ -28,7 +28,6 @@ from graders.scenes.tensor_hooks import changes_gradient
     scene=changes_gradient(
         arguments=a_number,
         special=[(10.0,), (1.0,)],
-        only={"collection": ()},
         words={
             "task": "the gradient is scaled",
             "passes": "every pass is scaled once",
@@ -67,27 +66,14 @@ class TestScaleGrad:
         def cut_off_graph(t, s):
             return t.register_hook(lambda grad: grad.detach() * s)
 
-        def changed_values(t, s):
-            t.data = t.data * s
-            return t.register_hook(lambda grad: None)
-
         def wrong_hook_kind(t, s):
             """A post-accumulate-grad hook exists on leaves only, and it sees `.grad`, the total of all passes.
             `register_hook` works on every tensor that requires grad, and its hook gets the gradient of this pass.
             """
             return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
 
-        def wrong_hook_kind__2(t, s):
-            if t.is_leaf:
-                return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
-            return t.register_hook(lambda grad: grad * s)
-
         def hooked_a_copy(t, s):
             return (t * 1).register_hook(lambda grad: grad * s)
 
         def changed_dtype(t, s):
             return t.register_hook(lambda grad: torch.full(grad.shape, s) * grad)
-
-        def one_slot_for_all(t, s, slot=[]):  # noqa: B006 - the mistake
-            slot[:] = [s]
-            return t.register_hook(lambda grad: grad * slot[0])

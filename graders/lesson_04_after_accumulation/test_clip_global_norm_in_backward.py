@@ -88,13 +88,6 @@ class TestClipGlobalNormInBackward:
 
             return when_complete(params, scale)
 
-        def returned_a_value(params, c):
-            return [p.register_post_accumulate_grad_hook(lambda p: p.grad.norm()) for p in params]
-
-        def one_slot_for_all(params, c, bound=[]):  # noqa: B006 - the mistake
-            bound[:] = [c]
-            return when_complete(params, lambda: torch.nn.utils.clip_grad_norm_(params, bound[0]))
-
 
 def when_complete(params, use):
     """The handles of hooks of which the last one to be called in a pass calls `use`."""

@@ -106,12 +106,6 @@ class TestOffloadGrads:
             sums = {}
             return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))
 
-        def late_binding(params):
-            sums, handles = {}, []
-            for p in params:
-                handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
-            return sums, handles
-
         def keys_not_parameters(params):
             """The keys of your dict are not the parameters. Use the parameter itself as the key, `sums[p]`: it is the
             object that the hook receives.

@@ -63,21 +63,10 @@ class TestPassAndTotalNorms:
             """Your total is not that of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the old
             one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook.
             """
-            return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
-
-        def dot_grad_was_none(p):
-            """`.grad` was `None` where your hook read it. In a tensor hook it is not written yet: read it in a
-            post-accumulate-grad hook. And leave it where it is: your function can be called twice for one tensor.
-            """
             return logged(p, lambda grad: [one(grad), total(p.grad)])
 
-        def changed_the_gradient(p):
-            """Your hooks changed what `p.grad` holds: they worked in place, or returned a gradient. They only watch."""
-            return logged(
-                p,
-                lambda grad: [one(grad)],
-                lambda grad: [("total", grad.detach().square_().sum().sqrt().item())],
-            )
+        def reads_dot_grad_too_early__2(p):
+            return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
 
         def pass_is_not_total(p):
             """Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum
@@ -94,10 +83,6 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(grad if p.grad is None else grad + p.grad)])
 
-        def one_slot_for_all(p, log=[]):  # noqa: B006 - the mistake
-            log.clear()
-            return logged(p, lambda grad: [one(grad)], lambda grad: [total(grad)], log)
-
 
 def one(grad):
     """The line of a pass."""
@@ -109,9 +94,9 @@ def total(grad):
     return "total", grad.norm().item()
 
 
-def logged(p, arriving, written=lambda grad: [], log=None):
+def logged(p, arriving, written=lambda grad: []):
     """A list of what one function makes of the gradients of passes, and another one of the totals."""
-    log = [] if log is None else log
+    log = []
     p.register_hook(lambda grad: log.extend(arriving(grad)))
     p.register_post_accumulate_grad_hook(lambda q: log.extend(written(q.grad)))
     return log

@@ -96,10 +96,6 @@ class TestSgdInBackward:
                 handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
             return handles
 
-        def wrong_sign(model, lr):
-            """Your step goes uphill: you added `lr * p.grad`. To make the loss smaller, subtract it."""
-            return hooked(model.parameters(), lambda p: step(p, -lr))
-
         def missed_parameters(model, lr):
             """Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those
             that belong to the model itself.

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.passes import gradients
-from graders.box.probing import removed, snapshot
+from graders.box.probing import snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Value
-from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -24,11 +22,12 @@ AXES: dict[str, tuple[Value, ...]] = {
     "values": ("round", "full"),
     "place": ("leaf", "non-leaf", "parameter"),
     "grad": ("empty", "filled"),
-    "number": ("zero", "negative", "fraction", "large"),
-    "collection": ("one", "many", "repeated"),
     "hooks": ("none", "watching", "replacing"),
-    "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
 }
+"""Of a tensor, and of what is there before."""
+NUMBERS = ("zero", "negative", "fraction", "large")
+PASSES = ("plain", "create_graph", "autograd.grad", "after an aborted one")
+"""Ways of `graders.box.passes.gradients`."""
 
 
 class Around:
@@ -75,21 +74,15 @@ class Around:
         def loss(factor: Tensor) -> Tensor:
             return ((through() + self.neighbour) * factor).sum()
 
-        def two_uses() -> Tensor:
-            t = through()
-            return (t * first).sum() + (t * second).sum()
-
         kinds: list[tuple[str, Callable[[], Tensor], dict[str, Any], str]] = [
             ("of a pass", lambda: loss(first), changed, self.way),
             ("of another pass", lambda: loss(second), passes, "plain"),
-            ("of two uses", two_uses, passes, "plain"),
+            ("of two uses", lambda: loss(first) + loss(second), passes, "plain"),
             ("of zeros", lambda: (through() * 0.0).sum(), passes, "plain"),
         ]
         for name, one, where, way in kinds:
             self.note(name, one, where, same, way)
             after(name)
-        (late,), _ = (torch.autograd.grad(loss(factor), [self.x], allow_unused=True) for factor in self.factors)
-        passes["x.grad of a pass, read after the next pass"] = late
         graph["x.grad differentiated"] = differentiated(lambda: loss(first), self.x, first)
         after("of create_graph=True")
         for factor in self.factors:
@@ -105,34 +98,3 @@ def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor |
     again = torch.autograd.grad(found.sum(), k, allow_unused=True)[0] if has_graph else None
     k.requires_grad_(False)
     return again
-
-
-def two_outputs(call: Callable[[Tensor], Any], rng: Rng) -> tuple[Tensor, Tensor]:
-    """The gradients beneath two outputs of one operation, of which the last is given away and is used twice.
-
-    What `call` returns is used in its place, if it is a tensor; else nobody keeps it. The caller hooks it afterwards.
-    """
-    up = rng.tensor(2, 3, 2)
-    pair = torch.zeros_like(up).requires_grad_()
-    other, last = (pair * 1).unbind()
-    given = call(last)
-    put_on(last, lambda grad: 3 * grad + 1)  # this commutes with no other change of a gradient
-    last = given if isinstance(given, Tensor) else last
-    del given
-    (both,) = torch.autograd.grad([last, last, other], [pair], [up[0], up[0], up[1]])
-    return both[1], both[0]
-
-
-def on_a_leaf(call: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
-    """The gradient of a leaf after a pass with the hook, and after another one without it, and the leaf's values.
-
-    They change between the call and the passes, as those of a parameter do.
-    """
-    t, arriving = nn.Parameter(torch.ones(5)), torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4])
-    handle = call(t, *copy.deepcopy(args))
-    t.data.mul_(2)
-    torch.autograd.backward((arriving * t).sum())
-    first = snapshot(t.grad)
-    has_remove = removed(handle)
-    torch.autograd.backward((arriving * t).sum())
-    return [first, has_remove, snapshot(t.grad), snapshot(t)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,9 @@ from torch import Tensor, nn
 
 from graders.box.probing import all_removed, removed, shares_storage, snapshot
 from graders.box.witness import Witness
-from graders.scenes.around import AXES, Around, on_a_leaf, two_outputs
+from graders.scenes.around import AXES, NUMBERS, PASSES, Around
 from graders.scenes.given import Arguments
+from graders.scenes.recorders import copied
 from graders.scenes.scene import Sections, family
 from graders.scenes.worlds import put_on
 from graders.wire.draws import Rng
@@ -28,7 +30,7 @@ from graders.wire.draws import Rng
         "nothing else changes",
         "{handles}",
     ),
-    axes=AXES,
+    axes={**AXES, "number": NUMBERS, "backward": PASSES},
 )
 def changes_gradient(
     call: Callable[..., Any],
@@ -52,11 +54,8 @@ def changes_gradient(
     alone = nn.Parameter(torch.ones_like(x))
     before = around.witness(*args)
     handle = call(t, *args)
-    same["changed"], logged["at first"] = before.changes(), _copied(handle)
-    with torch.no_grad():
-        surroundings = Witness()
-        its_own = call(alone, *others)
-        same["changed under no_grad"] = surroundings.changes()
+    same["changed"], logged["at first"] = before.changes(), copied(handle)
+    call(alone, *others)  # nobody keeps what it returns
     went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
         put_on(t, went_on.append)
@@ -64,7 +63,7 @@ def changes_gradient(
 
     def after(name: str) -> None:
         if isinstance(handle, dict):
-            logged[name] = _copied(handle)
+            logged[name] = copied(handle)
             held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries.values())}
             held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
             copies[f"shared memory {name}"] = _shared(handle, held)
@@ -74,19 +73,22 @@ def changes_gradient(
     passes["calls of the functions"], copies["the entries of create_graph=True"] = calls[:50], entries
 
     torch.autograd.backward((alone * first).sum(), inputs=[alone])
-    several["the gradient of a second tensor"], logged["of a second tensor"] = alone.grad, _copied(its_own)
-    if case.place != "parameter":
-        of_two = two_outputs(lambda last: call(last, *args), rng)
-        several["the gradient of one of two outputs"], several["the gradient of the other"] = of_two
+    several["the gradient of a second tensor"] = alone.grad
     for which in special:
-        several[f"a parameter, with {', '.join(map(str, which))}"] = on_a_leaf(call, which)
+        leaf = nn.Parameter(torch.ones(5))
+        its_handle = call(leaf, *copy.deepcopy(which))
+        torch.autograd.backward((torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4]) * leaf).sum())
+        several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, hasattr(its_handle, "remove")]
 
-    again = call(t, *others)
+    with torch.no_grad():
+        surroundings = Witness()
+        again = call(t, *others)
+        same["changed under no_grad"] = surroundings.changes()
     around.note("with two hooks", lambda: (t * second).sum(), several, same)
-    logged["of two calls for one tensor"] = [_copied(handle), _copied(again)]
-    remove = _all_removed if returns == "a list of handles" else removed
-    for name, one in (("the first", handle), ("the second", again), ("the one under no_grad", its_own)):
-        handles[f"what {name} call returned is {returns}"] = remove(one)
+    logged["of two calls for one tensor"] = [copied(handle), copied(again)]
+    for name, one in (("the first", handle), ("the second", again)):
+        is_right = isinstance(one, list) and all_removed(one) if returns == "a list of handles" else removed(one)
+        handles[f"what {name} call returned is {returns}"] = is_right
         around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
@@ -101,7 +103,7 @@ def changes_gradient(
         "x is left as it was",
         "without gradients the values come back",
     ),
-    axes=AXES | {"number": ("fraction", "large"), "collection": (), "hooks": ("none", "watching", "replacing")},
+    axes={**AXES, "number": ("fraction", "large"), "backward": PASSES},
 )
 def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a function that returns the values of `x`, and changes the gradient on its way from there to `x`."""
@@ -112,22 +114,14 @@ def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arg
     before = around.witness()
     y = call(t, *args)
     same["changed"] = before.changes()
+    _kept = call(-t, *more)
     changed["y"], changed["y is x itself"] = snapshot(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
-    kept = call(-t, *more)
-    w = torch.ones_like(x).requires_grad_()
-    torch.autograd.backward((y * w).sum(), inputs=[w], retain_graph=True)
-    others["the gradient of a tensor that is multiplied by y"] = w.grad
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
-    ways["the gradient of one of two outputs"], others["the gradient of the other"] = two_outputs(
-        lambda last: call(last, *args), rng
-    )
     around.passes(changed, passes, graph, others, lambda: call(t, *args))
-    del kept
-    small = torch.tensor([1e-6, -3e-7], requires_grad=True)
-    changed["y of small values"] = snapshot(call(small, *args))
+    changed["y of small values"] = snapshot(call(torch.tensor([1e-6, -3e-7], requires_grad=True), *args))
 
     plain = x.detach().clone()
     with torch.no_grad():
@@ -146,16 +140,6 @@ def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
         return call(*args), "none"
     except Exception as error:
         return None, f"{type(error).__name__}: {error}"[:200]
-
-
-def _all_removed(handles: Any) -> bool:
-    """Call `remove()` of every handle in a list; False when it is no list of handles."""
-    return isinstance(handles, list) and all_removed(handles)
-
-
-def _copied(log: Any) -> Any:
-    """Copies of what a dict holds now; a handle says nothing."""
-    return {key: snapshot(value) for key, value in log.items()} if isinstance(log, dict) else type(log).__name__
 
 
 def _shared(log: dict[str, Any], others: dict[str, Any]) -> list[str]:

@@ -143,7 +143,7 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
     """
     values, weights, other = numbers(rng, case, 3)
     leaves = {"p": a_leaf(values, case, "p", old=1e30 if alone else 0.7), "other": other.requires_grad_()}
-    log, passes = list[str](), list[str]()
+    log = list[str]()
     ways: dict[str, Callable[[Tensor], Tensor]] = {
         "linear": lambda q: (backwards(q) * backwards(weights).contiguous()).sum(),
         "square": lambda q: (q * q).sum() / 2,
@@ -152,14 +152,12 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
     }
 
     def loss_of(kind: str, factor: float) -> Callable[[Tensor], Tensor]:
-        factors = [factor]
-
         def loss(q: Tensor) -> Tensor:
+            nonlocal factor
+            factor += 1
+            value = factor * ways[kind](q)
             log.append(f"{kind} loss")
-            passes.append(f"{kind} loss")
-            factors[0] += 1
-            value = factors[0] * ways[kind](q)
-            put_on(value, lambda grad: passes.append("its backward pass"))
+            put_on(value, None if alone else lambda grad: log.append("its backward pass"))
             return acting(value, forward, backward if alone else None) if kind == "square" else value
 
         return loss
@@ -167,15 +165,11 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
     losses = [loss_of(kind, rng.uniform(0.5, 2)) for kind in ("linear", *rng.shuffled(list(ways)[1:]))]
     losses.append(losses[0])
     same = list(losses)
-
-    def look() -> dict[str, Any]:
-        return {"passes": list(passes), **grads(leaves)}
-
     p, things = leaves["p"], {**leaves, "losses": losses}
     register: Any = p.register_post_accumulate_grad_hook
     if backward and not alone:
         register(backward)
-    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=dict if alone else look)
+    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=lambda: {} if alone else grads(leaves))
 
 
 def losses_alone(rng: Rng, case: Any, **acts: Any) -> World:
@@ -196,22 +190,17 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = 
     values, c, other = numbers(rng, case, 3)
     x, other = a_leaf(values, case, "x"), other.requires_grad_()
     k = 1.0 if case.number == "one" else beyond_float32(rng.number(case.number))
-    log, got, kept = list[str](), list[Tensor](), list[Tensor]()
+    log, kept = list[str](), list[Tensor]()
     put_on(x, lambda grad: log.append("the hook of x"), backward)
     put_on(other, kept.append)
 
     def loss_fn(t: Tensor) -> Tensor:
         log.append("loss_fn")
-        got.append(snapshot(t))
         loss = TAILS[case.tail](t, c, other) + (x * x).sum()
         return acting(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
-
-    def look() -> dict[str, Any]:
-        return {"what loss_fn got": got[:5], **grads({"x": x})}
-
-    return World(args, lambda: args, {"x": x}, "x", log, kept, look)
+    return World(args, lambda: args, {"x": x}, "x", log, kept, lambda: grads({"x": x}))
 
 
 def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
@@ -232,13 +221,13 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
         for t in (b, c):
             put_on(t, kept.append)
         put_on(loss, lambda grad: log.append("backward"))
-        return {"x": x, "a": a, "b": b, "c": c, "still": still, "off": off, "loss": loss}
+        return {"loss": loss, "x": x, "a": a, "b": b, "c": c, "still": still, "off": off}
 
     def again() -> tuple[Any, Tensor]:
         return dict(zip(names, (off, still, x))), made()["loss"]
 
     parts = made()
-    args = dict(zip(names, (parts["b"], *parts.values()))), parts["loss"]
+    args = dict(zip(names, (*parts.values(), parts["b"]))), parts["loss"]
 
     def look() -> dict[str, Any]:
         seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}

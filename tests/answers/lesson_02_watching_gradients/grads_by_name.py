@@ -86,16 +86,6 @@ def hooked(old, new):
 
 WRONG = [
     Wrong(
-        "a pass for the leaves of the dict alone",
-        violates="`backward()` gets no arguments",
-        check="test_backward_runs_once_and_leaves_accumulate",
-        source=hooked(
-            RUN,
-            "        only_leaves = all(t.is_leaf for t in tensors.values())\n"
-            "        loss.backward(inputs=list(tensors.values()) if only_leaves else None)\n",
-        ),
-    ),
-    Wrong(
         "hooks that fired are removed, others stay",
         violates="rule 3: none of your own hooks is left",
         check="test_nothing_else_changes",
@@ -151,6 +141,14 @@ def grads_by_name(tensors, loss):
 ]
 
 SURVIVORS = {
+    "no empty collection": "nobody promises that `tensors` may be empty",
+    "a list for a tuple: with register_multi_grad_hook(": "PyTorch takes any sequence of tensors",
+    "lost copy: with register_multi_grad_hook(": "PyTorch makes a tuple of the tensors",
+    "condition dropped: with loss.register_hook(": "the hooks of the others write over their entries",
+    "not for all: with loss.register_hook(lambda grad: out.update({n: grad for n, t in "
+    "_part(tensors.items(), step=-1)": "all of them, in the reverse order",
+    "not for all: inner = {name: t for name, t in _part(tensors.items(), step=-1)": "all of them, in reverse",
+    "not for all: return {name: grad.clone() for name, grad in _part(out.items(), step=-1)": "a dict in any order",
     ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
     "under no_grad": "`backward()` works in any mode",

@@ -44,54 +44,13 @@ def clamp_grad(t, lo, hi):
 
 WRONG = [
     Wrong(
-        "keeps the running total within the bounds",
-        violates="each element of the gradient at `t` is limited",
-        check="test_each_pass_is_clamped_by_itself",
-        source="""
-def clamp_grad(t, lo, hi):
-    def hook(grad):
-        old = 0 if not t.is_leaf or t.grad is None else t.grad
-        return (old + grad).clamp(lo, hi) - old
-    return t.register_hook(hook)
-""",
-    ),
-    Wrong(
-        "leaves without a gradient in `.grad` only",
-        violates="in every backward pass",
-        check="test_each_pass_is_clamped_by_itself",
-        source="""
-def clamp_grad(t, lo, hi):
-    return t.register_hook(lambda grad: grad.clamp(lo, hi) if not t.is_leaf or t.grad is None else None)
-""",
-    ),
-    Wrong(
-        "adds a bound and takes it away: small elements lose their digits",
-        violates="an element inside the range stays as it is",
-        check="test_any_tensor_and_several_at_a_time",
-        source="""
-def clamp_grad(t, lo, hi):
-    return t.register_hook(lambda grad: hi - ((hi - lo) - (grad - lo).relu()).relu())
-""",
-    ),
-    Wrong(
         "two hooks, and the handle of one",
         violates="rule 3: it removes exactly the hook that it stands for",
-        check="test_any_tensor_and_several_at_a_time",
+        check="test_the_handle_removes_the_hook_and_no_other",
         source="""
 def clamp_grad(t, lo, hi):
     t.register_hook(lambda grad: grad.clamp(min=lo))
     return t.register_hook(lambda grad: grad.clamp(max=hi))
-""",
-    ),
-    Wrong(
-        "clears `.grad` first",
-        violates="rule 2: Tensors keep their values, their `requires_grad` and their `.grad`",
-        check="test_each_pass_is_clamped_by_itself",
-        source="""
-def clamp_grad(t, lo, hi):
-    if t.is_leaf:
-        t.grad = None
-    return t.register_hook(lambda grad: grad.clamp(lo, hi))
 """,
     ),
     Wrong(
@@ -103,17 +62,6 @@ def clamp_grad(t, lo, hi):
     if t._backward_hooks:
         t._backward_hooks.clear()
     return t.register_hook(lambda grad: grad.clamp(lo, hi))
-""",
-    ),
-    Wrong(
-        "clamps what arrives at the operation, for all of its outputs",
-        violates="rule 3: not on the gradient of a neighbour",
-        check="test_any_tensor_and_several_at_a_time",
-        source="""
-def clamp_grad(t, lo, hi):
-    if t.is_leaf:
-        return t.register_hook(lambda grad: grad.clamp(lo, hi))
-    return t.grad_fn.register_prehook(lambda grads: tuple(None if g is None else g.clamp(lo, hi) for g in grads))
 """,
     ),
     Wrong(

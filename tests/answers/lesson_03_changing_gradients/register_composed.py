@@ -126,21 +126,6 @@ def register_composed(t, fs):
     return [t.register_hook(hook)]
 """,
     ),
-    Wrong(
-        "applies them behind all hooks of the tensor",
-        violates="Hooks that are on `t` already come before yours",
-        check="test_any_tensor_and_several_at_a_time",
-        source="""
-def register_composed(t, fs):
-    def hook(grad):
-        for f in reversed(fs):
-            grad = f(grad)
-        return grad
-    def at_the_operation(grads):
-        return tuple(hook(grad) if index == t.output_nr else grad for index, grad in enumerate(grads))
-    return [t.register_hook(hook) if t.is_leaf else t.grad_fn.register_prehook(at_the_operation)]
-""",
-    ),
 ]
 
 SURVIVORS = {

@@ -80,37 +80,6 @@ def reverse_gradient(x, lam):
 """,
     ),
     Wrong(
-        "one tensor for all results",
-        violates="rule 1: on one object or on several at the same time",
-        check="test_other_tensors_have_their_usual_gradient",
-        source="""
-import torch
-
-made = {}
-
-def reverse_gradient(x, lam):
-    own = made.setdefault((x.shape, x.dtype), torch.empty(x.shape, dtype=x.dtype))
-    own.copy_(x.detach())
-    y = x - x.detach() + own
-    y.data = own
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad)
-    return y
-""",
-    ),
-    Wrong(
-        "hooks a leaf only",
-        violates="`x` may be a leaf or not",
-        check="test_the_values_stay_and_the_gradient_is_reversed",
-        source="""
-def reverse_gradient(x, lam):
-    y = x * 1
-    if y.requires_grad:
-        y.register_hook(lambda grad: -lam * grad if x.is_leaf else None)
-    return y
-""",
-    ),
-    Wrong(
         "clears the hooks on `x`",
         violates="rule 3: Hooks that were there before",
         check="test_the_values_stay_and_the_gradient_is_reversed",
@@ -167,6 +136,8 @@ def reverse_gradient(x, lam):
 ]
 
 SURVIVORS = {
+    "almost: y = x / 1": "the same values, and the same gradient",
+    "truth for None: if y.grad_fn": "what an operation has made takes a hook of any use where it has a `grad_fn`",
     "almost: y = x - ": "the same values, and the same gradient",
     "prepend=True: identity.register_full_backward_hook": "there is one hook",
 }

@@ -97,17 +97,6 @@ def scale_grad(t, s):
 """,
     ),
     Wrong(
-        "scales what an operation hands on, for all of its outputs",
-        violates="rule 3: not on the gradient of a neighbour",
-        check="test_any_tensor_and_several_at_a_time",
-        source="""
-def scale_grad(t, s):
-    if t.is_leaf:
-        return t.register_hook(lambda grad: grad * s)
-    return t.grad_fn.register_prehook(lambda grads: tuple(None if grad is None else grad * s for grad in grads))
-""",
-    ),
-    Wrong(
         "a handle that removes the hook that came last",
         violates="rule 3: it removes exactly the hook that it stands for",
         check="test_the_handle_removes_the_hook_and_no_other",

@@ -214,13 +214,6 @@ def clip_global_norm_in_backward(params, c):
             ),
         ),
     ),
-    Wrong(
-        "the first bound of these parameters",
-        violates="rule 1: It works however often it is called",
-        check="test_the_handles_remove_the_hooks",
-        source="BOUNDS = {}\n"
-        + changed(COUNTING, ("    def hook", "    c = BOUNDS.setdefault((*params,), c)\n    def hook")),
-    ),
 ]
 
 SURVIVORS = {

@@ -174,6 +174,7 @@ def sgd_in_backward(model, lr):
 ]
 
 SURVIVORS = {
+    "a hook left on a tensor": "hooks stay, and this one does nothing",
     "eval() and back at the root": "the function runs no model, and nothing is left changed",
     "not for all: for _, p in _part(model.named_parameters(), step=-1)": "all of them, in the reverse order",
     "not for all: for module in _part(model.modules(), step=-1)": "all of them, in the reverse order",

@@ -122,10 +122,10 @@ def after_a_step(run: Run, lr: float) -> Run:
     return run.again(step)
 
 
-def dead(run: Run, most: float = 0.5) -> str | None:
-    """A ReLU with dead channels, more than this part of all."""
+def dead(run: Run) -> str | None:
+    """A ReLU of whose channels more than half are dead."""
     outputs = [(name, output) for name, output in run.calls if isinstance(run.modules[name], nn.ReLU)]
-    return first(name for name, output in outputs if (output == 0).all(0).double().mean() > most)
+    return first(name for name, output in outputs if (output == 0).all(0).double().mean() > 0.5)
 
 
 exploding, vanishing = beyond(lambda ratio: ratio > 1e4), beyond(lambda ratio: ratio < 1e-4)

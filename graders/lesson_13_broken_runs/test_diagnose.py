@@ -123,7 +123,3 @@ class TestDiagnose:
         def only_after_the_step(*args):
             """The ReLU is dead in the first pass, and alive after a step of SGD. That counts, too."""
             return answer(*args, dead=lambda run, lr: dead(after_a_step(run, lr)))
-
-        def some_dead_channels(*args):
-            """Some channels of this ReLU are 0 for all inputs, and not more than half of them: it is not dead."""
-            return answer(*args, dead=lambda run, lr: dead(run, most=0.0))

@@ -8,7 +8,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.scenes.inspections import inspects
-from graders.scenes.signals import single_leaves, with_signals
+from graders.scenes.signals import single_leaf, with_signals
 
 
 def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):
@@ -72,7 +72,7 @@ def report(calls, size=rms):
     ),
     scene=inspects(
         made=with_signals,
-        also=single_leaves,
+        also=single_leaf,
         only={
             "rank": (1, 2, 3),
             "follower": ("plain", "in-place"),

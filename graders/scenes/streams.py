@@ -89,5 +89,7 @@ def asked_for_names(rng: Rng, case: Any, model: Stream) -> Patient:
             module.training = not module.training
         return ask(call)
 
-    places = {"in the model": model.begins[0], "in the backward pass": in_backward}
+    places = {"in the model": model.begins[0]}
+    if any(p.requires_grad for p in model.parameters()):  # otherwise nobody needs a backward pass
+        places["in the backward pass"] = in_backward
     return Patient(model, ask, ask_again, {"model": model, "x": x}, places, log)

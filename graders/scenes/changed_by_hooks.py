@@ -21,6 +21,11 @@ def dropped(parameter: Any) -> None:
     parameter.grad = None
 
 
+def turned(parameter: Any) -> None:
+    """A post-accumulate-grad hook, after which the gradient is as large as before."""
+    parameter.grad.neg_()
+
+
 def a_little_more(grad: Tensor) -> Tensor:
     """Another number in the last digits."""
     return grad * (1 + 4 * torch.finfo(grad.dtype).eps)
@@ -29,9 +34,7 @@ def a_little_more(grad: Tensor) -> Tensor:
 HOOKS: dict[str, Callable[[Any, float], Any]] = {
     "a weight": lambda block, k: block[0].weight.register_hook(lambda grad: k * grad),
     "a small gradient": lambda block, k: block[1].bias.register_hook(lambda grad: k * grad),
-    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(
-        lambda p: (p.grad.mul_(-k), None)[1]
-    ),
+    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(turned),
     "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(dropped),
     "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
     "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),

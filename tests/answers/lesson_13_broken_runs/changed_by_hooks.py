@@ -197,6 +197,7 @@ def changed_by_hooks(model, loss_fn, x):
 SURVIVORS = {
     "at least one dimension": "the input of a norm has two",
     "at most two dimensions": "as above",
+    ".view(-1)": "every input can be seen as one row",
     "not for all: … step=-1": "the other order",
     "not for all: for module, mode in _part(modes, ": "no hook changes a mode",
     "not for all: modes = ": "as above",

@@ -102,7 +102,6 @@ SURVIVORS = {
     "clean-up only after an `Exception`: with": "a forgotten context is left",
     "not for all: … step=-1": "the other order",
     "not for all: arrived = … stop=3": "no leaf returns more than three such tensors",
-    "a hook that works at times: @_only_below_300": "no number is so large",
     "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
     "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
     "a list for a tuple: if not tuple(module.children())": "only its length matters",

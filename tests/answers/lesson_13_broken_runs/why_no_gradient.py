@@ -151,6 +151,7 @@ SURVIVORS = {
     "a hook that works at times: @_only_without_none def note": "no module here gets or returns `None`",
     "at least one dimension": "the input of a norm has two",
     "at most two dimensions": "as above",
+    ".view(-1)": "every input can be seen as one row",
     "prepend=True": "the hook notes that a module is called, which no hook of the caller changes",
     "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "lost return: False": "`None` says the same: the exception goes on",

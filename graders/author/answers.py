@@ -12,7 +12,7 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
             source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
         ),
     ]
-    SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # its headline, or how that begins
+    SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # its headline, or how that begins; … is any text
 """
 
 from __future__ import annotations
@@ -106,6 +106,11 @@ class Answers:
     def right(self) -> list[Answer]:
         """The solution first."""
         return [answer for answer in self.every if answer.passes]
+
+    def lists(self, headline: str) -> bool:
+        """Whether a mutant with this headline is listed as right."""
+        patterns = [".*".join(map(re.escape, begin.split("…"))) for begin in self.survivors]
+        return any(re.match(pattern, headline) for pattern in patterns)
 
 
 def answers_to(exercise: Exercise) -> Answers:

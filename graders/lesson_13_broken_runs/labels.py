@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -11,45 +11,37 @@ from torch import Tensor, nn
 
 Rule = Callable[["Run", float], str | None]
 """Of a run and a learning rate: the name of the module where it starts, if the label fits."""
+Sizes = list[tuple[str, float]]
 KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 class Run:
     """One pass of a new model, after `prepare(model)`; all runs draw the same random numbers."""
 
-    def __init__(
-        self,
-        make: Callable[[], nn.Module],
-        x: Tensor,
-        y: Tensor,
-        loss_fn: Callable[[Any, Tensor], Tensor],
-        seed: int = 0,
-        prepare: Callable[[nn.Module], Any] = id,
-    ) -> None:
-        """`seed` is that of the random numbers."""
-        self.make, self.again = make, partial(Run, make, x, y, loss_fn, seed)
-        self.model = make()
-        prepare(self.model)
-        self.modules = dict(self.model.named_modules())
-        names = {module: name for name, module in self.modules.items()}
+    def __init__(self, make: Callable[[], nn.Module], x: Tensor, y: Tensor, loss_fn: Any, prepare: Any = id) -> None:
+        """Runs at once."""
+        self.again = partial(Run, make, x, y, loss_fn)
+        model = make()
+        prepare(model)
+        self.modules = dict(model.named_modules())
+        self.hooked = [name for name, module in self.modules.items() if any(hooks_of(module))]
         self.calls: list[tuple[str, Tensor]] = []
         """The name of each leaf that is called, and its output."""
-        arrived: dict[int, Tensor] = {}
 
-        def note(module: nn.Module, args: Any, output: Any) -> None:
+        def note(name: str, module: nn.Module, args: Any, output: Any) -> None:
             if output.requires_grad:
-                output.register_hook(partial(arrived.setdefault, len(self.calls)))
-            self.calls.append((names[module], output.detach()))
+                output.retain_grad()
+            self.calls.append((name, output))
 
-        for module in names:
+        for name, module in self.modules.items():
             if not list(module.children()):
-                module.register_forward_hook(note)
-        torch.manual_seed(seed)
-        loss = loss_fn(self.model(x.detach()), y.detach())
+                module.register_forward_hook(partial(note, name))
+        torch.manual_seed(0)
+        loss = loss_fn(model(x.detach()), y.detach())
         if loss.requires_grad:
-            torch.autograd.backward(loss)
-        self.grads = {name: p.grad for name, p in self.model.named_parameters()}
-        self.sizes = [(self.calls[number][0], size_of(arrived[number])) for number in sorted(arrived)]
+            loss.backward()
+        self.grads = {name: p.grad for name, p in model.named_parameters()}
+        self.sizes: Sizes = [(name, size_of(output.grad)) for name, output in self.calls if output.grad is not None]
         owned = {name: list(module.parameters(recurse=False)) for name, module in self.modules.items()}
         self.owned = {name: parameters for name, parameters in owned.items() if parameters}
         self.without = [name for name in self.owned if all(p.grad is None for p in self.owned[name])]
@@ -61,19 +53,9 @@ def size_of(grad: Tensor) -> float:
     return grad.double().square().mean().sqrt().item()
 
 
-Grads = dict[str, Tensor | None]
-
-
-def same(grads: Grads, others: Grads) -> bool:
-    """Whether all gradients are equal, up to the last digits."""
-    pairs = [(grads[name], others[name]) for name in grads]
-    return all(a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0) for a, b in pairs)
-
-
-def hooks_of(module: nn.Module, of_parameters: bool = True) -> list[dict[int, Any]]:
+def hooks_of(module: nn.Module) -> list[dict[int, Any]]:
     """The dicts of hooks of a module, and of its own parameters."""
-    found = [getattr(module, kind) for kind in KINDS]
-    return found + [p._backward_hooks or {} for p in module.parameters(recurse=False) if of_parameters]
+    return [getattr(module, kind) for kind in KINDS] + [p._backward_hooks or {} for p in module.parameters(False)]
 
 
 def first(found: Iterable[str]) -> str | None:
@@ -86,20 +68,20 @@ def nan(run: Run, lr: float, good: Callable[[Tensor], Tensor] = torch.isfinite) 
     return first(name for name, output in run.calls if not good(output).all())
 
 
-def hook(
-    run: Run,
-    lr: float,
-    of_parameters: bool = True,
-    changes: Callable[[Run, Run], bool] = lambda run, without: not same(run.grads, without.grads),
-) -> str | None:
+def changes(run: Run, without: Run) -> bool:
+    """Whether the gradients of two runs differ, and not in the last digits only."""
+    pairs = [(grad, without.grads[name]) for name, grad in run.grads.items()]
+    return not all(a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0) for a, b in pairs)
+
+
+def hook(run: Run, lr: float, matters: Callable[[Run, Run], bool] = changes) -> str | None:
     """The first module without whose hooks the gradients are other ones."""
 
     def clear(model: nn.Module, name: str) -> None:
-        for hooks in hooks_of(model.get_submodule(name), of_parameters):
+        for hooks in hooks_of(model.get_submodule(name)):
             hooks.clear()
 
-    hooked = [name for name, module in run.make().named_modules() if any(hooks_of(module, of_parameters))]
-    return first(name for name in hooked if changes(run, run.again(prepare=partial(clear, name=name))))
+    return first(name for name in run.hooked if matters(run, run.again(partial(clear, name=name))))
 
 
 def mode(run: Run, lr: float) -> str | None:
@@ -112,69 +94,58 @@ def mode(run: Run, lr: float) -> str | None:
             model.get_submodule(name).training = training
             model.get_submodule(name).register_forward_hook(lambda module, args, output: kept.append(output.detach()))
 
-        run.again(prepare=prepare)
+        run.again(prepare)
         return kept
 
     still = [name for name, module in run.modules.items() if not module.training]
     return first(n for n in still if not all(map(torch.equal, outputs(n, True), outputs(n, False))))
 
 
-def unused(run: Run, lr: float) -> str | None:
-    """A leaf that is not called, and gets no gradient."""
-    return first(name for name in run.without if name not in run.called)
+def beyond(is_beyond: Callable[[float], bool]) -> Callable[..., str | None]:
+    """The last call whose gradient is so many times as large as that of the very last."""
+
+    def look(run: Run, lr: float, among: Callable[[Sizes], Sizes] = list) -> str | None:
+        sizes = among(run.sizes)
+        return first(name for name, size in reversed(sizes) if is_beyond(size / sizes[-1][1]))
+
+    return look
 
 
-def frozen(run: Run, lr: float) -> str | None:
-    """A leaf with parameters of which none requires grad."""
-    return first(name for name, own in run.owned.items() if not any(p.requires_grad for p in own))
+def after_a_step(run: Run, lr: float) -> Run:
+    """The pass after a step of SGD."""
 
-
-def cut(run: Run, lr: float) -> str | None:
-    """The last leaf that is called and gets no gradient."""
-    return first(name for name in reversed(run.called) if name in run.without)
-
-
-def exploding(run: Run, lr: float) -> str | None:
-    """The last call whose gradient is far larger than that of the very last."""
-    return first(name for name, size in reversed(run.sizes) if size > 1e4 * run.sizes[-1][1])
-
-
-def vanishing(run: Run, lr: float) -> str | None:
-    """The last call whose gradient is far smaller than that of the very last."""
-    return first(name for name, size in reversed(run.sizes) if size < 1e-4 * run.sizes[-1][1])
-
-
-def dead(run: Run, lr: float, steps: Sequence[int] = (0, 1), most: float = 0.5) -> str | None:
-    """A ReLU with dead channels, more than this part of all, after so many steps of SGD."""
-
-    def step(model: nn.Module, steps: int) -> None:
+    def step(model: nn.Module) -> None:
         for name, p in model.named_parameters():
             grad = run.grads[name]
-            p.data -= 0 if grad is None else steps * lr * grad
+            p.data -= 0 if grad is None else lr * grad
 
-    return first(
-        name
-        for number in steps
-        for name, output in run.again(prepare=partial(step, steps=number)).calls
-        if isinstance(run.modules[name], nn.ReLU) and (output == 0).all(0).double().mean() > most
-    )
+    return run.again(step)
 
 
+def dead(run: Run) -> str | None:
+    """A ReLU of whose channels more than half are dead."""
+    outputs = [(name, output) for name, output in run.calls if isinstance(run.modules[name], nn.ReLU)]
+    return first(name for name, output in outputs if (output == 0).all(0).double().mean() > 0.5)
+
+
+exploding, vanishing = beyond(lambda ratio: ratio > 1e4), beyond(lambda ratio: ratio < 1e-4)
 RULES: dict[str, Rule] = {
-    "nan": nan, "hook": hook, "mode": mode, "unused": unused, "frozen": frozen, "cut": cut, "exploding": exploding,
-    "dead": dead, "vanishing": vanishing,
-}  # fmt: skip
+    "nan": nan,
+    "hook": hook,
+    "mode": mode,
+    "unused": lambda run, lr: first(name for name in run.without if name not in run.called),
+    "frozen": lambda run, lr: first(n for n, own in run.owned.items() if not any(p.requires_grad for p in own)),
+    "cut": lambda run, lr: first(name for name in reversed(run.called) if name in run.without),
+    "exploding": exploding,
+    "dead": lambda run, lr: dead(run) or dead(after_a_step(run, lr)),
+    "vanishing": vanishing,
+}
 
 
 def answer(
-    make: Callable[[], nn.Module],
-    x: Tensor,
-    y: Tensor,
-    loss_fn: Callable[[Any, Tensor], Tensor],
-    lr: float,
-    order: Iterable[str] = RULES,
-    **others: Rule,
-) -> tuple[str, str | None]:
+    make: Callable[[], nn.Module], x: Tensor, y: Tensor, loss_fn: Any, lr: float,
+    order: Iterable[str] = RULES, **others: Rule,
+) -> tuple[str, str | None]:  # fmt: skip
     """The first label that fits; `others` are other rules, in the place of those of the same name."""
     with torch.random.fork_rng(devices=[]):
         run = Run(make, x, y, loss_fn)

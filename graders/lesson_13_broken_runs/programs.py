@@ -28,17 +28,6 @@ class State:
 
 
 @contextlib.contextmanager
-def all_in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """In the block, every module is in eval mode."""
-    before = State(model)
-    model.eval()
-    try:
-        yield
-    finally:
-        before.put_back(())
-
-
-@contextlib.contextmanager
 def grads_and_buffers_kept(model: nn.Module, x: Tensor) -> Iterator[None]:
     """Afterwards `.grad` of the parameters and of `x`, and the buffers and modes of the model, are as before."""
     before, grads = State(model), [(leaf, leaf.grad) for leaf in (*model.parameters(), x)]

@@ -12,14 +12,13 @@ from torch.nn.modules.module import register_module_forward_pre_hook
 
 from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
 
-Parameters = Mapping[nn.Parameter, Tensor]
-"""The gradient that comes to each."""
+Came = Mapping[nn.Parameter, Tensor]
+"""The gradient that comes to each parameter to which one comes."""
+LossFn = Callable[[Tensor], Tensor]
 
 
-def one_pass(
-    model: nn.Module, loss_fn: Callable[[Tensor], Tensor], x: Tensor, clear: bool = True
-) -> tuple[Parameters, list[nn.Module]]:
-    """The gradient that comes to each parameter to which one comes, and the modules that are called."""
+def one_pass(model: nn.Module, loss_fn: LossFn, x: Tensor, clear: bool = True) -> tuple[Came, list[nn.Module]]:
+    """The gradients, and the modules that are called. `clear` takes away old gradients first."""
     came: dict[nn.Parameter, Tensor] = {}
     called: list[nn.Module] = []
     with grads_and_buffers_kept(model, x), ExitStack() as hooks:
@@ -36,18 +35,13 @@ def one_pass(
     return came, called
 
 
-def is_zero(gradient: Tensor) -> bool:
-    """Whether all entries are 0."""
-    return not bool(gradient.any())
-
-
 def held_by(modules: Iterable[nn.Module]) -> set[nn.Parameter]:
     """The parameters that these modules hold."""
     return {p for module in modules for p in module.parameters(recurse=False)}
 
 
 def reasons(
-    model: nn.Module, came: Parameters, held: set[nn.Parameter], zero: Callable[[Tensor], bool] = is_zero
+    model: nn.Module, came: Came, held: set[nn.Parameter], zero: Callable[[Tensor], Any] = lambda grad: not grad.any()
 ) -> dict[str, str]:
     """The reason for each parameter, from the gradients and from what the modules that are called hold."""
     found = {}
@@ -61,9 +55,7 @@ def reasons(
     return found
 
 
-def told(
-    model: nn.Module, loss_fn: Callable[[Tensor], Tensor], x: Tensor, zero: Callable[[Tensor], bool] = is_zero
-) -> dict[str, str]:
-    """The whole answer."""
+def told(model: nn.Module, loss_fn: LossFn, x: Tensor, **how: Callable[[Tensor], Any]) -> dict[str, str]:
+    """The whole answer; `how` is for `reasons`."""
     came, called = one_pass(model, loss_fn, x)
-    return reasons(model, came, held_by(called), zero)
+    return reasons(model, came, held_by(called), **how)

@@ -8,24 +8,27 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
-from graders.scenes.changed_by_hooks import hooked
-from graders.scenes.names_parameters import names_parameters
+from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
+from graders.scenes.inspections import inspects
+from graders.scenes.streams import AXES
 
 OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 OF_MODULES = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 @contextmanager
-def without(hooks):
-    """In the block these dicts of hooks are empty."""
-    kept = [dict(one) for one in hooks]
-    for one in hooks:
-        one.clear()
+def without_hooks(model, of_modules=OF_MODULES, of_parameters=OF_PARAMETERS):
+    """In the block, the hooks of a model are away; some of them, if you say so."""
+    hooks = [getattr(module, kind) for module in model.modules() for kind in of_modules]
+    hooks += [getattr(p, kind) or {} for p in model.parameters() for kind in of_parameters]
+    kept = [dict(entries) for entries in hooks]
+    for entries in hooks:
+        entries.clear()
     try:
         yield
     finally:
-        for one, entries in zip(hooks, kept):
-            one.update(entries)
+        for entries, old in zip(hooks, kept):
+            entries.update(old)
 
 
 def one_pass(model, loss_fn, x):
@@ -38,27 +41,16 @@ def one_pass(model, loss_fn, x):
     return {name: p.grad for name, p in model.named_parameters()}
 
 
-def hooks_of(model, of_modules=OF_MODULES, of_parameters=OF_PARAMETERS, modules=None):
-    """The dicts of hooks of a model; not all of them, if you say so."""
-    found = [getattr(module, kind) for module in modules or model.modules() for kind in of_modules]
-    return found + [getattr(p, kind) or {} for p in model.parameters() for kind in of_parameters]
-
-
 def both(model, loss_fn, x, **which):
-    """By name, the gradient without hooks (`which` is for `hooks_of`), and with them."""
+    """By name, the gradient without hooks (`which` is for `without_hooks`), and with them."""
     with grads_and_buffers_kept(model, x):
         now = one_pass(model, loss_fn, x)
-    with grads_and_buffers_kept(model, x), without(hooks_of(model, **which)):
+    with grads_and_buffers_kept(model, x), without_hooks(model, **which):
         before = one_pass(model, loss_fn, x)
     return {name: (before[name], now[name]) for name in now}
 
 
-def about_equal(a, b):
-    """Whether two gradients differ at most in the last digits."""
-    return torch.allclose(a, b, rtol=1e-3, atol=0)
-
-
-def unlike(pairs, equal=about_equal):
+def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
     """The names of those that differ."""
     return [name for name, (a, b) in pairs.items() if not (a is b if a is None or b is None else equal(a, b))]
 
@@ -85,12 +77,13 @@ def unlike(pairs, equal=about_equal):
         "Emptying the dicts of the model itself for one pass would do as well, if all entries go back into them, in "
         "the same order, in `finally`."
     ),
-    scene=names_parameters(
-        net=hooked,
-        only={"on_the_model": ("rolled", "detached")},
+    scene=inspects(
+        made=with_hooks,
+        also=hooks_stay,
+        only=AXES | {"on_the_model": ("rolled", "detached"), "hooks": ()},
         words={
             "task": "the parameters that hooks change are named",
-            "hooks": "the hooks act as before and their handles remove them",
+            "special": "the hooks act as before and their handles remove them",
         },
     ),
 )
@@ -141,31 +134,13 @@ class TestChangedByHooks:
             """
             return unlike(both(model, loss_fn, x, of_modules=["_forward_pre_hooks", "_forward_hooks"]))
 
-        def pre_left(model, loss_fn, x):
-            """You miss what pre-hooks of modules change: they were still there in the pass without hooks. They sit in
-            `_forward_pre_hooks` and `_backward_pre_hooks`.
-            """
-            return unlike(both(model, loss_fn, x, of_modules=["_forward_hooks", "_backward_hooks"]))
-
-        def model_itself_left(model, loss_fn, x):
-            """You miss what hooks on the model itself change: they were still there in the pass without hooks.
-            `model.modules()` has the model, too; `model.children()` has it not.
-            """
-            return unlike(both(model, loss_fn, x, modules=list(model.modules())[1:]))
-
-        def inner_modules_left(model, loss_fn, x):
-            """You miss what hooks on modules inside of other modules change: they were still there in the pass without
-            hooks. `model.modules()` has modules of every depth; `model.children()` has not.
-            """
-            return unlike(both(model, loss_fn, x, modules=[model, *model.children()]))
-
         def other_buffers(model, loss_fn, x):
             """You name parameters that no hook changes. Your second pass began with other buffers than you found: a
             layer in training mode changes them. Put them back in between.
             """
             with grads_and_buffers_kept(model, x):
                 now = one_pass(model, loss_fn, x)
-                with without(hooks_of(model)):
+                with without_hooks(model):
                     before = one_pass(model, loss_fn, x)
             return unlike({name: (before[name], now[name]) for name in now})
 
@@ -194,14 +169,4 @@ class TestChangedByHooks:
             for name, p in model.named_parameters():
                 if p.grad is not None:
                     found[name] = [p.grad if grad is None else p.grad + grad for grad in found[name]]
-            return unlike(found)
-
-        def another_mode(model, loss_fn, x):
-            """These are the parameters that hooks change in another mode: your function calls `eval()` or `train()`.
-            Run the model in the mode in which it is, and put the buffers back.
-            """
-            modes = [(module, module.training) for module in model.modules()]
-            found = both(model.eval(), loss_fn, x)
-            for module, mode in modes:
-                module.training = mode
             return unlike(found)

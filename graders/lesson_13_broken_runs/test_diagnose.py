@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.labels import RULES, answer, dead, exploding, first, hook, nan, vanishing
+from graders.lesson_13_broken_runs.labels import (
+    RULES,
+    after_a_step,
+    answer,
+    dead,
+    exploding,
+    first,
+    hook,
+    nan,
+    vanishing,
+)
 from graders.scenes.diagnoses import diagnoses
 
 
@@ -33,8 +43,9 @@ from graders.scenes.diagnoses import diagnoses
     scene=diagnoses(),
 )
 class TestDiagnose:
-    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns a new model, an equal one each time. Return a tuple:
-    the first label of the table above that fits, and the name of the module where that starts; or `("healthy", None)`.
+    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns new, equal models. Return a tuple: the first that
+    fits of `"nan"`, `"hook"`, `"mode"`, `"unused"`, `"frozen"`, `"cut"`, `"exploding"`, `"dead"` and `"vanishing"` (see
+    the lesson's table), and the name of the module where it starts; or `("healthy", None)`.
 
     **Example.**
 
@@ -72,11 +83,7 @@ class TestDiagnose:
             """The hook changes no gradient: it watches, or returns what it got. Compare the gradients with it and
             without it, and all else equal: the other hooks stay, and a dropout draws the same random numbers.
             """
-            return answer(*args, hook=partial(hook, changes=lambda run, without: True))
-
-        def hooks_of_parameters(*args):
-            """You find what hooks of modules do to the gradients, not what a hook on a parameter does to its own."""
-            return answer(*args, hook=partial(hook, of_parameters=False))
+            return answer(*args, hook=partial(hook, matters=lambda run, without: True))
 
         def modes_that_do_not_matter(*args):
             """The module is in eval mode, and computes the same in both modes: with the same random numbers, and with
@@ -95,41 +102,24 @@ class TestDiagnose:
             back from the loss, it starts where the bound is passed: the last call beyond it. A leaf that is called
             several times has a gradient for each call.
             """
-
-            def far(run, lr, beyond):
-                return first(name for name, size in run.sizes if beyond(size / run.sizes[-1][1]))
-
+            forward = lambda sizes: [*sizes[-2::-1], sizes[-1]]  # noqa: E731
             return answer(
-                *args,
-                exploding=partial(far, beyond=lambda r: r > 1e4),
-                vanishing=partial(far, beyond=lambda r: r < 1e-4),
+                *args, exploding=partial(exploding, among=forward), vanishing=partial(vanishing, among=forward)
             )
 
         def one_call_of_each(*args):
             """A leaf is called several times here, and you keep the gradient of one of its calls only. Each call has
             its own.
             """
-
-            def last_calls(rule):
-                def look(run, lr):
-                    kept = dict(run.sizes)
-                    run.sizes = list(kept.items())
-                    return rule(run, lr)
-
-                return look
-
-            return answer(*args, exploding=last_calls(exploding), vanishing=last_calls(vanishing))
+            last = lambda sizes: list(dict(sizes).items())  # noqa: E731
+            return answer(*args, exploding=partial(exploding, among=last), vanishing=partial(vanishing, among=last))
 
         def only_the_first_pass(*args):
             """In the first pass all is well, and one step of SGD with this `lr` kills a ReLU, too large a step. You
             do not see it in the pass after that step.
             """
-            return answer(*args, dead=partial(dead, steps=[0]))
+            return answer(*args, dead=lambda run, lr: dead(run))
 
         def only_after_the_step(*args):
             """The ReLU is dead in the first pass, and alive after a step of SGD. That counts, too."""
-            return answer(*args, dead=partial(dead, steps=[1]))
-
-        def some_dead_channels(*args):
-            """Some channels of this ReLU are 0 for all inputs, and not more than half of them: it is not dead."""
-            return answer(*args, dead=partial(dead, most=0.0))
+            return answer(*args, dead=lambda run, lr: dead(after_a_step(run, lr)))

@@ -7,9 +7,8 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.programs import all_in_eval_mode
 from graders.scenes.inspections import inspects
-from graders.scenes.signals import single_leaves, with_signals
+from graders.scenes.signals import single_leaf, with_signals
 
 
 def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):
@@ -35,11 +34,6 @@ def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad
     return [(name, values, [found.get(edge) for edge in edges]) for name, values, edges in calls]
 
 
-def with_zeros(values, grads):
-    """The gradients, and zeros where none arrived."""
-    return [torch.zeros_like(value) if grad is None else grad for value, grad in zip(values, grads)]
-
-
 def rms(tensors):
     """The root of the mean of the squares of all numbers in these tensors; 0 when there are none."""
     numbers = torch.cat([t.flatten().double() for t in tensors or [torch.zeros(1)]])
@@ -47,8 +41,12 @@ def rms(tensors):
 
 
 def report(calls, size=rms):
-    """The rows."""
-    return [(name, size(values), size(with_zeros(values, grads))) for name, values, grads in calls]
+    """The rows. Where no gradient arrives, there are zeros."""
+
+    def filled(values, grads):
+        return [torch.zeros_like(value) if grad is None else grad for value, grad in zip(values, grads)]
+
+    return [(name, size(values), size(filled(values, grads))) for name, values, grads in calls]
 
 
 @exercise(
@@ -74,7 +72,7 @@ def report(calls, size=rms):
     ),
     scene=inspects(
         made=with_signals,
-        also=single_leaves,
+        also=single_leaf,
         only={
             "rank": (1, 2, 3),
             "follower": ("plain", "in-place"),
@@ -128,16 +126,7 @@ class TestSignalReport:
             """A leaf that is called twice has one entry, with its last call. Each call has an entry of its own: append
             to a list, and do not store by name.
             """
-            rows = report(calls_of(model, loss_fn, x))
-            return [row for index, row in enumerate(rows) if row[0] not in [name for name, *_ in rows[index + 1 :]]]
-
-        def last_calls_only__2(model, loss_fn, x):
             return list({row[0]: row for row in report(calls_of(model, loss_fn, x))}.values())
-
-        def first_calls_only(model, loss_fn, x):
-            """A leaf that is called twice has one entry, with its first call. Each call has an entry of its own."""
-            rows = report(calls_of(model, loss_fn, x))
-            return [row for index, row in enumerate(rows) if row[0] not in [name for name, *_ in rows[:index]]]
 
         def calls_without_a_gradient_left_out(model, loss_fn, x):
             """Calls where no gradient arrives are missing. They are in the list, with 0.0: that is where to look when
@@ -145,37 +134,11 @@ class TestSignalReport:
             """
             return [row for row in report(calls_of(model, loss_fn, x)) if row[2]]
 
-        def in_the_order_of_the_backward_pass(model, loss_fn, x):
-            """You filled the list when gradients arrived, from the last layer to the first; calls without a gradient
-            are missing. Make the entry in the forward hook, and complete it later.
-            """
-            return [row for row in report(calls_of(model, loss_fn, x)) if row[2]][::-1]
-
-        def x_requires_grad(model, loss_fn, x):
-            """You let x require grad, and now gradients arrive before the frozen layers, where the run of the caller
-            has none.
-            """
-            return report(calls_of(model, loss_fn, x.clone().requires_grad_()))
-
-        def x_requires_grad__2(model, loss_fn, x):
-            return report(calls_of(model, loss_fn, x.requires_grad_()))
-
-        def in_eval_mode(model, loss_fn, x):
-            """You put the model into eval mode. Leave each part in its mode: what is wrong may depend on it."""
-            with all_in_eval_mode(model):
-                return report(calls_of(model, loss_fn, x))
-
         def no_graph_under_no_grad(model, loss_fn, x):
             """Called under `torch.no_grad()`, your function finds no gradient anywhere. Run the model and the loss
             both under `torch.enable_grad()`.
             """
             return report(calls_of(model, loss_fn, x, recording=contextlib.nullcontext))
-
-        def first_tensor_only(model, loss_fn, x):
-            """A leaf that returns several tensors is reported with its first one. All its tensors of a floating dtype
-            count, as one long tensor.
-            """
-            return report(calls_of(model, loss_fn, x), lambda tensors: rms(tensors[:1]))
 
         def tensors_without_a_gradient_left_out(model, loss_fn, x):
             """Where a leaf returns several tensors, and no gradient arrives at one of them, you left that one out. Its

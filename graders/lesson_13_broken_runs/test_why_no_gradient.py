@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.reasons import held_by, is_zero, one_pass, reasons, told
-from graders.scenes.names_parameters import names_parameters
+from graders.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
+from graders.scenes.inspections import inspects
+from graders.scenes.streams import AXES
 from graders.scenes.without_gradient import without_gradient
 
 
@@ -31,13 +32,10 @@ from graders.scenes.without_gradient import without_gradient
         "the pre-hooks tell which modules were called. `backward()` and a tensor hook on each parameter would do as "
         "well, if you put each `.grad` back."
     ),
-    scene=names_parameters(
-        net=without_gradient,
-        only={
-            "stream": ("whole", "cut", "no graph", "frozen"),
-            "hooks": ("none", "watching", "replacing"),
-        },
-        words={"task": "each parameter without a gradient has its reason", "once": "one pass is enough"},
+    scene=inspects(
+        made=without_gradient,
+        only=AXES | {"stream": ("whole", "cut", "no graph", "frozen")},
+        words={"task": "each parameter without a gradient has its reason", "runs": "one pass is enough"},
     ),
 )
 class TestWhyNoGradient:
@@ -68,12 +66,7 @@ class TestWhyNoGradient:
             """Where `.grad` held something before, you miss parameters to which nothing comes, or 0. `backward()` adds
             to what is there: set `.grad` to `None` first, and put the old tensor back.
             """
-            came, called = one_pass(model, loss_fn, x)
-            total = {p: came.get(p, 0) + p.grad for p in model.parameters() if p.grad is not None}
-            return reasons(model, {**came, **total}, held_by(called))
-
-        def old_grad__2(model, loss_fn, x):
-            came, called = one_pass(model, loss_fn, x, clear=False)  # it adds in place
+            came, called = one_pass(model, loss_fn, x, clear=False)
             total = {p: p.grad for p in model.parameters() if p.grad is not None}
             return reasons(model, {**came, **total}, held_by(called))
 
@@ -89,20 +82,11 @@ class TestWhyNoGradient:
             """You call a gradient zero that is small (about 1e-30). `torch.allclose` does so, too; `grad.any()` and
             `(grad == 0).all()` do not.
             """
-            return told(model, loss_fn, x, lambda grad: bool((grad.abs() < 1e-8).all()))
-
-        def one_zero_is_not_all(model, loss_fn, x):
-            """Some entries of this gradient are 0, or they add up to 0, and others are not: it is not all 0. Ask for
-            all entries.
-            """
-            return told(model, loss_fn, x, lambda grad: not grad.all())
-
-        def one_zero_is_not_all__2(model, loss_fn, x):
-            return told(model, loss_fn, x, lambda grad: grad.sum() == 0)
+            return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))
 
         def zeros_left_out(model, loss_fn, x):
             """A gradient of zeros has arrived, and you leave this parameter out: its reason is `"zero"`."""
-            return told(model, loss_fn, x, lambda grad: False)
+            return told(model, loss_fn, x, zero=lambda grad: False)
 
         def used_by_other_code(model, loss_fn, x):
             """You list a parameter that gets a gradient. Its module is never called, but other code uses its weight:
@@ -110,27 +94,14 @@ class TestWhyNoGradient:
             """
             came, called = one_pass(model, loss_fn, x)
             held = held_by(called)
-            return reasons(model, {p: grad for p, grad in came.items() if p in held or is_zero(grad)}, held)
-
-        def used_by_other_code__2(model, loss_fn, x):
-            came, called = one_pass(model, loss_fn, x)
-            held = held_by(called)
             return reasons(model, {p: grad for p, grad in came.items() if p in held}, held)
-
-        def zero_comes_first(model, loss_fn, x):
-            """A gradient of zeros comes to this parameter: `"zero"`, although its module is never called. Other code
-            uses it. `"never called"` is for parameters to which nothing comes.
-            """
-            came, called = one_pass(model, loss_fn, x)
-            held = held_by(called)
-            return reasons(model, {p: grad for p, grad in came.items() if p in held or not is_zero(grad)}, held)
 
         def frozen_comes_first(model, loss_fn, x):
             """A parameter that does not require grad is `"frozen"`, whatever else there is to say about it."""
             came, called = one_pass(model, loss_fn, x)
-            held, found = held_by(called), reasons(model, came, held_by(called))
+            held = held_by(called)
             frozen = {name for name, p in model.named_parameters() if not p.requires_grad and p not in held}
-            return {**found, **dict.fromkeys(frozen, "never called")}
+            return {**reasons(model, came, held), **dict.fromkeys(frozen, "never called")}
 
         def never_called_is_not_cut(model, loss_fn, x):
             """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module tells
@@ -140,40 +111,16 @@ class TestWhyNoGradient:
             return reasons(model, came, set(model.parameters()))
 
         def called_is_called(model, loss_fn, x):
-            """You say `"never called"` of a parameter, and a module that holds it is called. It may be called under
-            `no_grad`, it may be the model itself, and a parameter may be held by several modules.
+            """You say `"never called"` of a parameter, and a module that holds it is called: another one than that of
+            its name. A parameter may be held by several modules.
             """
             came, called = one_pass(model, loss_fn, x)
-            return reasons(model, came, held_by(module for module in called if not list(module.children())))
-
-        def called_is_called__2(model, loss_fn, x):  # the first module that holds it
-            came, called = one_pass(model, loss_fn, x)
             owner = {p: model.get_submodule(name.rpartition(".")[0]) for name, p in model.named_parameters()}
-            return reasons(model, came, {p for p in owner if owner[p] in called})
-
-        def called_is_called__3(model, loss_fn, x):  # the last one
-            came, called = one_pass(model, loss_fn, x)
-            owner = {p: module for module in model.modules() for p in module.parameters(recurse=False)}
             return reasons(model, came, {p for p in owner if owner[p] in called})
 
         def none_is_not_zero(model, loss_fn, x):
             """You say `"zero"` of a parameter to which no gradient comes at all. A gradient of zeros is a tensor, as
             after a multiplication by 0; where the graph is cut, there is none.
             """
-            found = reasons(model, one_pass(model, loss_fn, x)[0], ())
-            return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}
-
-        def zero_is_not_none(model, loss_fn, x):
-            """You say `"cut"` of a parameter to which a gradient of zeros comes: that is `"zero"`."""
             found = told(model, loss_fn, x)
-            return {name: "cut" if why == "zero" else why for name, why in found.items()}
-
-        def another_mode(model, loss_fn, x):
-            """These are the reasons of the model in another mode: your function calls `eval()` or `train()`. Parts may
-            be left out then; run it in the mode in which it is, and put the buffers back.
-            """
-            modes = [(module, module.training) for module in model.modules()]
-            found = told(model.eval(), loss_fn, x)
-            for module, mode in modes:
-                module.training = mode
-            return found
+            return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import torch
 
 from graders.authoring import exercise
@@ -26,45 +28,29 @@ def differ(ones, others):
     return any((one - other).abs().max() > 0.005 for one, other in zip(ones, others))
 
 
-def verdicts(
-    model, x, suspects=None, *, equal=("random", "buffers"), whole=False, of=tensors, copied=torch.clone, before=True
-):
+def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.clone):
     """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
     found, busy, at_first = {}, [], State(model)
 
-    def weigh(module, forward, args, kwargs):
+    def weigh(module, args, kwargs):
+        if busy:
+            return
+        busy.append(module)
         now, outputs = State(model), []
         for training in (True, False):
             now.put_back(equal if outputs else ())
             module.train(training) if whole else setattr(module, "training", training)
-            outputs.append(of(forward(*map(copied, args), **{key: copied(value) for key, value in kwargs.items()})))
+            words = {key: copied(value) for key, value in kwargs.items()}
+            outputs.append(tensors(module.forward(*map(copied, args), **words)))
         now.put_back()
-        return differ(*outputs)
+        busy.clear()
+        found.setdefault(module, []).append(differ(*outputs))
 
-    def weighing(module, forward):
-        def call(*args, **kwargs):
-            if busy:
-                return forward(*args, **kwargs)
-            output = None if before else forward(*args, **kwargs)
-            busy.append(module)
-            try:
-                found.setdefault(module, []).append(weigh(module, forward, args, kwargs))
-            finally:
-                busy.clear()
-            return forward(*args, **kwargs) if before else output
-
-        return call
-
-    suspects = suspects or in_another_mode(model)
-    with torch.no_grad():
-        try:
-            for module in suspects:
-                module.__dict__["forward"] = weighing(module, module.forward)
-            model(x)
-        finally:
-            for module in suspects:
-                module.__dict__.pop("forward", None)
-            at_first.put_back()
+    with torch.no_grad(), ExitStack() as stack:
+        stack.callback(at_first.put_back)
+        for module in in_another_mode(model):
+            stack.enter_context(module.register_forward_pre_hook(weigh, with_kwargs=True))
+        model(x)
     return found
 
 
@@ -115,10 +101,11 @@ class TestWrongMode:
     >>> wrong_mode(model, torch.ones(4))
     ['1']
 
-    **Fine print.** The mode matters if the output is another one with `training = True` than with `False`, all else
-    being equal as the call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by
-    position or keyword, may work in place, and returns a tensor, or a tuple or dict with tensors in it; an entry of one
-    then differs by 0.01 or more. The model may run several times. Afterwards buffers and random state are as before.
+    **Fine print.** It matters if the output differs between `training = True` and `False`, all else being equal as the
+    call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by position or keyword, may
+    work in place, and returns a tensor, or a tuple or dict with tensors; an entry then differs by 0.01 or more. What it
+    raises in either mode comes through. The model may run several times. Afterwards buffers and random state are as
+    before.
     """
 
     def reference(model, x):
@@ -138,15 +125,8 @@ class TestWrongMode:
             """
             return named(model, {m: [True] for m in in_another_mode(model)})
 
-        def all_whose_mode_matters(model, x):
-            """You returned modules that are in the same mode as the model, too. Only those count whose `training` is
-            not `model.training`.
-            """
-            return named(model, verdicts(model, x, [*model.modules()][1:]))
-
-        def leaves_only(model, x):
-            suspects = [m for m in in_another_mode(model) if not list(m.children())]
-            return named(model, verdicts(model, x, suspects))
+        def all_in_the_other_mode__2(model, x):  # those that are called
+            return named(model, {m: [True] for m in verdicts(model, x)})
 
         def switched_the_children(model, x):
             """You named a container whose children depend on the mode, and not the container itself. `train()` and
@@ -172,31 +152,11 @@ class TestWrongMode:
             """
             return named(model, verdicts(model, x), lambda calls: calls[0])
 
-        def only_last_call(model, x):
-            """A module may be called more than once, and here its mode matters in the first call only. Look at every
-            call.
-            """
-            return named(model, verdicts(model, x), lambda calls: calls[-1])
-
         def input_overwritten(model, x):
             """A module here works in place. When its forward hook fires, its input is overwritten, and a call of it
             overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.
             """
             return named(model, verdicts(model, x, copied=lambda value: value))
-
-        def input_overwritten__2(model, x):
-            return named(model, verdicts(model, x, before=False))
-
-        def first_tensor_only(model, x):
-            """You compared the first tensor of each output. A module may return several, in a tuple or a dict, and the
-            difference may be in another one.
-            """
-            return named(model, verdicts(model, x, of=lambda output: tensors(output)[:1]))
-
-        def order_of_calls(model, x):
-            """The names are right, and in another order: asked for is that of `model.named_modules()`."""
-            names = {m: name for name, m in model.named_modules()}
-            return [names[m] for m, calls in verdicts(model, x).items() if any(calls)]
 
         def output_of_the_model(model, x):
             """You compared what the whole model returns: what comes after a module may hide what it does, or its mode

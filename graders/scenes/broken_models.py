@@ -1,15 +1,11 @@
-"""Small models in which one thing is wrong, and what models of broken runs are made of.
+"""What models of broken runs are made of: parts by name, and steps in the order of the run.
 
-    net = a_broken_model(rng, case, "cut")      # the gradient stops behind one layer
-    net.model, net.names["it"], net.x
-
-A model of one's own is a `Chain`: parts by name, and steps in the order of the run.
+Chain({"act": nn.Tanh(), "layer": even_linear(rng, "float32")}, ["layer", times(2.0), "act", plus("layer")])
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -119,59 +115,3 @@ def defined_otherwise(rng: Rng, parts: Mapping[str, nn.Module]) -> dict[str, nn.
         if names != list(parts):
             return {name: parts[name] for name in names}
     return dict(parts)
-
-
-@dataclass
-class Broken:
-    """A model, the names of its modules by what they are, and an input of shape (inputs, channels)."""
-
-    model: Chain
-    names: dict[str, str]
-    """In the order of the run: "stem", "body" (the container), "first", "act", "second" (all three in it), "it" (what
-    is broken), "tail", "head".
-    """
-    x: Tensor
-
-
-FAULTS = ("nothing", "nan", "mode", "unused", "frozen", "cut", "exploding", "dead", "vanishing")
-
-
-def a_broken_model(rng: Rng, case: Any, fault: str) -> Broken:
-    """A model in training mode in which this is wrong, from `it` on or up to it.
-
-    Of a case are read `dtype`, and where it has them `passing`, `output`, and `inside` (whether `it` lies in the
-    container, and not behind it). "dead": `it` is a ReLU that puts out zeros. "cut": the output of `it` is detached.
-    "exploding" and "vanishing": the gradient is a million times as large, or small, before `it`.
-    """
-    get, dtype = vars(case).get, case.dtype
-    how = get("passing", "position"), get("output", "tensor")
-    stem, body, first, act, second, it, off, tail, head = rng.names(9)
-    layers = {name: even_linear(rng, dtype) for name in (stem, first, second, it, off, tail, head)}
-    pieces: dict[str, nn.Module] = {it: layers[it]}
-    steps: list[Step] = [it]
-    if fault == "nan":
-        pieces = {it: Fn(lambda module, input: (input - 1000).sqrt())}
-    elif fault == "mode":
-        pieces = {it: shows_its_mode(rng.tensor(SIZE, dtype=dtype)).eval()}
-    elif fault == "unused":
-        steps = []
-    elif fault == "frozen":
-        layers[it].requires_grad_(False)
-    elif fault == "cut":
-        steps = [it, detached]
-    elif fault == "dead":
-        pieces, steps = {off: layers[off], it: nn.ReLU()}, [off, it]
-        layers[off].bias.data.fill_(-100.0)
-    elif fault in ("exploding", "vanishing"):
-        layers[it].weight.data.mul_(1e6 if fault == "exploding" else 1e-6)
-    inner: dict[str, nn.Module] = {first: layers[first], act: nn.Tanh(), second: layers[second]}
-    outer: dict[str, nn.Module] = {stem: layers[stem], tail: layers[tail], head: layers[head]}
-    inside = bool(get("inside"))
-    (inner if inside else outer).update(pieces)
-    block = Chain(defined_otherwise(rng, inner), [first, act, second, *(steps if inside else [])], *how)
-    parts = defined_otherwise(rng, outer | {body: block})
-    model = Chain(parts, [stem, body, *([] if inside else steps), tail, head], *how)
-    within = {"first": first, "act": act, "second": second, **({"it": it} if inside else {})}
-    names = {"stem": stem, "body": body, **{what: f"{body}.{name}" for what, name in within.items()}}
-    names |= {"tail": tail, "head": head} if inside else {"it": it, "tail": tail, "head": head}
-    return Broken(model, names, rng.tensor(3, SIZE, dtype=dtype, values="full"))

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.scenes.names_parameters import SIZE, Hooked, Stream
+from graders.box.probing import module_hooks
+from graders.scenes.inspections import Call, Patient
 from graders.scenes.small_modules import drawn_linear
+from graders.scenes.streams import SIZE, Step, Stream, asked_for_names
 from graders.wire.draws import Rng
 
 
@@ -19,58 +21,44 @@ def dropped(parameter: Any) -> None:
     parameter.grad = None
 
 
+def turned(parameter: Any) -> None:
+    """A post-accumulate-grad hook, after which the gradient is as large as before."""
+    parameter.grad.neg_()
+
+
 def a_little_more(grad: Tensor) -> Tensor:
     """Another number in the last digits."""
     return grad * (1 + 4 * torch.finfo(grad.dtype).eps)
 
 
-HOOKS: dict[str, Callable[[Any, float], list[Any]]] = {
-    "a weight": lambda block, k: [block[0].weight.register_hook(lambda grad: k * grad)],
-    "a small gradient": lambda block, k: [block[1].bias.register_hook(lambda grad: k * grad)],
-    "a shared weight": lambda block, k: [block[1].weight.register_hook(lambda grad: k * grad)],
-    "accumulated": lambda block, k: [
-        block[1].bias.register_post_accumulate_grad_hook(lambda p: (p.grad.mul_(-k), None)[1])
-    ],
-    "dropped": lambda block, k: [block[1].weight.register_post_accumulate_grad_hook(dropped)],
-    "pre": lambda block, k: [block[1].register_forward_pre_hook(lambda module, args: (k * args[0],))],
-    "pre, by keyword": lambda block, k: [
-        block.register_forward_pre_hook(
-            lambda module, args, kwargs: (
-                tuple(k * arg for arg in args),
-                {name: k * arg for name, arg in kwargs.items()},
-            ),
-            with_kwargs=True,
-        )
-    ],
-    "forward": lambda block, k: [block[1].register_forward_hook(lambda module, args, out: k * out)],
-    "a block": lambda block, k: [block.register_forward_hook(lambda module, args, out: k * out, always_call=True)],
-    "detaching": lambda block, k: [block[0].register_forward_hook(lambda module, args, out: out.detach())],
-    "zeros": lambda block, k: [block[0].register_forward_hook(lambda module, args, out: out.detach())],
-    "planting": lambda block, k: [
-        block[0].register_forward_hook(lambda module, args, out: (out.register_hook(lambda grad: k * grad), None)[1])
-    ],
-    "backward pre": lambda block, k: [block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],))],
-    "backward": lambda block, k: [
-        block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],), prepend=True)
-    ],
-    "last digits": lambda block, k: [block[0].weight.register_hook(a_little_more)],
-    "frozen": lambda block, k: [block[0].weight.register_hook(lambda grad: k * grad)],
-    "by mode": lambda block, k: [block[0].bias.register_hook(lambda grad: k * grad)],
-    "nothing": lambda block, k: [],
+HOOKS: dict[str, Callable[[Any, float], Any]] = {
+    "a weight": lambda block, k: block[0].weight.register_hook(lambda grad: k * grad),
+    "a small gradient": lambda block, k: block[1].bias.register_hook(lambda grad: k * grad),
+    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(turned),
+    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(dropped),
+    "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
+    "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),
+    "detaching": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
+    "zeros": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
+    "backward pre": lambda block, k: block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],)),
+    "backward": lambda block, k: block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],)),
+    "last digits": lambda block, k: block[0].weight.register_hook(a_little_more),
+    "by mode": lambda block, k: block[0].bias.register_hook(lambda grad: k * grad),
+    "nothing": lambda block, k: block.register_forward_pre_hook(lambda module, args: None),
 }
 """Registers on a block, two linear layers in a row, what changes something in it."""
 
 
-def hooked(rng: Rng, case: Any) -> Hooked:
-    """A model for `names_parameters`. Its blocks work each on a constant, so that a hook acts in one of them only.
+def hooked(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
+    """A model, and the handles of the hooks on it. Its blocks work each on a constant, so that a hook acts in one only.
 
     A hook on the model itself acts on what lies around them, or cuts off all of it (`case.on_the_model`).
     """
     kinds = rng.shuffled(list(HOOKS))
 
-    def step(kind: str) -> Callable[[Any, Tensor], Tensor]:
+    def step(kind: str) -> Step:
         def add(block: Any, h: Tensor) -> Tensor:
-            out = block(input=torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
+            out = block(torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
             added: Tensor = out.detach() if kind == "by mode" and not block.training else out
             return h + added
 
@@ -84,14 +72,35 @@ def hooked(rng: Rng, case: Any) -> Hooked:
         blocks[kind] = nn.Sequential(first, second).train(first.training)
         group, name = path.split(".")
         model.get_submodule(group).add_module(name, blocks[kind])
-    blocks["a shared weight"][1].weight = blocks["nothing"][1].weight
     k = rng.choice((-1.5, 2.0, 3.0))
-    handles = [handle for kind, register in HOOKS.items() for handle in register(blocks[kind], k)]
+    handles = [register(blocks[kind], k) for kind, register in HOOKS.items()]
     if case.on_the_model == "detached":
         handles.append(model.register_forward_hook(lambda module, args, out: out.detach(), prepend=True))
     handles.append(model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),)))
-    blocks["frozen"].requires_grad_(False)
     watching = CallersHooks("watching").on_module(model, "model", backward=True)
     watching.on_module(blocks["nothing"], "block", backward=True).on_parameter(model.gain, "gain")
-    watching.on_parameter(blocks["nothing"][0].weight, "weight")
     return model, [*handles, *watching.handles]
+
+
+def with_hooks(rng: Rng, case: Any) -> Patient:
+    """For `function(model, loss_fn, x)`. Of a case, read `on_the_model`."""
+    return asked_for_names(rng, case, hooked(rng, case)[0])
+
+
+def hooks_stay(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+    """What the hooks of a model do after a call, and what is left of them when their handles have removed them."""
+    model, handles = hooked(rng, case)
+    patient = asked_for_names(rng, case, model)
+    patient.ask(call)
+
+    def gradients(model: Any, loss_fn: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, Tensor | None]:
+        model.zero_grad()
+        loss = loss_fn(model(x.detach()))
+        if loss.requires_grad:
+            torch.autograd.backward(loss)
+        return {name: p.grad for name, p in model.named_parameters()}
+
+    seen["the gradients of a pass"] = patient.ask(gradients)
+    for handle in handles:
+        handle.remove()
+    seen["hooks that their handles have not removed"] = module_hooks(model)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -13,61 +12,90 @@ from torch import Tensor, nn
 from graders.box.failures import Failure
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
-from graders.scenes.broken_models import SIZE, Broken, Step, a_broken_model, detached, even_linear
+from graders.scenes.broken_models import SIZE, CallPart, Chain, Step, detached, even_linear, shows_its_mode
 from graders.scenes.scene import Sections, family
+from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 
+PARTS = ("stem", "body", "first", "act", "second", "it", "tail", "head")
+"""In the order of the run. "body" is a container, of the four that follow; "it" is what is broken."""
 
-class Patient:
-    """A broken model in the making."""
 
-    def __init__(self, net: Broken) -> None:
-        """Its parts are asked for by what they are, as in `Broken`; "before it" is what runs before the broken one."""
-        self.net = net
+def chain(parts: dict[str, nn.Module]) -> Chain:
+    """These parts, one after the other; defined in another order."""
+    *names, last = parts
+    return Chain({name: parts[name] for name in (last, *names)}, [*names, last])
 
-    def part(self, what: str) -> Any:
-        """A module."""
-        if what == "before it":
-            chain, name = self._place("it")
-            return chain.get_submodule(chain.steps[chain.steps.index(name) - 1])
-        return self.net.model.get_submodule(self.net.names[what])
 
-    def behind(self, what: str, *steps: Step | nn.Module, name: str = "") -> None:
-        """Put steps right behind a part; a module becomes a part of the same container."""
-        chain, own = self._place(what)
-        for index, step in enumerate(steps):
-            if isinstance(step, nn.Module):
-                chain.add_module(f"{name}{index}", step)
-        new = [f"{name}{index}" if isinstance(step, nn.Module) else step for index, step in enumerate(steps)]
-        at = chain.steps.index(own) + 1
-        chain.steps = (*chain.steps[:at], *new, *chain.steps[at:])
+class Net:
+    """A model in the making."""
 
-    def by_mode(self, call: Any, h: Tensor, x: Tensor) -> Tensor:
+    def __init__(self, names: Mapping[str, str], drawn: Mapping[str, nn.Linear]) -> None:
+        """A sound one, of copies of layers. Its parts have these names, and are asked for by what they are."""
+        parts: dict[str, nn.Module] = {what: linear(layer.weight, layer.bias) for what, layer in drawn.items()}
+        parts["act"] = nn.Tanh()
+        parts["body"] = chain({names[what]: parts[what] for what in PARTS[2:6]})
+        self.model = chain({names[what]: parts[what] for what in (*PARTS[:2], *PARTS[6:])})
+        self.names, self.body = names, cast(Chain, parts["body"])
+
+    def __getitem__(self, what: str) -> Any:
+        return getattr(self._holder(what), self.names[what])
+
+    def __setitem__(self, what: str, module: nn.Module) -> None:
+        setattr(self._holder(what), self.names[what], module)
+
+    def behind(self, what: str, *steps: Step) -> None:
+        """Put steps right behind a part."""
+        holder = self._holder(what)
+        at = holder.steps.index(self.names[what]) + 1
+        holder.steps = (*holder.steps[:at], *steps, *holder.steps[at:])
+
+    def add(self, what: str, name: str, module: nn.Module) -> None:
+        """Put a part right behind another one."""
+        self._holder(what).add_module(name, module)
+        self.behind(what, name)
+
+    def by_mode(self, call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         """A step that looks at the mode of the container."""
-        return h if self.part("body").training else 2 * h
+        return h if self.body.training else 2 * h
+
+    def skip(self) -> Any:
+        """The broken part is not called."""
+        self.body.steps = tuple(step for step in self.body.steps if step != self.names["it"])
+        return self["it"]
 
     def often(self, factor: float) -> None:
         """The broken part runs four times in a row, and gradients are `factor` times as large before each."""
-        self.part("it").weight.data.mul_(factor)
-        self.behind("it", *[self._place("it")[1]] * 3)
+        self["it"].weight.data.mul_(factor)
+        self.behind("it", *[self.names["it"]] * 3)
+
+    def dead(self) -> None:
+        """The broken part is a ReLU that puts out zeros; and so is the one behind it."""
+        self["it"] = nn.ReLU()
+        self["second"].bias.data.fill_(-100.0)
+        self.add("it", "late", nn.ReLU())
 
     def on_the_brink(self, bias: float) -> None:
         """A bias decides what the broken part, a ReLU, puts out; and what lies behind it is positive."""
+        self["it"], layer = nn.ReLU(), self["second"]
         for what in ("tail", "head"):
-            self.part(what).weight.data.abs_().add_(0.25)
-        layer = self.part("before it")
+            self[what].weight.data.abs_().add_(0.25)
         layer.weight.requires_grad_(False).mul_(0.125)
         layer.bias.data.fill_(bias)
         self.behind("it", lambda call, h, x: h + layer.bias / 4)
 
     def make_uneven(self) -> None:
         """The largest gradient is in the middle, and the smallest at the first layer; neither far from the last one."""
-        for what, factor in (("stem", 1 / 30000), ("body", 300.0)):
-            self.behind(what, lambda call, h, x, factor=factor: h.detach() + factor * (h - h.detach()))
+        self.behind("stem", with_gradient_times(1 / 30000))
+        self.behind("body", with_gradient_times(300.0))
 
-    def _place(self, what: str) -> tuple[Any, str]:
-        container, _, name = self.net.names[what].rpartition(".")
-        return self.net.model.get_submodule(container), name
+    def _holder(self, what: str) -> Any:
+        return self.body if what in PARTS[2:6] else self.model
+
+
+def with_gradient_times(factor: float) -> Step:
+    """A step that changes gradients, and no values."""
+    return lambda call, h, x: h.detach() + factor * (h - h.detach())
 
 
 def in_eval_mode(module: nn.Module) -> nn.Module:
@@ -76,64 +104,54 @@ def in_eval_mode(module: nn.Module) -> nn.Module:
     return module
 
 
-FAULTS: dict[str, tuple[str, Callable[[Patient], Any]]] = {
-    "nothing": ("nothing", Patient.make_uneven),
-    "nan": ("nan", id),
-    "infinite": ("nan", lambda p: setattr(p.part("it"), "function", lambda module, input: input / 0)),
-    "a hook on a weight": ("nothing", lambda p: p.part("second").weight.register_hook(lambda grad: 16 * grad)),
-    "a forward hook": ("nothing", lambda p: p.part("body").register_forward_hook(lambda m, args, out: 16 * out)),
-    "a backward hook": (
-        "nothing",
-        lambda p: p.part("tail").register_full_backward_hook(lambda m, grads, out: (-grads[0],)),
-    ),
-    "a pre-hook that cuts": (
-        "nothing",
-        lambda p: p.part("it").register_forward_pre_hook(lambda m, args: (args[0].detach(),)),
-    ),
-    "mode": ("mode", id),
-    "a dropout in eval mode": ("nothing", lambda p: p.behind("second", in_eval_mode(nn.Dropout(0.5)), name="drop")),
-    "a container in eval mode": ("nothing", lambda p: p.behind("act", p.by_mode)),
-    "unused": ("unused", id),
-    "unused and frozen": ("unused", lambda p: p.part("it").requires_grad_(False)),
-    "frozen": ("frozen", id),
-    "cut": ("cut", id),
-    "cut at the end": ("nothing", lambda p: p.behind("head", detached)),
-    "exploding in a loop": ("nothing", lambda p: p.often(300.0)),
-    "dead": ("dead", lambda p: p.behind("it", nn.ReLU(), name="late")),
-    "dead after a step": ("dead", lambda p: p.on_the_brink(1.0)),
-    "dead until a step": ("dead", lambda p: p.on_the_brink(-1.0)),
-    "vanishing": ("vanishing", id),
+FAULTS: dict[str, Callable[[Net], Any]] = {
+    "nan": lambda net: net.__setitem__("it", Fn(lambda module, input: (input - 1000).sqrt())),
+    "infinite": lambda net: net.__setitem__("it", Fn(lambda module, input: input / 0)),
+    "a hook on a weight": lambda net: net["second"].weight.register_hook(lambda grad: 16 * grad),
+    "a forward hook": lambda net: net["body"].register_forward_hook(lambda module, args, out: 16 * out),
+    "a backward hook": lambda net: net["tail"].register_full_backward_hook(lambda module, grads, out: (-grads[0],)),
+    "a pre-hook that cuts": lambda net: net["it"].register_forward_pre_hook(lambda module, args: (args[0].detach(),)),
+    "mode": lambda net: net.__setitem__("it", in_eval_mode(shows_its_mode(net["it"].bias.detach()))),
+    "a dropout in eval mode": lambda net: net.add("second", "off", in_eval_mode(nn.Dropout(0.5))),
+    "a container in eval mode": lambda net: net.behind("act", net.by_mode),
+    "unused": Net.skip,
+    "unused and frozen": lambda net: net.skip().requires_grad_(False),
+    "frozen": lambda net: net["it"].requires_grad_(False),
+    "cut": lambda net: net.behind("it", detached),
+    "cut at the end": lambda net: net.behind("head", detached),
+    "exploding in a loop": lambda net: net.often(300.0),
+    "dead": Net.dead,
+    "dead after a step": lambda net: net.on_the_brink(1.0),
+    "dead until a step": lambda net: net.on_the_brink(-1.0),
+    "vanishing": lambda net: net["it"].weight.data.mul_(1e-6),
 }
-"""By what is wrong: the broken model, and what is done to it."""
-ASKED_AGAIN = ("a forward hook", "cut", "dead")
-"""Where there are more calls: each takes as long as the first."""
+"""What is done to a sound model."""
+IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
+"""Only these, since a draw of float32 is run three times to see what rounding does."""
 
 
-def made(rng: Rng, case: Any, fault: str) -> nn.Module:
+def made(names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callable[[Net], Any]) -> nn.Module:
     """A model. What looks wrong in it and is not: modes, hooks, and a bias that do nothing; a layer that is used by
     hand; a ReLU that lets one input through, and of which one channel is dead; parts that are never called; zeros.
     """
-    kind, change = FAULTS[fault]
-    patient = Patient(a_broken_model(rng, case, kind))
-    used, (behind_first, look, relu, never) = even_linear(rng, case.dtype), rng.names(4)
+    net = Net(names, drawn)
+    fault(net)
+    used = linear(drawn["used"].weight, drawn["used"].bias)
     first_alone = torch.tensor([[1.0, 1.0, 1.0, 0.0], [0.0] * 4, [0.0] * 4], dtype=used.weight.dtype)
-    change(patient)
-    patient.behind("first", nn.Dropout(0.125), in_eval_mode(nn.Dropout(0.0)), name=behind_first)
-    patient.behind("tail", lambda call, h, x: h + call(relu, (h.abs() + 1) * first_alone) / 4)
-    patient.behind("head", lambda call, h, x: (call(look, 0 * h), h)[1])
-    model = patient.net.model
-    parts: dict[str, nn.Module] = {look: nn.Tanh(), relu: nn.ReLU(), f"{never}0": nn.ReLU()}
-    if fault != "cut at the end":  # it would get no gradient
-        patient.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
-        parts[f"{never}1"] = used
+    net.add("first", "drop", nn.Dropout(0.125))
+    net.behind("tail", lambda call, h, x: h + call("relu", (h.abs() + 1) * first_alone) / 4)
+    net.behind("head", lambda call, h, x: (call("look", 0 * h), h)[1])
+    parts: dict[str, nn.Module] = {"look": nn.Tanh(), "relu": nn.ReLU(), "never": nn.ReLU()}
+    if detached not in net.model.steps:  # then it would get no gradient
+        net.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
+        parts["by hand"] = used
     for name, part in parts.items():
-        model.add_module(name, part)
-    in_eval_mode(patient.part("body"))
-    patient.part("stem").bias.requires_grad_(False)
-    model.register_forward_hook(lambda module, args, out: None)
-    patient.part("head").register_full_backward_hook(lambda module, grads, out: None)
-    patient.part("first").weight.register_hook(lambda grad: 1 * grad)
-    return model
+        net.model.add_module(name, part)
+    in_eval_mode(net.body)
+    net["stem"].bias.requires_grad_(False)
+    net.model.register_forward_hook(lambda module, args, out: None)
+    net["first"].weight.register_hook(lambda grad: 1 * grad)
+    return net.model
 
 
 @family(
@@ -144,44 +162,42 @@ def made(rng: Rng, case: Any, fault: str) -> nn.Module:
         "it holds when the loss raises",
     ),
     axes={
-        "fault": tuple(FAULTS)[1:],
+        "fault": tuple(FAULTS),
         "dtype": ("float32", "float64"),
-        "inside": (True, False),
         "x_is": ("data", "leaves"),
-        "call": ("once", "again"),
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
     },
-    impossible=(lambda fault, call: call == "again" and fault not in ASKED_AGAIN,),
+    impossible=(lambda fault, dtype: dtype == "float32" and fault not in IN_FLOAT32,),
 )
 def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(make, x, y, loss_fn, lr)`."""
     found, anew, same, failing = seen.values()
-    steep = {"dead after a step": -10.0, "dead until a step": 10.0}.get(case.fault)
     x, y = (rng.tensor(3, SIZE, low=-2, high=2, dtype=case.dtype, values="full") for _ in range(2))
-    if steep is not None:
-        y = y + steep
+    lr, factor = 0.002, 1e-12 if case.fault == "a backward hook" else 1.0
+    if case.fault in ("dead after a step", "dead until a step"):  # elsewhere, a step decides nothing
+        y = y + (10.0 if "until" in case.fault else -10.0)
+        lr, factor = 320.0, 1 / 64
     if case.x_is == "leaves":
         x, y = prepared(x, grad="filled"), prepared(y, grad="filled")
-    # A step with `lr` decides where it is large, and one with another number does not.
-    lr, factor = (0.002, 1e-12 if case.fault == "a backward hook" else 1.0) if steep is None else (320.0, 1 / 64)
-    of_the_model = copy.deepcopy(rng)
+    names = dict(zip(PARTS, rng.names(len(PARTS))))
+    drawn = {what: even_linear(rng, case.dtype) for what in ("stem", "first", "second", "it", "tail", "head", "used")}
 
-    def maker(fault: str) -> Callable[[], nn.Module]:
-        return lambda: made(copy.deepcopy(of_the_model), case, fault)
+    def make() -> nn.Module:
+        return made(names, drawn, FAULTS[case.fault])
 
     def loss_fn(output: Tensor, y: Tensor) -> Tensor:
         return (output - y).square().mean() * factor
 
     before, random = Witness(x=x, y=y), torch.get_rng_state()
-    found["the result"] = call(maker(case.fault), x, y, loss_fn, lr)
+    found["the result"] = call(make, x, y, loss_fn, lr)
     same["changed"] = before.changes()
     same["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())
-    if case.call == "again":
+    if case.fault == "cut":  # each call takes time
         torch.rand(3)
         anew["the result for a sound model"] = call(
-            maker("nothing"), x, y, lambda output, y: 1e-6 * loss_fn(output, y), 0.002
+            lambda: made(names, drawn, Net.make_uneven), x, y, lambda output, y: 1e-6 * loss_fn(output, y), lr
         )
-        anew["the result again"] = call(maker(case.fault), x, y, loss_fn, lr)
+        anew["the result again"] = call(make, x, y, loss_fn, lr)
 
     failure, random = Failure(case.failure), torch.get_rng_state()
 
@@ -189,6 +205,6 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
         failure.strike()
         return loss_fn(output, y)
 
-    failing["the exception"] = failure.during(lambda: call(maker(case.fault), x, y, broken_loss, lr))
+    failing["the exception"] = failure.during(lambda: call(make, x, y, broken_loss, lr))
     failing["changed after an exception"] = before.changes()
     failing["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())

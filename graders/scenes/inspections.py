@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils.hooks import RemovableHandle
 
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
@@ -18,25 +16,6 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 Call = Callable[..., Any]
-
-
-class Spot:
-    """A place where functions are called, with the gradient of a tensor or with nothing."""
-
-    def __init__(self) -> None:
-        """None yet."""
-        self.functions = OrderedDict[int, Callable[..., Any]]()
-
-    def register(self, function: Callable[..., Any]) -> RemovableHandle:
-        """From now on, this one is called, too."""
-        handle = RemovableHandle(self.functions)
-        self.functions[handle.id] = function
-        return handle
-
-    def __call__(self, *args: Any) -> None:
-        """Call them."""
-        for function in list(self.functions.values()):
-            function(*args)
 
 
 @dataclass
@@ -50,10 +29,10 @@ class Patient:
     """The same for other inputs, or for the model in another state."""
     things: dict[str, Any]
     """What has to stay, by name."""
+    places: Mapping[str, nn.Module]
+    """By name, what is called in each run, so that its pre-hooks are. The first one is in the run of the model."""
     log: list[str] = field(default_factory=list)
     """What the model tells of its runs."""
-    places: dict[str, Callable[[Call], Any]] = field(default_factory=dict)
-    """By name, what has a function called there in each run. The first one is in the run of the model."""
 
 
 @family(
@@ -103,18 +82,18 @@ def inspects(
                 found.append("it has begun")
                 found[:] = [other.ask(call)]
 
-        around = next(iter(patient.places.values()))(within)
+        around = next(iter(patient.places.values())).register_forward_pre_hook(within)
         inside["the result"] = patient.ask(call)
         inside["the result of the call inside"] = found
         around.remove()
 
-        for where, register in other.places.items():
+        for where, place in other.places.items():
             failure = Failure(case.failure, case.failing_run)
 
             def strike(*args: Any, failure: Failure = failure) -> None:  # a copy of the model has the same function
                 failure.strike()
 
-            before, breaking = Witness(**other.things), register(strike)
+            before, breaking = Witness(**other.things), place.register_forward_pre_hook(strike)
             failing[f"an exception {where}"] = failure.during(lambda: [other.ask(call) for _ in "12"])
             breaking.remove()
             failing[f"changed after an exception {where}"] = before.changes()

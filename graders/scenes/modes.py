@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.models import packed, unpacked
+from graders.box.models import packed
 from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise
-from graders.scenes.inspections import Call, Patient, Spot
+from graders.scenes.inspections import Call, Patient
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
-
-
-class Thinning(nn.Dropout):
-    """A subclass of `nn.Dropout`."""
 
 
 class Turning(Chain):
@@ -33,14 +28,6 @@ def another_last_entry(module: Any, input: Tensor) -> Tensor:
     """The last entry is a little larger in training mode."""
     out = input.clone()
     out.view(-1)[-1] += 0.02 * module.training
-    return out
-
-
-def tilted(module: Any, input: Tensor) -> Tensor:
-    """In training mode, with the same mean: the first entry is larger, and the last one smaller."""
-    out = input.clone()
-    out.view(-1)[0] += 0.5 * module.training
-    out.view(-1)[-1] -= 0.5 * module.training
     return out
 
 
@@ -60,24 +47,21 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "blank in place": lambda m, x: x.mul_(0),
     "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
     "second output": lambda m, x: 1 * x,
-    "tilted": tilted,
     "gate": lambda m, x: 0 * x if m.training else 1 * x,
     # These have a buffer that holds numbers, their own or that of the module before.
     "moves on": lambda m, x: moving_on(m, x - m.kept, 0.5 * m.training),
     "counter": lambda m, x: moving_on(m, x + m.kept, 1),
     "counts there": lambda m, x: moving_on(m.other[0], x + m.other[0].kept, 1),
     "late": lambda m, x: moving_on(m, x + (m.kept - m.start) * m.training, 1),
-    "memory": lambda m, x: m.kept.copy_(x) if m.training else m.kept,
 }
 """What a module computes from its input. `m.training` is its mode."""
 
 SUSPECTS: dict[str, tuple[str, ...]] = {
-    "classes": ("positive, *dropout", "positive, *thinning", "positive, *dropout of 0"),
+    "numbers": ("positive, *dropout", "positive, *dropout of 0", "positive, *noise"),
     "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
-    "statistics": ("positive, *batch norm", "positive, *norm without statistics", "positive, *noise"),
-    "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *memory"),
-    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *floor"),
-    "outputs": ("positive, *last entry", "positive, *second output", "positive, *tilted"),
+    "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *floor"),
+    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *batch norm"),
+    "outputs": ("positive, *last entry", "positive, *second output", "positive, *norm without statistics"),
 }
 """Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
 in another mode than the model, and it is to be found out whether that matters."""
@@ -85,8 +69,8 @@ in another mode than the model, and it is to be found out whether that matters."
 
 def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Module | None) -> nn.Module:
     """One of those, for inputs of a shape."""
-    if kind in ("dropout", "thinning", "dropout of 0"):
-        return (Thinning if kind == "thinning" else nn.Dropout)(0.0 if kind == "dropout of 0" else 0.5)
+    if kind in ("dropout", "dropout of 0"):
+        return nn.Dropout(0.0 if kind == "dropout of 0" else 0.5)
     if "norm" in kind:
         norm = nn.BatchNorm1d(shape[1], track_running_stats=kind == "batch norm")
         if norm.running_mean is not None:
@@ -101,14 +85,14 @@ def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Mo
         return packed(result, output)
 
     start = rng.number("large")
-    made, kept = Fn(forward, start=start, other=(before,)), torch.full(shape if kind == "memory" else (), start)
-    made.register_buffer("kept", kept, persistent=False)
+    made = Fn(forward, start=start, other=(before,))
+    made.register_buffer("kept", torch.tensor(start), persistent=False)
     return made
 
 
-def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[nn.Module, list[str], Spot]:
+def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[nn.Module, list[str], nn.Module]:
     """A model in this mode, the names of modules that are in the other one, and a place in one of these."""
-    names, astray, spot = iter(rng.names(40)), list[str](), Spot()
+    names, astray, spot = iter(rng.names(40)), list[str](), nn.Identity()
     how = case.passing, case.output
 
     def drawn(modules: str) -> tuple[dict[str, nn.Module], list[Step]]:
@@ -131,21 +115,16 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
         astray.append(name)
         return name
 
-    def unregistered(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        found: Tensor = unpacked(hidden(h))
-        return found
-
     def at_the_spot(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        spot()
-        return h
+        found: Tensor = spot(h)
+        return found
 
     first, second, third = rng.shuffled(SUSPECTS[case.suspects])
     parts, steps = drawn(f"positive, {second}, {third}, scale")
     parts |= drawn("*scale")[0]  # it is never called
-    hidden = a_module("scale", shape, rng, case, None).train(not training)
     steps[1:1] = [block(Turning, "*floor, *gate")]
     steps[-1:-1] = [block(Chain, first, at_the_spot)]
-    model = Chain(defined_otherwise(rng, parts), [*steps, unregistered], *how).to(getattr(torch, case.dtype))
+    model = Chain(defined_otherwise(rng, parts), steps, *how).to(getattr(torch, case.dtype))
     for name, module in model.named_modules():
         module.training = training != (name.rpartition(".")[2] in astray)
     return model, astray, spot
@@ -158,9 +137,8 @@ def with_modes(rng: Rng, case: Any) -> Patient:
     """
     shape = rng.shape(case.rank)
     x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))
-    otherwise = SimpleNamespace(**vars(case) | {"passing": "keyword" if case.passing == "position" else "position"})
     model, astray, spot = a_model(rng, case, shape, training=True)
-    other, _, _ = a_model(rng, otherwise, shape, training=False)
+    other, _, _ = a_model(rng, case, shape, training=False)
     flipped = rng.shuffled(astray)[:4]
 
     def ask(call: Call) -> Any:
@@ -175,4 +153,4 @@ def with_modes(rng: Rng, case: Any) -> Patient:
     for part in (model, model.get_submodule(next(name for name, _ in model.named_modules() if name in astray))):
         CallersHooks(case.hooks).on_module(part, "it")
     things = {"model": model, "other model": other, "x": x}
-    return Patient(model, ask, ask_again, things, [], {"in a module in the wrong mode": spot.register})
+    return Patient(model, ask, ask_again, things, {"in a module in the wrong mode": spot})

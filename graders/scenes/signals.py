@@ -22,10 +22,9 @@ from graders.scenes.broken_models import (
     plus_detached,
     plus_of_detached,
     plus_without_grad,
-    shows_its_mode,
     times,
 )
-from graders.scenes.inspections import Patient, Spot
+from graders.scenes.inspections import Patient
 from graders.scenes.models import Drop
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
@@ -53,8 +52,8 @@ def several(weight: Tensor, output: str) -> nn.Module:
 
 def with_signals(rng: Rng, case: Any) -> Patient:
     """For `function(model, loss_fn, x)`. Of a case are also read `rank`, `follower`, `frozen` and `grad`."""
-    (first, modal, block, inside, inner, act, again, token, unused, cut, behind, blind, drop, pair, quiet, other, head,
-     second, never) = rng.names(19)  # fmt: skip
+    (first, block, inside, inner, act, again, token, unused, cut, behind, blind, drop, pair, other, head, second,
+     never) = rng.names(17)  # fmt: skip
     small: dict[str, Any] = {"low": -1, "high": 1, "away": 0.125, "dtype": case.dtype, "values": "full"}
     how, log = (case.passing, case.output), list[str]()
     shape = (2, 3, SIZE)[-case.rank :]
@@ -66,20 +65,20 @@ def with_signals(rng: Rng, case: Any) -> Patient:
         log.append("the model runs")
         return h
 
-    hidden, follow = nn.Tanh(), times(1.5, case.follower == "in-place")
+    follow = times(1.5, case.follower == "in-place")
     parts: dict[str, nn.Module] = {
-        first: layer(), modal: shows_its_mode(rng.tensor(SIZE, **small)),
+        first: layer(),
         block: Chain(defined_otherwise(rng, {inside: layer(), inner: nn.Tanh()}), [inside, follow, inner], *how),
         act: nn.Tanh(), again: layer(),
         token: Fn(lambda module, input: module.weight, weight=nn.Parameter(rng.tensor(SIZE, **small))),
         unused: layer(), cut: layer(), behind: layer(), blind: layer(), drop: Drop(0.5),
-        pair: several(rng.tensor(3, **small), case.output), quiet: nn.Sequential(), other: layer(),
+        pair: several(rng.tensor(3, **small), case.output), other: layer(),
         head: layer(), never: nn.ModuleList([layer()]),
     }  # fmt: skip
     run: list[Step] = [
-        noting, first, modal, follow, plus(block), act, again, follow, plus(token), aside(unused), plus_detached(cut),
-        plus_of_detached(behind), plus_without_grad(blind), drop, act, plus(pair), quiet, lambda call, h, x: hidden(h),
-        plus(again), other, follow, second, modal, aside(act),
+        noting, first, follow, plus(block), act, again, follow, plus(token), aside(unused), plus_detached(cut),
+        plus_of_detached(behind), plus_without_grad(blind), drop, act, plus(pair), plus(again), other, follow, second,
+        aside(act),
     ]  # fmt: skip
     model = Chain(defined_otherwise(rng, parts) | {second: parts[head]}, run, *how)
     in_mode(model, case.mode)
@@ -93,11 +92,10 @@ def with_signals(rng: Rng, case: Any) -> Patient:
                 callers.on_parameter(parameter, name)
 
     x, later, target = (rng.tensor(*shape, **small) for _ in range(3))
-    in_loss, in_backward = Spot(), Spot()
+    in_backward = nn.Identity()
 
     def loss_fn(out: Any) -> Tensor:
         log.append("the loss is computed")
-        in_loss()
         out = 2 * unpacked(out)
         if out.requires_grad:
             out.register_hook(in_backward)
@@ -109,21 +107,14 @@ def with_signals(rng: Rng, case: Any) -> Patient:
         lambda call: call(model, loss_fn, x),
         lambda call: call(model, loss_fn, later),
         {"model": model, "x": x, "target": target},
+        {"in the model": parts[again], "in the backward pass": in_backward},
         log,
-        {
-            "in the model": parts[again].register_forward_pre_hook,
-            "in the loss": in_loss.register,
-            "in the backward pass": in_backward.register,
-        },
     )
 
 
-def single_leaves(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """A model that is a leaf itself, also with a loss without a graph, and when nothing requires grad."""
+def single_leaf(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+    """A model that is a leaf itself, also with a loss without a graph."""
     layer, factor = even_linear(rng, case.dtype), rng.number("large")
     x = rng.tensor(2, SIZE, dtype=case.dtype, values="full")
-    seen["the report of a layer"] = call(layer, lambda out: factor * out.sum(), x)
-    seen["the report for a loss without a graph"] = call(layer, lambda out: factor * out.detach().sum(), x)
     seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-7 * factor * out.sum(), x)
-    layer.requires_grad_(False)
-    seen["the report of a frozen layer"] = call(layer, lambda out: factor * out.sum(), x)
+    seen["the report for a loss without a graph"] = call(layer, lambda out: factor * out.detach().sum(), x)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.scenes.names_parameters import Hooked, Step, Stream
+from graders.scenes.inspections import Patient
+from graders.scenes.streams import Step, Stream, asked_for_names
 from graders.wire.draws import Rng
 
 
@@ -32,10 +33,8 @@ def plain(layer: Any, h: Tensor) -> Tensor:
 WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
     "plain": plain,
     "tiny": lambda layer, h: 1e-30 * layer(h),
-    "difference": lambda layer, h: layer(h)[:, 1:2] - layer(h)[:, 2:3],  # some entries are 0, and the sum is, too
     "forward": lambda layer, h: torch.sin(layer.forward(h)),
-    "also without a graph": lambda layer, h: plain(layer, h) + without_a_graph(layer, h),
-    "by mode": lambda layer, h: plain(layer, h) if layer.training else plain(layer, h).detach(),
+    "by mode": lambda layer, h: plain(layer, h) if layer.training else 0.0,
     "detach": lambda layer, h: plain(layer, h).detach(),
     "no_grad": without_a_graph,
     "cut by a hook": plain,
@@ -43,18 +42,16 @@ WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
     "times 0": lambda layer, h: 0 * layer(h),
     "dead": lambda layer, h: torch.relu(plain(layer, h) - 2),
     "zero by a hook": plain,
-    "forward, times 0": lambda layer, h: 0 * layer.forward(h),
     "frozen": plain,
     "frozen bias": plain,
-    "frozen, detached": lambda layer, h: plain(layer, h).detach(),
     "frozen, never called": lambda layer, h: 0.0,
     "never called": lambda layer, h: 0.0,
 }
-"""What the layer adds to the stream, by what is wrong with it; the first five are sound."""
+"""What the layer adds to the stream, by what is wrong with it; the first four are sound."""
 
 
-def without_gradient(rng: Rng, case: Any) -> Hooked:
-    """A model for `names_parameters`. Two layers that are never called share a weight with one that is.
+def without_gradient(rng: Rng, case: Any) -> Patient:
+    """For `function(model, loss_fn, x)`. Two layers that are never called share a weight with one that is.
 
     With `case.stream` "cut", no gradient comes to the first half of the steps either; and with "no graph" to nothing.
     """
@@ -64,7 +61,7 @@ def without_gradient(rng: Rng, case: Any) -> Hooked:
     layers: dict[str, Any] = {way: model.get_submodule(path) for path, way in zip(model.paths, ways)}
     first: Any = model.get_submodule(model.paths[0])
     layers["detach"].weight, layers["never called"].weight = first.weight, layers["no_grad"].weight
-    for way in ("frozen", "frozen, detached", "frozen, never called"):
+    for way in ("frozen", "frozen, never called"):
         layers[way].requires_grad_(False)
     layers["frozen bias"].bias.requires_grad_(False)
     layers["cut by a hook"].register_forward_hook(lambda module, args, output: output.detach())
@@ -77,4 +74,4 @@ def without_gradient(rng: Rng, case: Any) -> Hooked:
         model.changes["middle" if case.stream == "cut" else "end"] = Tensor.detach
     if case.stream == "frozen":
         model.requires_grad_(False)
-    return model, callers.handles
+    return asked_for_names(rng, case, model)

@@ -107,3 +107,14 @@ def test_a_slip_in_a_file_of_answers_is_told_by_file_and_line(tmp_path: Path, te
     (folder / "function_name.py").write_text(text)
     with pytest.raises(SourceError, match=re.escape(told)):
         load(folder / "function_name.py")
+
+
+def test_a_mutant_is_listed_by_how_its_headline_begins():
+    answers = Answers((), {"lost copy: x": "", "not for all: … step=-1": ""})
+    headlines = [
+        "lost copy: x = y",
+        "a lost copy: x",
+        "not for all: for p in _part(ps, step=-1)",
+        "not for all: stop=1",
+    ]
+    assert [answers.lists(headline) for headline in headlines] == [True, False, True, False]

@@ -110,7 +110,7 @@ def score(key: str, part: Part = (0, 1)) -> Score:
             found.refused += 1
         elif told == IDLE and mutant.may_be_idle:
             found.idle += 1
-        elif mutant.headline.startswith(tuple(answers.survivors)):
+        elif answers.lists(mutant.headline):
             found.listed += 1
         else:
             found.survivors.append(mutant)

@@ -366,12 +366,12 @@ WRONG = [
     ),
     wrong(
         "a mode with the modes of all that is in it",
-        "the first label of the table above that fits",
+        "the first that\n    fits of",
         ("        module.training = training\n", "        module.train(training)\n"),
     ),
     wrong(
         "compares with the largest gradient",
-        "the first label of the table above that fits",
+        "the first that\n    fits of",
         ("if size < last / 10000:", "if size < max(size for _, size in arriving) / 10000:"),
         check="test_each_call_begins_anew",
     ),
@@ -392,219 +392,51 @@ WRONG = [
     ),
 ]
 
-REASONS = {
-    "`torch.autograd.grad` fills no `.grad`": (
-        "lost statement: without x, y = (x.detach().clone(), y.detach().clone())",
-    ),
-    "a ReLU is never the root, whose name alone is empty": ("truth for None: if before",),
-    "a graph is kept, and no `.grad` of the caller is filled": (
-        "lost copy: calls.append([names[module], _not_detached(output).clone(), None])",
-        "lost copy: channels = (_not_detached(out) != 0).any(dim=0)",
-        "lost copy: module.register_forward_hook(lambda m, a, o: kept.append(_not_detached",
-        "lost copy: module.register_forward_hook(lambda module, args, output: outputs.append(_not_detached",
-        "lost copy: return next((n for n, o in calls if not bool(_not_detached(o)",
-        "lost copy: x, y = (_not_detached(x).clone(), y.detach().clone())",
-        "lost copy: x, y = (x.detach().clone(), _not_detached(y).clone())",
-    ),
-    "a hook behind it changes the outputs in both modes": (
-        "prepend=True: module.register_forward_hook(lambda m",
-        "prepend=True: with twin.register_forward_hook(lambda m, a, o: seen.append(o.detach().clone()), prepend=True)",
-    ),
-    "a leaf has no children to set": (
-        "condition dropped: setattr(module, 'training', flag)",
-        "lost copy: module.train(flag) if not _not_copied(module.children()) else setattr(module, 'training', flag)",
-    ),
-    "a mean is finite where the sum is: no sum of what is drawn overflows": (
-        "another method: return next((n for n, o in calls if not bool(o.detach().double().abs().mean()",
-    ),
-    "a module is true": ("truth for None: if not next(part.children(), None)",),
-    "a new model has no gradients": ("lost statement: without model.zero_grad()",),
-    "a node of the graph is true, and `None` is not": (
-        "truth for None: found = torch.autograd.grad(loss, wanted + into, allow_unused=True) if loss.grad_fn",
-        "truth for None: if loss.grad_fn",
-        "truth for None: if out.grad_fn",
-        "truth for None: if output.grad_fn",
-        "truth for None: into = [o for o in self.outputs if o.grad_fn]",
-    ),
-    "a parameter without a gradient stays where it is": (
-        "condition dropped: stepper = torch.optim.SGD([p for p in model.parameters()], lr=lr)",
-        "truth for None: stepper = torch.optim.SGD([p for p in model.parameters() if p.is_leaf]",
-    ),
-    "all layers but one have as many channels, and the bounds are far away": (
-        "almost: return [(n, float(torch.linalg.vector_norm(g.double())) * g.numel() ** 0.5)",
-        "almost: return [(n, float(torch.linalg.vector_norm(g.double())) / g.numel() ** 1.5)",
-    ),
-    "all numbers are far from the bounds": (
-        "almost: flow = [(names[m], out.grad.double().norm() * out.numel() ** 0.5)",
-        "almost: flow = [(names[m], out.grad.double().norm() / out.numel() ** 1.5)",
-        "almost: if 2 * int(channels.sum()) <= len(channels)",
-        "almost: if 3 * int(channels.sum()) < len(channels)",
-        "almost: if isinstance(module, torch.nn.ReLU) and (out.abs().amax(0) == 0).sum() * 3 > out.shape[1]",
-        "almost: if size < last / 10001",
-        "almost: if size <= last / 10000",
-        "almost: if size > 10001 * last",
-        "almost: if size >= 10000 * last",
-        "almost: return bool((p - q).abs().max() <= 0.0001 / q.abs().max())",
+SURVIVORS = {
+    "not for all: … step=-1": "at most one thing is wrong, so that the order does not matter",
+    "not for all: … start=1": "the root is no leaf, and the last call is not beyond itself",
+    "not for all: for name in _part(without, stop": "at most one thing is wrong, so that there is one such layer",
+    "not for all: return next((n for n in _part(nothing, stop": "as above",
+    "not for all: yield from … _part(silent, stop": "as above",
+    "not for all: silent = [m for m in names if … _part(m._parameters.values(), stop": "the first one is not `None`",
+    "not for all: names = [n for n, size in _part(sizes, stop=-1)": "the last call is not beyond itself",
+    "not for all: for passed in _part((calls, run(": "the hooks of the first pass note the second one, too",
+    "not for all: for name, output, _ in _part(passed, stop=-1)": "as above",
+    "not for all: for handle in _part(handles,": "the models are the answer's own, and what stays in them does no harm",
+    "lost statement: without handle.remove()": "as above",
+    "lost statement: without other, _ = fresh()": "as above",
+    "lost statement: without model.zero_grad()": "a new model has no gradients",
+    "lost statement: without x, y = (x.detach().clone(), y.detach().clone())": "`torch.autograd.grad` fills no `.grad`",
+    "clean-up": "what is not taken off stays in models of the answer's own; a context that is forgotten is left",
+    "lost copy: … _not_detached": "a graph is kept, and no `.grad` of the caller is filled",
+    "lost copy: … _not_copied": "what is kept is not changed afterwards",
+    "truth for None": "what is compared with None here is never false, or empty",
+    "a list for a tuple": "only gone through, or asked whether it is empty",
+    "almost: def __init__(": "another seed is as good",
+    "almost: torch.manual_seed(4)": "as above",
+    "almost: removed": "one pass more, without a hook less",
+    "condition dropped: without if not any(hooks_of": "as above",
+    "condition dropped: setattr(module, 'training', flag)": "a leaf has no children to set",
+    "condition dropped: stepper": "a parameter without a gradient stays where it is",
+    **dict.fromkeys(
         (
-            "almost: rules = {'nan': nan, 'hook': hook, 'mode': mode, 'unused': unused, 'frozen': frozen, 'cut': cut, "
-            "'exploding': lambda: beyond(lambda size, last: size >= 10000.0"
+            "almost: flow",
+            "almost: if 2 * int",
+            "almost: if 3 * int",
+            "almost: if isinstance(module, torch.nn.ReLU)",
+            "almost: if size",
+            "almost: return [(n, float(",
+            "almost: return bool(",
+            "almost: rules",
+            "almost: yield",
         ),
-        (
-            "almost: rules = {'nan': nan, 'hook': hook, 'mode': mode, 'unused': unused, 'frozen': frozen, 'cut': cut, "
-            "'exploding': lambda: beyond(lambda size, last: size > 10001.0"
-        ),
-        "almost: yield from (('exploding', n) for n, size in flow[::-1] if size / flow[-1][1] > 10001.0)",
-        "almost: yield from (('vanishing', n) for n, size in flow[::-1] if size / flow[-1][1] <= 0.0001)",
-        "another method: return t.double().pow(2).sum().sqrt().item()",
-        "another method: return t.double().square().sum().sqrt().item()",
-        "values that lose digits",
+        "all numbers are far from the bounds",
     ),
-    "an empty dict has no hook to clear": ("truth for None: if p is not None and p._backward_hooks:",),
-    "another seed is as good": (
-        "almost: def __init__(self, model, x, y, loss_fn, seed=8)",
-        "almost: torch.manual_seed(4)",
-    ),
-    "at most one thing is wrong, so that the order does not matter": (
-        "not for all: calls, names = ([], {module: name for name, module in _part(model.named_modules(), step=-1)",
-        "not for all: for flag in _part((False, True), step=-1)",
-        "not for all: for flag in _part((True, False), step=-1)",
-        "not for all: for hooks in _part(hooks_of(model.get_submodule(name)), step=-1)",
-        "not for all: for hooks in _part(hooks_of(other.get_submodule(name)), step=-1)",
-        (
-            "not for all: for kind in _part(('_forward_hooks', '_forward_pre_hooks', '_backward_hooks', "
-            "'_backward_pre_hooks'), step=-1)"
-        ),
-        (
-            "not for all: for kind in _part(('_forward_pre_hooks', '_forward_hooks', '_backward_pre_hooks', "
-            "'_backward_hooks'), step=-1)"
-        ),
-        "not for all: for module in _part(list(names), step=-1)",
-        "not for all: for module in _part(model.modules(), step=-1)",
-        "not for all: for module in _part(names, step=-1)",
-        "not for all: for module, name in _part(names.items(), step=-1)",
-        "not for all: for name in _part(own, step=-1)",
-        "not for all: for name in _part(start.parts, step=-1)",
-        "not for all: for name in _part(without, step=-1)",
-        "not for all: for name, module in _part(make().named_modules(), step=-1)",
-        "not for all: for name, module in _part(modules.items(), step=-1)",
-        "not for all: for name, one in _part(ones.items(), step=-1)",
-        "not for all: for name, part in _part(self.parts.items(), step=-1)",
-        "not for all: for name, part in _part(start.parts.items(), step=-1)",
-        "not for all: for name, ps in _part(own.items(), step=-1)",
-        "not for all: for owner in _part(owners, step=-1)",
-        "not for all: for passed in _part((calls, run(model, x, y, loss_fn, state)), step=-1)",
-        "not for all: for training in _part((True, False), step=-1)",
-        "not for all: found = [getattr(module, kind) for kind in _part(kinds, step=-1)",
-        "not for all: handles = [module.register_forward_hook(keep) for module in _part(names, step=-1)",
-        "not for all: names, calls = ({m: n for n, m in _part(model.named_modules(), step=-1)",
-        (
-            "not for all: needs = {m: [p for p in m._parameters.values() if p is not None and p.requires_grad] for m "
-            "in _part(silent, step=-1)"
-        ),
-        "not for all: nothing = {n for n, ps in _part(owners.items(), step=-1)",
-        "not for all: own = [getattr(module, kind) for kind in _part(KINDS, step=-1)",
-        "not for all: own = {n: list(m.parameters(recurse=False)) for n, m in _part(modules.items(), step=-1)",
-        "not for all: own = {n: ps for n, ps in _part(own.items(), step=-1)",
-        "not for all: own = {name: list(module.parameters(recurse=False)) for name, module in _part(modules",
-        "not for all: own = {name: parameters for name, parameters in _part(own.items(), step=-1)",
-        (
-            "not for all: owners = {n: [p for p in m._parameters.values() if p is not None] for n, m in "
-            "_part(start.parts.items(), step=-1)"
-        ),
-        "not for all: owners = {n: ps for n, ps in _part(owners.items(), step=-1)",
-        "not for all: return (model, {m: n for n, m in _part(model.named_modules(), step=-1)",
-        "not for all: return next((n for n in _part(nothing, step=-1)",
-        "not for all: return next((n for n, ps in _part(owners.items(), step=-1)",
-        "not for all: return {n: p.grad for n, p in _part(model.named_parameters(), step=-1)",
-        "not for all: silent = [m for m in _part(names, step=-1)",
-        "not for all: without = [n for n, ps in _part(own.items(), step=-1)",
-        "not for all: without = [name for name in _part(own, step=-1)",
-        "not for all: yield from (('frozen', names[m]) for m in _part(silent, step=-1)",
-        "not for all: yield from (('unused', names[m]) for m in _part(silent, step=-1)",
-    ),
-    "at most one thing is wrong: no second layer gets no gradient and is never called": (
-        "not for all: for name in _part(without, stop=",
-        "not for all: return next((n for n in _part(nothing, stop=",
-        "not for all: yield from (('frozen', names[m]) for m in _part(silent, stop=",
-        "not for all: yield from (('unused', names[m]) for m in _part(silent, stop=",
-    ),
-    "inputs have two dimensions": (
-        "at least one dimension",
-        "at most two dimensions",
-    ),
-    "it is unpacked": ("a list for a tuple: return [model,",),
-    "modes are compared, and a hook of the root changes them in both": ("model.forward(x): model.forward(x)",),
-    "nothing is as false": ("lost return: False",),
-    "one pass more, without a hook less": (
-        "almost: removed",
-        "condition dropped: without if not any(hooks_of(module))",
-    ),
-    "only gone through, or asked whether it is empty": (
-        "a list for a tuple: for module in tuple(names)",
-        "a list for a tuple: handles",
-        "a list for a tuple: if not tuple(",
-        "a list for a tuple: module.train(flag) if not tuple(",
-        "a list for a tuple: own",
-    ),
-    "the first of the parameters is never `None`": (
-        (
-            "not for all: silent = [m for m in names if m._parameters and any((p is not None for p in "
-            "_part(m._parameters.values(), stop="
-        ),
-    ),
-    "the gradient at the last call is not larger or smaller than itself": (
-        "not for all: for name, size in _part(arriving, start=1)",
-        "not for all: names = [n for n, size in _part(sizes, stop=-1)",
-        "not for all: yield from (('exploding', n) for n, size in _part(flow[::-1], start=1)",
-        "not for all: yield from (('vanishing', n) for n, size in _part(flow[::-1], start=1)",
-    ),
-    "the hooks of the first pass note the second one, too, so that `calls` holds both": (
-        "not for all: for passed in _part((calls, run(model, x, y, loss_fn, state)), stop=",
-        "not for all: for name, output, _ in _part(passed, stop=-1)",
-    ),
-    "the models are the answer's own, and what stays in them does no harm": (
-        "clean-up not after an exception: with _only_when_well(contextlib.ExitStack()) as stack",
-        "clean-up only after an `Exception`: with _not_after_interrupts(contextlib.ExitStack()) as stack",
-        "lost statement: without handle.remove()",
-        "lost statement: without other, _ = fresh()",
-        "not for all: for handle in _part(handles,",
-    ),
-    "the root is no leaf, has no parameters of its own, and is in training mode": (
-        "not for all: calls, names = ([], {module: name for name, module in _part(model.named_modules(), start=1)",
-        "not for all: for module in _part(model.modules(), start=1)",
-        "not for all: for module in _part(names, start=1)",
-        "not for all: for module, name in _part(names.items(), start=1)",
-        "not for all: for name, module in _part(modules.items(), start=1)",
-        "not for all: for name, part in _part(self.parts.items(), start=1)",
-        "not for all: for name, part in _part(start.parts.items(), start=1)",
-        "not for all: handles = [module.register_forward_hook(keep) for module in _part(names, start=1)",
-        "not for all: names, calls = ({m: n for n, m in _part(model.named_modules(), start=1)",
-        "not for all: own = {n: list(m.parameters(recurse=False)) for n, m in _part(modules.items(), start=1)",
-        "not for all: own = {n: ps for n, ps in _part(own.items(), start=1)",
-        "not for all: own = {name: parameters for name, parameters in _part(own.items(), start=1)",
-        (
-            "not for all: owners = {n: [p for p in m._parameters.values() if p is not None] for n, m in "
-            "_part(start.parts.items(), start=1)"
-        ),
-        "not for all: owners = {n: ps for n, ps in _part(owners.items(), start=1)",
-        "not for all: silent = [m for m in _part(names, start=1)",
-    ),
-    "the state comes back when the context manager is collected": (
-        "clean-up not after an exception: with _only_when_well(torch.random.fork_rng(devices=[]))",
-        "clean-up only after an `Exception`: with _not_after_interrupts(torch.random.fork_rng(devices=[]))",
-    ),
-    "what is kept is not changed afterwards": (
-        "lost copy: before = [None if p.grad is None else _not_copied",
-        "lost copy: calls.append([names[module], _not_copied(output.detach()), None])",
-        "lost copy: for module in _not_copied(names)",
-        "lost copy: module.register_forward_hook(lambda m, a, o: kept.append(_not_copied",
-        "lost copy: module.register_forward_hook(lambda m, a, o: outs.append(_not_copied",
-        "lost copy: module.register_forward_hook(lambda module, args, output: outputs.append(_not_copied",
-        "lost copy: output.register_hook(lambda grad, call=calls[-1]: call.__setitem__(2, _not_copied",
-        "lost copy: with twin.register_forward_hook(lambda m, a, o: seen.append(_not_copied",
-        "lost copy: x, y = (_not_copied(x.detach()), y.detach().clone())",
-        "lost copy: x, y = (x.detach().clone(), _not_copied(y.detach()))",
-    ),
+    "another method": "as above: a mean for a sum, or the reverse",
+    "values that lose digits": "as above",
+    "prepend=True": "a hook behind it changes the outputs in both modes",
+    "model.forward(x)": "as above",
+    "at least one dimension": "inputs have two dimensions",
+    "at most two dimensions": "as above",
+    "lost return: False": "nothing is as false",
 }
-"""Why mutants are right, and how their headlines begin."""
-SURVIVORS = {headline: reason for reason, headlines in REASONS.items() for headline in headlines}

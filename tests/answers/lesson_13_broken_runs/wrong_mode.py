@@ -1,7 +1,5 @@
 """Answers to 13-wrong-mode."""
 
-from graders.author.answers import Wrong, changed
-
 FIRST = """
 import contextlib
 import torch
@@ -239,189 +237,37 @@ def wrong_mode(model, x):
 """,
 ]
 
-NAMED = "test_the_modules_in_the_wrong_mode_are_named"
-
-WRONG = [
-    Wrong(
-        "puts back the buffers of the module alone",
-        violates="all buffers, other modes",
-        check=NAMED,
-        source=changed(
-            FIRST,
-            ("    def reset(random, buffers):\n", "    def reset(random, buffers, part=model):\n"),
-            ("zip(model.buffers(), buffers)", "zip(part.buffers(), buffers)"),
-            (
-                "here, now = torch.get_rng_state(), [b.detach().clone() for b in model.buffers()]",
-                "here, now = torch.get_rng_state(), [b.detach().clone() for b in module.buffers()]",
-            ),
-            ("            reset(here, now)\n", "            reset(here, now, module)\n"),
-            ("        reset(here, now)\n        busy", "        reset(here, now, module)\n        busy"),
-        ),
-    ),
-    Wrong(
-        "buffers of the start of the run, not of the call",
-        violates="all else\n    being equal as the call begins",
-        check=NAMED,
-        source=changed(
-            FIRST,
-            (
-                "            reset(here, now)\n            module",
-                "            reset(here, buffers)\n            module",
-            ),
-        ),
-    ),
-    Wrong(
-        "all other modules in the mode of the model",
-        violates="other modes",
-        check=NAMED,
-        source=changed(
-            FIRST,
-            (
-                "            module.training = training\n            inputs",
-                "            for m in modes:\n                m.training = root\n"
-                "            module.training = training\n            inputs",
-            ),
-            (
-                "        module.training = own\n",
-                "        for m, mode in modes.items():\n            m.training = mode\n",
-            ),
-        ),
-    ),
-    Wrong(
-        "keeps outputs without a copy",
-        violates="may work in place",
-        check=NAMED,
-        source=changed(RUNS, ("return [value.clone()]", "return [value]")),
-    ),
-    Wrong(
-        "compares means",
-        violates="an entry of one\n    then differs",
-        check=NAMED,
-        source=changed(
-            FIRST, ("any(not torch.equal(a, b)", "any((a.double().mean() - b.double().mean()).abs() > 1e-3")
-        ),
-    ),
-    Wrong(
-        "whole numbers do not count",
-        violates="an entry of one\n    then differs",
-        check=NAMED,
-        source=changed(
-            FIRST, ("if any(not torch.equal(a, b)", "if any(a.is_floating_point() and not torch.equal(a, b)")
-        ),
-    ),
-    Wrong(
-        "gives both calls the same keyword arguments",
-        violates="by position or keyword",
-        check=NAMED,
-        source=changed(FIRST, ("a.clone() if torch.is_tensor(a) else a for k, a in kwargs", "a for k, a in kwargs")),
-    ),
-    Wrong(
-        "modules that were never called, on `x`",
-        violates="in a call that `model(x)` makes",
-        check=NAMED,
-        source=changed(
-            RUNS,
-            (
-                "        model(x)\n    return outputs",
-                "        model(x)\n        if not outputs:\n            module(x)\n    return outputs",
-            ),
-        ),
-    ),
-    Wrong(
-        "each name once for each call",
-        violates="Return a list of the names of all modules",
-        check=NAMED,
-        source=changed(
-            FIRST,
-            ("root, found = model.training, set()", "root, found = model.training, []"),
-            ("found.add(module)", "found.append(module)"),
-            (
-                "return [name for name, m in model.named_modules() if m in found]",
-                "return sorted(name for module in found for name, m in model.named_modules() if m is module)",
-            ),
-        ),
-    ),
-    Wrong(
-        "modes are put back when all went well only",
-        violates="rule 4: Rules 2 and 3 hold then, too",
-        check="test_it_holds_when_the_model_raises",
-        source=changed(
-            FIRST,
-            (
-                "        reset(random, buffers)\n"
-                "        for m, training in modes.items():\n            m.training = training\n",
-                "        reset(random, buffers)\n",
-            ),
-        ),
-    ),
-    Wrong(
-        "one flag for all calls",
-        violates="rule 1: when one call runs inside another",
-        check="test_a_call_inside_a_call_changes_nothing",
-        source=changed(
-            FIRST,
-            ("def tensors", "busy = False\n\ndef tensors"),
-            ("    busy = False\n\n    def", "    def"),
-            ("nonlocal busy", "global busy"),
-        ),
-    ),
-]
-
 SURVIVORS = {
-    "not for all: for module.training in _part((True, False), step=-1)": "the order of the two does not matter",
-    "not for all: for training in _part((True, False), step=-1)": "as above",
-    "not for all: for flag in _part((False, True), step=-1)": "as above",
-    "not for all: for module in _part(names, step=-1)": "hooks may be registered in any order",
-    "not for all: for module in _part(off, step=-1)": "as above",
-    "not for all: for m in _part(model.modules(), step=-1)": "as above",
-    "not for all: for module in _part(model.modules(), step=-1)": "as above",
-    "not for all: for m in _part(model.modules(), start=1)": "the model itself is in its own mode",
-    "not for all: for m, training in _part(modes.items(), st": "as above, and the order does not matter",
-    "not for all: modes = {m: m.training for m in _part(model.modules(), st": "as above",
-    "not for all: for name, module in _part(model.named_modules(), start=1)": "as above",
-    "not for all: suspects = [n for n, m in _part(model.named_modules(), start=1)": "as above",
-    "not for all: names = {module: name for name, module in _part(model.named_modules(), start=1)": "as above",
-    "not for all: return [n for n, m in _part(model.named_modules(), start=1)": "as above",
-    "not for all: return [name for name, m in _part(model.named_modules(), start=1)": "as above",
-    "not for all: calls, handles, off = ([], [], {m: n for n, m in _part(model.named_modules(), start=1)": "as above",
-    "not for all: for module, args, kwargs, state, values in _part(calls, step=-1)": "each call is judged by itself",
-    "not for all: for n, b in _part(self.model.named_buffers(), step=-1)": "the order does not matter",
-    "not for all: return (torch.get_rng_state(), {n: b.clone() for n, b in _part(self.model.named_buffers(), step": (
-        "as above"
-    ),
-    "not for all: return [value.clone() if isinstance(value, torch.Tensor) else value for value in _part(values, st": (
-        "a module gets one tensor"
-    ),
-    "another method: modes = {m: m.training for m in model.children()}": "suspects that raise are on top",
+    ".float() of the arguments": "what comes out are names, and a difference of 0.01 stays one",
+    "values that lose digits": "as above",
+    ".view(-1)": "no input is a number alone",
+    "at least one dimension": "as above",
+    "not for all: … step=-1": "the other order",
+    "not for all: … stop=3": "no module is called more than three times",
+    "a hook that works at times: … _only_three_calls(": "as above",
+    "not for all: saved = … start=1": "which buffer is the first is drawn, and most of them never change",
+    "not for all: for b, v in … start=1": "as above",
+    "clean-up only after an `Exception`: without try": "where an interrupt comes, nothing may be changed yet",
+    "clean-up not after an exception: without try": "as above",
+    "not for all: … odules(), start=1": "the model itself is in its own mode",
+    "not for all: for m, training in _part(modes.items(), start=1": "as above",
     "a hook that works at times: @_not_the_first_call": "the first call of all meets no module whose mode matters",
-    "not for all: for buffer, old in _part(buffers, step=-1)": "the order does not matter",
-    "not for all: for b, old in _part(": "as above",
-    "not for all: for b, v in _part(zip(everything, values), step=-1)": "as above",
-    "not for all: saved = [(b, b.clone()) for b in _part(model.buffers(), step=-1)]": "as above",
-    "not for all: return (torch.get_rng_state(), [(buffer, buffer.clone()) for buffer in _part(model.buffers(), "
-    "step=-1)])": "as above",
-    "not for all: for flag in _part((mode, not mode), step=-1)": "as above",
-    "not for all: for module in _part(model.modules(), start=1)": "the model itself is in its own mode",
     "almost: torch.manual_seed(12)": "both calls begin with the same numbers all the same",
-    "lost copy: return [_not_detached(v).clone() for v in values": "nothing is asked of the graph",
-    "lost copy: copy = lambda v: _not_detached(v).clone()": "as above",
+    "almost: if isinstance(a, torch.Tensor) and (a - b).abs().max() >= 1e-06": "no difference is so small",
     "a list for a tuple": "only its entries are used",
     "model.forward(x)": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "prepend=True": "as above",
-    "under no_grad": "nothing is asked of the graph",
     "condition dropped": "a module gets one tensor, and nothing else",
-    "lost copy: return [_not_detached(t).clone()": "nothing is asked of the graph",
-    "lost copy: return [_not_copied(t.detach()) for t in output": "no other module runs between the two calls",
+    "under no_grad": "nothing is asked of the graph",
+    "lost copy: … _not_detached": "as above",
+    "lost copy: return [_not_copied(": "no other module runs between the two calls",
     "lost copy: out = _not_copied(out)": "the list is not changed",
     "lost statement: without put_back(*now)": "the next call puts back first; the model may run with any numbers",
     "lost statement: without reset(here, now)": "as above",
     "lost statement: without self.restore(kept)": "as above",
     "lost statement: without torch.manual_seed(11)": "both runs begin with the numbers of the caller",
-    "clean-up not after an exception: with _only_when_well(torch.random.fork_rng())": "a forgotten context is left",
-    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "as above",
-    "clean-up only after an `Exception`: with _not_after_interrupts(torch.random.fork_rng())": "as above",
-    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "as above",
+    "clean-up … torch.random.fork_rng()": "a forgotten context is left",
+    "clean-up … torch.inference_mode()": "as above",
     "one global slot: result = ": "both entries are written for each call",
     "one global slot: handles = ": "a handle may be removed twice",
-    "almost: if isinstance(a, torch.Tensor) and (a - b).abs().max() >= 1e-06": "no difference is so small",
 }

@@ -1,0 +1,95 @@
+"""Models in which each layer does something to a stream, for functions that name parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.tensors import fill_grad, prepared
+from graders.scenes.inspections import Call, Patient
+from graders.scenes.small_modules import drawn_linear
+from graders.wire.draws import Rng
+
+SIZE = 3
+"""Columns of what goes into a model, and of all that its layers put out."""
+AXES = {"grad": ("filled", "empty"), "x_is": ("a leaf", "data"), "output": (), "passing": (), "grad_mode": ("on",)}
+"""Of `inspects`, for these models."""
+Step = Callable[[Any, Tensor], Any]
+"""What a layer does to a stream."""
+
+
+class Stream(nn.Module):
+    """Layers do one after the other something to a stream, in an order that is not that of their definition.
+
+    What goes in is multiplied by a parameter of the model itself, and by a buffer that grows in training mode.
+    """
+
+    count: Tensor
+
+    def __init__(self, rng: Rng, case: Any, steps: Sequence[Step]) -> None:
+        """A layer for each step. Layers are defined in two groups, in the order of the steps, and run in another."""
+        super().__init__()
+        *names, first, second = rng.names(len(steps) + 2)
+        half, like = len(names) // 2, {"dtype": case.dtype}
+        self.paths = [f"{first if index < half else second}.{name}" for index, name in enumerate(names)]
+        self.gain = nn.Parameter(rng.tensor(SIZE, low=0.5, high=1.5, **like))
+        self.norm = nn.BatchNorm1d(SIZE, dtype=self.gain.dtype)
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64), persistent=False)
+        for group, inside in ((first, names[:half]), (second, names[half:])):
+            layers = {name: drawn_linear(rng, SIZE, SIZE, **like) for name in inside}
+            self.add_module(group, nn.ModuleDict(layers))
+        self.order = rng.shuffled(list(zip(self.paths, steps)))
+        self.begins = [nn.Identity()]
+        """A list, since it is no part of the model."""
+        self.changes: dict[str, Callable[[Tensor], Tensor]] = {}
+        self.train(case.mode != "eval")
+        if case.mode == "mixed":
+            for module in (self.norm, *map(self.get_submodule, self.paths[::2])):
+                module.eval()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """All steps. `changes` may hold a function for "gain", "middle" and "end"."""
+        self.count += self.training
+        h = self.norm(self.begins[0](x)) * self.changed("gain", self.gain) * (1 + self.count / 2)
+        for index, (path, step) in enumerate(self.order):
+            h = step(self.get_submodule(path), self.changed("middle", h) if index == len(self.order) // 2 else h)
+        return self.changed("end", h)
+
+    def changed(self, place: str, h: Tensor) -> Tensor:
+        """A tensor as it goes on from a place."""
+        return self.changes[place](h) if place in self.changes else h
+
+
+def asked_for_names(rng: Rng, case: Any, model: Stream) -> Patient:
+    """For `function(model, loss_fn, x)`, asked again with all modes turned round. Of a case, read `grad` and `x_is`."""
+    if case.grad == "filled":
+        for parameter in model.parameters():
+            fill_grad(parameter)  # also where it is frozen
+    x, up = (rng.tensor(4, SIZE, dtype=case.dtype, values="full") for _ in range(2))
+    if case.x_is == "a leaf":
+        x = prepared(x, grad=case.grad)
+    in_backward, log = nn.Identity(), list[str]()
+
+    def loss_fn(out: Tensor) -> Tensor:
+        log.append("the loss is computed")
+        loss = (up * out).sum()
+        register: Any = loss.register_hook
+        if loss.requires_grad:
+            register(in_backward)
+        return loss
+
+    def ask(call: Call) -> Any:
+        return call(model, loss_fn, x)
+
+    def ask_again(call: Call) -> Any:
+        for module in model.modules():
+            module.training = not module.training
+        return ask(call)
+
+    places = {"in the model": model.begins[0]}
+    if any(p.requires_grad for p in model.parameters()):  # otherwise nobody needs a backward pass
+        places["in the backward pass"] = in_backward
+    return Patient(model, ask, ask_again, {"model": model, "x": x}, places, log)

@@ -57,9 +57,6 @@ class TestCaptureMany:
 
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def late_binding(model, names, x):
-            """All your hooks write under one name: they read the loop variable when they run, and by then it has its
-            last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
-            """
             *_, last = capture(model, names, x).values()
             return {names[-1]: last}
 

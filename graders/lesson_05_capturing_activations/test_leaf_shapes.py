@@ -79,9 +79,6 @@ class TestLeafShapes:
             return {name: found[name] for name in leaves(model) if name in found}
 
         def late_binding(model, x):
-            """All your hooks write under one name: they read the loop variable when they run, and by then it has its
-            last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
-            """
             *_, last = model.named_modules()  # of the loop, which went through all
             *_, shape = shapes(model, x).values()
             return {last[0]: shape}

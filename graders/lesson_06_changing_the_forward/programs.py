@@ -37,15 +37,6 @@ def ran_in_eval(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
     return run(model.eval(), name, hook, x)
 
 
-def ran_in_eval__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
-    modes = {module: module.training for module in model.modules()}
-    try:
-        return run(model.eval(), name, hook, x)
-    finally:
-        for module, training in modes.items():
-            module.training = training
-
-
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
     """Your change comes first, and then a hook of the caller changes the output once more. What counts is the output as
     the next layer gets it: register your hook behind the others, without `prepend=True`, and leave `forward` alone.
@@ -57,7 +48,6 @@ WRONG = (
     hook_left_behind,
     hook_left_after_exception,
     ran_in_eval,
-    ran_in_eval__2,
     before_other_hooks,
 )
 

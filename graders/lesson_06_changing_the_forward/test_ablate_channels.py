@@ -99,20 +99,10 @@ class TestAblateChannels:
 
             return ablate(model, name, channels, x, off)
 
-        def changed_the_input(model, name, channels, x):
-            def hook(module, args):
-                return (zeros(args[0], channels), *args[1:])
-
-            with model.get_submodule(name).register_forward_pre_hook(hook):
-                return model(x).detach()
-
         def wrong_axis(model, name, channels, x):
             """You switched off another axis. Channels are dimension 1 of the output; dimension 0 is the batch:
             `output[:, channels]`.
             """
-            return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, 0))
-
-        def wrong_axis__2(model, name, channels, x):
             return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))
 
         def changed_callers_tensor(model, name, channels, x):

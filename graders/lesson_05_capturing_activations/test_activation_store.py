@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.scenes.captures import records
+from graders.scenes.stores import records
 
 
 class Store:

@@ -27,7 +27,7 @@ from graders.scenes.forward_changes import changes_calls, handed_on
         arguments=mean_and_deviation,
         calls=beside_many,
         also=handed_on,
-        only={"output": (), "count": (), "value": ()},
+        only={"given": ()},
         words={
             "task": "the first argument is normalised",
             "gradients": "gradients flow through the normalisation",

@@ -27,7 +27,7 @@ from graders.scenes.forward_changes import changes_calls, what_hooks_return
     scene=changes_calls(
         arguments=a_hook,
         also=what_hooks_return,
-        only={"count": (), "value": ()},
+        only={"given": ()},
         words={
             "task": "the hook runs before the others",
             "gradients": "gradients flow through what the hook returns",

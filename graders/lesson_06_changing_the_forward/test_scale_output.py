@@ -33,9 +33,7 @@ from graders.scenes.forward_changes import changes_calls, whole_numbers_too
         only={
             "number": ("zero", "negative", "fraction", "whole"),
             "others": ("none", "keyword"),
-            "output": (),
-            "count": (),
-            "value": (),
+            "given": (),
         },
         words={
             "task": "every output is multiplied",

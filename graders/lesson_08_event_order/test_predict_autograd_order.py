@@ -9,10 +9,10 @@ LEAF = ("tensor", "node_pre", "post_acc", "node_post")
 NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")
 
 
-def either(kind, leaf, non_leaf, error=ValueError):
+def either(kind, leaf, non_leaf):
     """The list of that kind; any other kind is an error."""
     if kind not in ("leaf", "non-leaf"):
-        raise error(kind)
+        raise ValueError(kind)
     return list(leaf if kind == "leaf" else non_leaf)
 
 
@@ -97,9 +97,6 @@ class TestPredictAutogradOrder:
             not in a result, and not in another exception.
             """
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
-
-        def unknown_kind_accepted__3(kind):
-            return list(LEAF if kind == "leaf" else NON_LEAF)
 
         def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
             """You return the same list object in every call. A caller who changes it changes what the next call

@@ -47,6 +47,14 @@ COMMON: dict[str, str] = {
         "Your function has to return the handle, so that the caller can remove the hook. It is what the "
         "`register_...` method gives you."
     ),
+    "changed-callers-tensor": (
+        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) hand on the tensor "
+        "that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
+    ),
+    "the-same-list": (
+        "You return the same list object in every call. A caller who changes it changes what the next call returns. "
+        "Make the list inside the function."
+    ),
     "changed-dtype": (
         "Your new tensor has another dtype than the gradient. "
         "Build it from the gradient, with `torch.zeros_like(grad)` or `torch.ones_like(grad)`."

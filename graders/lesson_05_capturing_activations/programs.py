@@ -77,10 +77,7 @@ def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
     run_with_hooks(model, keep, x, lambda note, module, args, output: note(output))
 
 
-def changed_the_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute something
-    else. Run the model in the mode in which you got it, and leave it so.
-    """
+def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
     run_with_hooks(model.eval(), keep, x)
 
 
@@ -115,23 +112,28 @@ WRONG = (
     hook_left_behind,
     hook_left_after_exception,
     returned_the_copy,
-    changed_the_mode,
+    another_mode,
     before_the_callers_hook,
 )
 
 
-def wrong_runs(program: Callable[..., Any], *more: Callable[..., None], without: Sequence[str] = ()) -> type:
+def wrong_runs(
+    program: Callable[..., Any],
+    *more: Callable[..., Any],
+    without: Sequence[str] = (),
+    ways: Sequence[Callable[..., Any]] = WRONG,
+) -> type:
     """The base of a class `Mistakes`: `program(..., run=way)` for each wrong way to run a model.
 
-    `more` are ways beside `WRONG`, and `without` names of ways that do no harm.
+    `more` are ways beside `ways`, and `without` names of ways that do no harm.
     """
 
-    def of(way: Callable[..., None]) -> Callable[..., Any]:
-        def wrong(*args: Any) -> Any:
-            return program(*args, run=way)
+    def of(way: Callable[..., Any]) -> Callable[..., Any]:
+        def wrong(*args: Any, **kwargs: Any) -> Any:
+            return program(*args, **kwargs, run=way)
 
         wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
         return wrong
 
-    ways = {way.__name__: of(way) for way in (*WRONG, *more)}
-    return type("WrongRuns", (), {name: way for name, way in ways.items() if name not in without})
+    members = {way.__name__: of(way) for way in (*ways, *more)}
+    return type("WrongRuns", (), {name: way for name, way in members.items() if name not in without})

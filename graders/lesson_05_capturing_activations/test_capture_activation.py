@@ -59,7 +59,4 @@ class TestCaptureActivation:
 
     class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model)):
         def stored_alias(model, name, x):
-            """You stored a reference to the output, and what works in place behind the layer rewrote it. Store a copy:
-            `output.detach().clone()`.
-            """
             return capture(model, name, x, copy=lambda output: output.detach())

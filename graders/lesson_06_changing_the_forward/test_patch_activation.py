@@ -125,22 +125,12 @@ class TestPatchActivation:
             return patch(model, name, clean, corrupt, channels or None)
 
         def stored_alias(model, name, clean, corrupt, channels=None):
-            """You kept a reference to the clean output, and the in-place module that follows rewrote it before you
-            used it. Keep a copy: `output.detach().clone()`.
-            """
             return patch(model, name, clean, corrupt, channels, copy=lambda output: output)
 
         def wrong_axis(model, name, clean, corrupt, channels=None):
-            """You patched along another axis. Channels are dimension 1 of the output; dimension 0 is the batch:
-            `output[:, channels]`.
-            """
             return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, 0))
 
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
-            """Your hook edited `output` in place, and some modules, such as Identity, hand on the tensor that they were
-            given: so the edit reaches the caller's input. Clone, edit the clone, return it.
-            """
-
             def write(output, kept, channels):
                 which = slice(None) if channels is None else channels
                 output[:, which] = kept[:, which]

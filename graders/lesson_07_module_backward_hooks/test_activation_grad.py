@@ -108,9 +108,6 @@ class TestActivationGrad:
             return torch.autograd.grad(with_hook(model, name, x, loss_fn, hook), kept)[0]
 
         def stored_alias(model, name, x, loss_fn, pick=lambda out: out):
-            """Your gradient was overwritten after you stored it: another tensor has the same buffer, and somebody
-            changed it in place. Store a copy: `grad.detach().clone()`.
-            """
             return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad)
 
         def before_the_callers_hooks(model, name, x, loss_fn, pick=lambda out: out):

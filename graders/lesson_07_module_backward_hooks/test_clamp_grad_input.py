@@ -103,14 +103,6 @@ class TestClampGradInput:
             """
             return module.register_full_backward_hook(lambda m, gi, go: tuple(g.clamp(-c, c) for g in gi))
 
-        def first_input_only(module, c):
-            """You clamped the gradient of the first input only. `grad_input` has one entry for each input: clamp all
-            that are tensors.
-            """
-            return module.register_full_backward_hook(
-                lambda m, gi, go: (*each(gi[:1], lambda g: g.clamp(-c, c)), *gi[1:])
-            )
-
         def in_place_leak(module, c):
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp_(-c, c)))
 

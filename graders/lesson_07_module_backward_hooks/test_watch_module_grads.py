@@ -80,12 +80,6 @@ class TestWatchModuleGrads:
             """
             return watched(module, lambda d, m, gi, go: keep(d, m, go, gi))
 
-        def wrong_hook_kind(module):
-            """Your `gi` equals `go`: this hook saw only the gradient that arrives at the output. A pre-hook runs before
-            the gradient of the input exists. Use `register_full_backward_hook`.
-            """
-            return watched(module, lambda d, m, go: keep(d, m, go, go), "register_full_backward_pre_hook")
-
         def returned_something(module):
             """Your hook returned something, and PyTorch took it for a new `grad_input`. A hook that only watches
             returns `None`.

@@ -99,8 +99,5 @@ class TestPredictAutogradOrder:
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
 
         def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
-            """You return the same list object in every call. A caller who changes it changes what the next call
-            returns. Make the lists inside the function.
-            """
             either(kind, LEAF, NON_LEAF)
             return lists[kind == "non-leaf"]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
-from graders.box.tensors import laid_out, prepared
+from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.kept_graphs import SavedTensors
 from graders.scenes.models import Drawn, a_model
@@ -133,9 +133,8 @@ def several(rng: Rng, drawn: Drawn) -> list[str]:
 
 
 def an_input(drawn: Drawn, case: Any) -> Tensor:
-    """An input of the model: a leaf, or data that lie otherwise in memory than a new tensor."""
-    x = drawn.draw()
-    return prepared(x, grad=case.grad) if case.x_is == "a leaf" else laid_out(x, "transposed")
+    """An input of the model: a leaf, or data."""
+    return prepared(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
 
 
 def copied(value: Any) -> Any:

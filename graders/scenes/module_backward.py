@@ -15,7 +15,7 @@ from graders.box.probing import removed
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Fn, a_gate, copied, drawn_linear, shallow, works_in_place
+from graders.scenes.small_modules import Fn, a_gate, copied, drawn_linear, shallow
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -67,7 +67,6 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     result = call(module)
     d, handle = both(result)
     same["changed"] = before.changes()
-    same["an in-place layer of another model works"] = works_in_place()
     recorded["a tuple of a dict and a handle"] = [type(result).__name__, isinstance(d, dict), hasattr(handle, "remove")]
     recorded["the new dict"] = copied(d)
 

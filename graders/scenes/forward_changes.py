@@ -85,7 +85,7 @@ class Mixing(nn.Module):
         "values": ("round", "full"),
         "number": ("zero", "negative", "fraction", "large"),
         "mode": ("train", "eval"),
-        "given": ("tensors", "nothing", "containers", "a number", "none"),
+        "given": ("tensors", "none", "nothing", "containers", "a number"),
         "hooks": ("replacing", "watching", "none"),
         "others": ("none", "positional", "keyword", "both"),
         "grad_mode": ("on", "off"),

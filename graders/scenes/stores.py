@@ -47,6 +47,7 @@ def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> No
         model(x)
         outside["the record before a block"] = contents(store)
         with store as entered:
+            goes_on["grad mode is on in the block"] = torch.is_grad_enabled()
             model(x)
             model(later)
         recorded["the record after a block"] = contents(store)

@@ -83,6 +83,7 @@ def captures(
         order["the keys"] = list(told["the result"]) if isinstance(told.get("the result"), dict) else None
         runs["what the model did"] = list(model.log)
         runs["what hooks of the caller saw"] = list(callers.log)
+        runs["the mean that the batch norm keeps"] = model.get_buffer(f"{drawn.names['norm']}.running_mean").clone()
         runs["the next random number"] = int(torch.randint(1 << 20, ()))
         same["changed"] = before.changes()
         for name, value in ask(call, case, model, names, later).items():

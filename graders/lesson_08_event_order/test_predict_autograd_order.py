@@ -86,12 +86,6 @@ class TestPredictAutogradOrder:
             """
             return either(kind, ("tensor", "node_pre", "node_post", "post_acc"), NON_LEAF)
 
-        def node_not_held(kind):
-            """The hooks of the node of the leaf were never called. If no variable refers to this node and no graph uses
-            it yet, it is thrown away, and its hooks with it: hold on to it.
-            """
-            return either(kind, ("tensor", "post_acc"), NON_LEAF)
-
         def unknown_kind_accepted(kind):
             """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
             not in a result, and not in another exception.

@@ -71,6 +71,6 @@ SURVIVORS = {
     "a list for a tuple: return list((None if": "PyTorch takes a list as well",
     "truth for None: if isinstance(out, torch.Tensor) and out.grad_fn": "an output that requires grad has a node",
     "a hook that works at times: @_only_with_grad_mode def hook(": "without grad mode no gradient comes",
-    "a hook that works at times: handles.append(module.register_full_backward_hook(_only_contiguous(": "no gradient here has another layout",
+    "a hook that works at times: handles.append(": "no gradient here has another layout",
     "condition dropped: handles = [p.register_hook(": "the gradient of a parameter is no `None` here",
 }

@@ -38,7 +38,7 @@ def save(model, name, x, path, which=0, **how):
     scene=captures(
         ask=in_a_file,
         only={
-            "named": ("scalar", "often", "nested", "identity"),
+            "named": ("scalar", "nested", "often", "identity"),
             "path_is": ("str", "Path"),
         },
         words={"results": "the file holds the first output"},

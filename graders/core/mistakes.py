@@ -29,8 +29,8 @@ COMMON: dict[str, str] = {
         "compute something else then; run it in the mode in which it is."
     ),
     "late-binding": (
-        "All your lambdas read the loop variable when they run, and by then it has its last value. "
-        "Bind it with a default argument: `lambda grad, name=name: ...`."
+        "All your hooks read the loop variable when they run, and by then it has its last value. "
+        "Bind it with a default argument: `def hook(..., name=name):`, or `lambda *args, name=name: ...`."
     ),
     "hooked-a-copy": (
         "No hook of yours is on the tensor when your function has returned. A hook on a new tensor (`t * 1`, a view, a "
@@ -42,6 +42,18 @@ COMMON: dict[str, str] = {
     ),
     "accumulated-grad": (
         "`.grad` adds up over passes, and you recorded that total. The task asks for each pass alone."
+    ),
+    "no-handle": (
+        "Your function has to return the handle, so that the caller can remove the hook. It is what the "
+        "`register_...` method gives you."
+    ),
+    "changed-callers-tensor": (
+        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) hand on the tensor "
+        "that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
+    ),
+    "the-same-list": (
+        "You return the same list object in every call. A caller who changes it changes what the next call returns. "
+        "Make the list inside the function."
     ),
     "changed-dtype": (
         "Your new tensor has another dtype than the gradient. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -35,6 +35,29 @@ def run_with_hooks(model: nn.Module, keep: Keep, x: Tensor, hook: Callable[..., 
             handle.remove()
 
 
+def copied(output: Tensor) -> Tensor:
+    """A copy without a graph."""
+    return output.detach().clone()
+
+
+def outputs(
+    model: nn.Module,
+    names: Iterable[str],
+    x: Tensor,
+    run: Callable[..., None] = run_with_hooks,
+    copy: Note = copied,
+) -> dict[str, list[Any]]:
+    """What each call of these modules puts out, by name, in the order of their first calls. A hook may return it."""
+    found: dict[str, list[Any]] = {}
+
+    def note(name: str, output: Any) -> Any:
+        found.setdefault(name, []).append(copy(output))
+        return found[name][-1]
+
+    run(model, {name: partial(note, name) for name in names}, x)
+    return found
+
+
 def hook_left_behind(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - says what COMMON says
     hooked(model, keep)
     model(x)
@@ -54,19 +77,8 @@ def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
     run_with_hooks(model, keep, x, lambda note, module, args, output: note(output))
 
 
-def changed_the_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You switched the model to another mode, with `eval()` or `train()`. BatchNorm and Dropout then compute something
-    else. Run the model in the mode in which you got it, and leave it so.
-    """
+def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
     run_with_hooks(model.eval(), keep, x)
-
-
-def ran_more_than_once(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """You ran the model more than once. A second run computes everything again, and counts in what the model changes
-    itself, as a batch norm does. One run is enough: the hook sees all of it.
-    """
-    run_with_hooks(model, keep, x)
-    model(x)
 
 
 def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
@@ -100,24 +112,28 @@ WRONG = (
     hook_left_behind,
     hook_left_after_exception,
     returned_the_copy,
-    changed_the_mode,
-    ran_more_than_once,
+    another_mode,
     before_the_callers_hook,
 )
 
 
-def wrong_runs(program: Callable[..., Any], *more: Callable[..., None], without: Sequence[str] = ()) -> type:
+def wrong_runs(
+    program: Callable[..., Any],
+    *more: Callable[..., Any],
+    without: Sequence[str] = (),
+    ways: Sequence[Callable[..., Any]] = WRONG,
+) -> type:
     """The base of a class `Mistakes`: `program(..., run=way)` for each wrong way to run a model.
 
-    `more` are ways beside `WRONG`, and `without` names of ways that do no harm.
+    `more` are ways beside `ways`, and `without` names of ways that do no harm.
     """
 
-    def of(way: Callable[..., None]) -> Callable[..., Any]:
-        def wrong(*args: Any) -> Any:
-            return program(*args, run=way)
+    def of(way: Callable[..., Any]) -> Callable[..., Any]:
+        def wrong(*args: Any, **kwargs: Any) -> Any:
+            return program(*args, **kwargs, run=way)
 
         wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
         return wrong
 
-    ways = {way.__name__: of(way) for way in (*WRONG, *more)}
-    return type("WrongRuns", (), {name: way for name, way in ways.items() if name not in without})
+    members = {way.__name__: of(way) for way in (*ways, *more)}
+    return type("WrongRuns", (), {name: way for name, way in members.items() if name not in without})

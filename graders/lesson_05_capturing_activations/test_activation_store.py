@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.scenes.captures import records
+from graders.scenes.stores import records
 
 
 class Store:
@@ -116,10 +116,6 @@ class TestActivationStore:
                 pass
 
         class late_binding(Store):
-            """All your hooks write under one name: they read the loop variable when they run, and by then it has its
-            last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
-            """
-
             def hook(self, name):
                 return super().hook(self.names[-1])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import (
-    run_with_hooks,
+    outputs,
     skipped_the_model,
     stored_the_input,
     wrong_runs,
@@ -12,16 +12,9 @@ from graders.lesson_05_capturing_activations.programs import (
 from graders.scenes.captures import captures, of_one
 
 
-def capture(model, name, x, run=run_with_hooks, copy=lambda output: output.detach().clone()):
+def capture(model, name, x, **how):
     """What a module puts out, copied, in a run of the model."""
-    kept = []
-
-    def note(output):
-        kept.append(copy(output))
-        return kept[-1]
-
-    run(model, {name: note}, x)
-    return kept[0]
+    return outputs(model, [name], x, **how)[name][0]
 
 
 @exercise(
@@ -66,10 +59,4 @@ class TestCaptureActivation:
 
     class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model)):
         def stored_alias(model, name, x):
-            """You stored a reference to the output, and what works in place behind the layer rewrote it. Store a copy:
-            `output.detach().clone()`.
-            """
             return capture(model, name, x, copy=lambda output: output.detach())
-
-        def stored_alias__2(model, name, x):
-            return capture(model, name, x, copy=lambda output: output)

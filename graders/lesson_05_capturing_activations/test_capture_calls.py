@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import run_with_hooks, stored_the_input, wrong_runs
+from graders.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
 from graders.scenes.captures import captures, of_one
 
 
-def capture(model, name, x, run=run_with_hooks, copy=lambda output: output.detach().clone(), calls=None):
+def capture(model, name, x, **how):
     """What every call of a module puts out, copied."""
-    calls = [] if calls is None else calls
-
-    def note(output):
-        calls.append(copy(output))
-        return calls[-1]
-
-    run(model, {name: note}, x)
-    return calls
+    return outputs(model, [name], x, **how)[name]
 
 
 @exercise(
@@ -69,19 +62,8 @@ class TestCaptureCalls:
             """Your list outlives the call: every call of your function hands out the same list. Make a new list inside
             the function.
             """
-            calls.clear()
-            return capture(model, name, x, calls=calls)
+            capture(model, name, x, copy=lambda output: calls.append(copied(output)))
+            return calls
 
         def stored_alias(model, name, x):
             return capture(model, name, x, copy=lambda output: output.detach())
-
-        def stored_alias__2(model, name, x):
-            return capture(model, name, x, copy=lambda output: output)
-
-        def registered_twice(model, name, x):
-            """Every call is there twice, because your hook was registered twice on the same module. It has two names,
-            but it is one object: register once, on `model.get_submodule(name)`.
-            """
-            target = model.get_submodule(name)
-            names = [name for name, module in model.named_modules(remove_duplicate=False) if module is target]
-            return [output.clone() for output in capture(model, name, x) for _ in names]

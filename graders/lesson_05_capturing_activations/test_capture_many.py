@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import run_with_hooks, stored_the_input, wrong_runs
+from graders.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
 from graders.scenes.captures import captures, of_several
 
 
-def capture(model, names, x, run=run_with_hooks, copy=lambda output: output.detach().clone(), key=lambda name: name):
+def capture(model, names, x, **how):
     """What several modules put out, copied, in the order in which they ran."""
-    found = {}
-
-    def note(name, output):
-        found[key(name)] = copy(output)
-        return found[key(name)]
-
-    run(model, {name: lambda output, name=name: note(name, output) for name in names}, x)
-    return found
+    return {name: calls[0] for name, calls in outputs(model, names, x, **how).items()}
 
 
 @exercise(
@@ -64,16 +57,8 @@ class TestCaptureMany:
 
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def late_binding(model, names, x):
-            """All your hooks write under one name: they read the loop variable when they run, and by then it has its
-            last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
-            """
-            return capture(model, names, x, key=lambda name: names[-1])
-
-        def repr_keys(model, names, x):
-            """You used the printed form of a module, or its class, as its key. Layers with equal settings print alike,
-            so one overwrites the other. Only the name is unique: use it as the key.
-            """
-            return capture(model, names, x, key=lambda name: repr(model.get_submodule(name)))
+            *_, last = capture(model, names, x).values()
+            return {names[-1]: last}
 
         def one_run_per_name(model, names, x):
             """You ran the model once for each name. Register all hooks first, and run it a single time: every hook
@@ -83,9 +68,6 @@ class TestCaptureMany:
 
         def stored_alias(model, names, x):
             return capture(model, names, x, copy=lambda output: output.detach())
-
-        def stored_alias__2(model, names, x):
-            return capture(model, names, x, copy=lambda output: output)
 
         def given_order(model, names, x):
             """The keys stand in the order of `names`. The order asked for is that of execution: write a key into the

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
+
+from graders.lesson_05_capturing_activations import programs as lesson_05
 
 Hook = Callable[..., Any]
 
@@ -30,20 +33,8 @@ def hook_left_after_exception(model: nn.Module, name: str, hook: Hook, x: Tensor
     return found
 
 
-def ran_in_eval(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """You ran the model in eval mode, whatever its mode was. Norms and dropout then compute something else. Call the
-    model as it is, and leave modes alone.
-    """
+def another_mode(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
     return run(model.eval(), name, hook, x)
-
-
-def ran_in_eval__2(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
-    modes = {module: module.training for module in model.modules()}
-    try:
-        return run(model.eval(), name, hook, x)
-    finally:
-        for module, training in modes.items():
-            module.training = training
 
 
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
@@ -53,23 +44,7 @@ def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Te
     return run(model, name, hook, x, prepend=True)
 
 
-WRONG = (
-    hook_left_behind,
-    hook_left_after_exception,
-    ran_in_eval,
-    ran_in_eval__2,
-    before_other_hooks,
+wrong_runs = partial(
+    lesson_05.wrong_runs, ways=(hook_left_behind, hook_left_after_exception, another_mode, before_other_hooks)
 )
-
-
-def wrong_runs(program: Callable[..., Any]) -> type:
-    """The base of a class `Mistakes`: `program(..., run=way)` for each wrong way to run a model."""
-
-    def of(way: Callable[..., Tensor]) -> Callable[..., Any]:
-        def wrong(*args: Any, **kwargs: Any) -> Any:
-            return program(*args, **kwargs, run=way)
-
-        wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
-        return wrong
-
-    return type("WrongRuns", (), {way.__name__: of(way) for way in WRONG})
+"""The base of a class `Mistakes`: `program(..., run=way)` for each of these ways."""

@@ -76,9 +76,6 @@ class TestAblateChannels:
 
     class Mistakes(wrong_runs(ablate)):
         def forgot_return(model, name, channels, x):
-            """You got the ordinary output of the model: the zeros did not arrive. A forward hook that returns `None`
-            keeps the old output. Return the changed tensor.
-            """
             return ablate(model, name, channels, x, off=lambda output, channels: None)
 
         def edited_weights(model, name, channels, x):
@@ -99,27 +96,10 @@ class TestAblateChannels:
 
             return ablate(model, name, channels, x, off)
 
-        def changed_the_input(model, name, channels, x):
-            def hook(module, args):
-                return (zeros(args[0], channels), *args[1:])
-
-            with model.get_submodule(name).register_forward_pre_hook(hook):
-                return model(x).detach()
-
         def wrong_axis(model, name, channels, x):
-            """You switched off another axis. Channels are dimension 1 of the output; dimension 0 is the batch:
-            `output[:, channels]`.
-            """
-            return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, 0))
-
-        def wrong_axis__2(model, name, channels, x):
             return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))
 
         def changed_callers_tensor(model, name, channels, x):
-            """Your hook edited `output` in place. Some modules (Dropout in eval mode, Identity, Flatten) hand on the
-            tensor that they were given, so the edit reached the caller's input. Clone, edit the clone, return it.
-            """
-
             def off(output, channels):
                 output[:, channels] = 0
                 return output

@@ -117,19 +117,5 @@ class TestForceKwargs:
                 lambda module, args, kwargs, output: module.forward(*args, **{**kwargs, **kw}), with_kwargs=True
             )
 
-        def remembered_keywords(module, **kw):
-            """Keywords of one call reach a later call. You put the caller's keywords into `kw`, and `kw` lives as long
-            as the hook. Build a new dict in each call.
-            """
-
-            def hook(module, args, kwargs):
-                kw.update(kwargs)
-                return args, kw
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
         def no_handle(module, **kw):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what the
-            `register_...` method gives you.
-            """
             module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)

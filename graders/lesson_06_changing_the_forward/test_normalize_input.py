@@ -27,7 +27,7 @@ from graders.scenes.forward_changes import changes_calls, handed_on
         arguments=mean_and_deviation,
         calls=beside_many,
         also=handed_on,
-        only={"output": (), "count": (), "value": ()},
+        only={"given": ()},
         words={
             "task": "the first argument is normalised",
             "gradients": "gradients flow through the normalisation",
@@ -76,16 +76,6 @@ class TestNormalizeInput:
             """
             return module.register_forward_pre_hook(lambda module, args: (args[0] - mean) / std)
 
-        def dropped_keywords(module, mean, std):
-            """Keyword arguments of the caller are lost. A hook that is registered with `with_kwargs=True` returns both,
-            `(new_args, kwargs)`; without that flag it leaves the keywords alone.
-            """
-
-            def hook(module, args, kwargs):
-                return ((args[0] - mean) / std, *args[1:]), {}
-
-            return module.register_forward_pre_hook(hook, with_kwargs=True)
-
         def changed_callers_tensor(module, mean, std):
             """The caller's own tensor has changed: `args[0]` *is* that tensor, and you edited it in place. Compute a
             new tensor.
@@ -123,7 +113,4 @@ class TestNormalizeInput:
             return module.register_forward_pre_hook(lambda module, args: ((args[0].detach() - mean) / std, *args[1:]))
 
         def no_handle(module, mean, std):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what the
-            `register_...` method gives you.
-            """
             module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))

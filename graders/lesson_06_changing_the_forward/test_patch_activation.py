@@ -53,7 +53,6 @@ class Stop(Exception):
     scene=edits_runs(
         ask=patching,
         exactly=replaced,
-        only={"passing": ("position",)},  # who takes the input for the output is to see numbers, and no IndexError
         words={
             "task": "the whole output comes from the clean run",
             "part": "only the listed channels are replaced",
@@ -125,37 +124,16 @@ class TestPatchActivation:
             """
             return patch(model, name, clean, corrupt, channels or None)
 
-        def changed_the_input(model, name, clean, corrupt, channels=None):
-            """You patched what goes into the module. The task is about what comes out: use forward hooks, and keep
-            `output` of the clean run.
-            """
-            kept, module = [], model.get_submodule(name)
-            with module.register_forward_pre_hook(lambda module, args: kept.append(args[0].detach().clone())):
-                model(clean)
-            with module.register_forward_pre_hook(lambda module, args: (put(args[0], kept[0], channels), *args[1:])):
-                return model(corrupt).detach()
-
         def stored_alias(model, name, clean, corrupt, channels=None):
-            """You kept a reference to the clean output, and the in-place module that follows rewrote it before you
-            used it. Keep a copy: `output.detach().clone()`.
-            """
             return patch(model, name, clean, corrupt, channels, copy=lambda output: output)
 
         def wrong_axis(model, name, clean, corrupt, channels=None):
-            """You patched along another axis. Channels are dimension 1 of the output; dimension 0 is the batch:
-            `output[:, channels]`.
-            """
             return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, 0))
 
         def changed_callers_tensor(model, name, clean, corrupt, channels=None):
-            """Your hook edited `output` in place, and some modules, such as Identity, hand on the tensor that they were
-            given: so the edit reaches the caller's input. Clone, edit the clone, return it.
-            """
-
             def write(output, kept, channels):
-                if channels is None:
-                    return kept
-                output[:, channels] = kept[:, channels]
+                which = slice(None) if channels is None else channels
+                output[:, which] = kept[:, which]
                 return output
 
             return patch(model, name, clean, corrupt, channels, put=write)

@@ -27,7 +27,7 @@ from graders.scenes.forward_changes import changes_calls, what_hooks_return
     scene=changes_calls(
         arguments=a_hook,
         also=what_hooks_return,
-        only={"count": (), "value": ()},
+        only={"given": ()},
         words={
             "task": "the hook runs before the others",
             "gradients": "gradients flow through what the hook returns",
@@ -79,17 +79,13 @@ class TestRunFirst:
             module._forward_hooks.clear()
             return module.register_forward_hook(hook)
 
-        def removed_others__2(module, hook):
-            others = list(module._forward_hooks.values())
-            module._forward_hooks.clear()
-            handle = module.register_forward_hook(hook)
-            for other in others:
-                module.register_forward_hook(other)
-            return handle
-
         def for_all_modules(module, hook):
             """You registered the hook for all modules. The task asks for one on `module`, with a method of `module`."""
-            return torch.nn.modules.module.register_module_forward_hook(hook)
+
+            def first(other, args, output):
+                return hook(module, args, output) if other is module else None
+
+            return torch.nn.modules.module.register_module_forward_hook(first)
 
         def wrong_hook_kind(module, hook):
             """You registered a pre-hook. It runs before `forward`, when there is no output yet. The task asks for a
@@ -97,18 +93,5 @@ class TestRunFirst:
             """
             return module.register_forward_pre_hook(hook)
 
-        def forgot_return(module, hook):
-            """The hook was called, but what it returned got lost. Register `hook` itself, or return its result from
-            your wrapper.
-            """
-
-            def first(module, args, output):
-                hook(module, args, output)
-
-            return module.register_forward_hook(first, prepend=True)
-
         def no_handle(module, hook):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what the
-            `register_...` method gives you.
-            """
             module.register_forward_hook(hook, prepend=True)

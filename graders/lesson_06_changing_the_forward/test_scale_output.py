@@ -33,9 +33,7 @@ from graders.scenes.forward_changes import changes_calls, whole_numbers_too
         only={
             "number": ("zero", "negative", "fraction", "whole"),
             "others": ("none", "keyword"),
-            "output": (),
-            "count": (),
-            "value": (),
+            "given": (),
         },
         words={
             "task": "every output is multiplied",
@@ -87,12 +85,6 @@ class TestScaleOutput:
             """
             return module.register_forward_hook(lambda module, args, output: output.mul_(s))
 
-        def data_edit(module, s):
-            """The output is right, but the gradient does not know of `s`: you changed the numbers behind autograd's
-            back, with `.data`. Return `output * s`, computed by an ordinary operation.
-            """
-            return module.register_forward_hook(lambda module, args, output: [output.data.mul_(s)].clear())
-
         def cut_the_graph(module, s):
             """The output is right, but no gradient comes through any more. Your hook returned a tensor without a
             graph: leave out `detach()`, `.data` and `torch.no_grad()`.
@@ -109,16 +101,4 @@ class TestScaleOutput:
             return module.register_forward_hook(lambda module, args, output: output * s, prepend=True)
 
         def no_handle(module, s):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what the
-            `register_...` method gives you.
-            """
             module.register_forward_hook(lambda module, args, output: output * s)
-
-        def edited_weights(module, s):
-            """You changed the weights. They belong to the caller, and `s` times the weight is not `s` times the output:
-            a bias, or a hook of the caller, comes after them. Return `output * s` from a forward hook.
-            """
-            with torch.no_grad():
-                for parameter in module.parameters():
-                    parameter.mul_(s)
-            return module.register_forward_hook(lambda module, args, output: None)

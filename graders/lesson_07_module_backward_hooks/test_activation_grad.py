@@ -98,31 +98,16 @@ class TestActivationGrad:
             with_hook(model, name, x, loss_fn, hook).backward()
             return kept[0].grad.clone()
 
-        def values_not_gradients(model, name, x, loss_fn, pick=lambda out: out):
-            """These are the values that left the module, not the gradients that arrive there."""
-            kept = []
-
-            def hook(module, args, output):
-                kept.append(pick(output).detach().clone())
-
-            with_hook(model, name, x, loss_fn, hook).backward()
-            return kept[0]
-
         def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
             """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
             kept = []
 
             def hook(module, args, output):
                 kept.append(pick(output).clone())
-                kept[0].retain_grad()
 
-            with_hook(model, name, x, loss_fn, hook).backward()
-            return kept[0].grad
+            return torch.autograd.grad(with_hook(model, name, x, loss_fn, hook), kept)[0]
 
         def stored_alias(model, name, x, loss_fn, pick=lambda out: out):
-            """Your gradient was overwritten after you stored it: another tensor has the same buffer, and somebody
-            changed it in place. Store a copy: `grad.detach().clone()`.
-            """
             return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad)
 
         def before_the_callers_hooks(model, name, x, loss_fn, pick=lambda out: out):
@@ -137,10 +122,3 @@ class TestActivationGrad:
             tensor in it.
             """
             return at_output(model, name, x, loss_fn, lambda output: output)
-
-        def name_with_dots(model, name, x, loss_fn, pick=lambda out: out):
-            """A module inside another one has a name with dots, and the model itself is called `""`:
-            `model.get_submodule(name)` finds them all, and `getattr` does not.
-            """
-            getattr(model, name)
-            return at_output(model, name, x, loss_fn, pick)

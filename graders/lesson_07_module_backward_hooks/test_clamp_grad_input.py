@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import torch
 
 from graders.authoring import exercise
@@ -14,20 +12,6 @@ from graders.scenes.module_changes import changes_what_flows_back
 def each(grads, change):
     """A tuple with each gradient changed; `None` stays."""
     return tuple(None if grad is None else change(grad) for grad in grads)
-
-
-def clamped(module, c, **how):
-    """The handle of a hook that clamps all that is sent."""
-    return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)), **how)
-
-
-def on_inputs(module, change):
-    """The handle of a forward pre-hook that puts `change(t)` in the place of each tensor."""
-
-    def hook(module, args):
-        return tuple(change(t) if isinstance(t, torch.Tensor) else t for t in args)
-
-    return module.register_forward_pre_hook(hook)
 
 
 @exercise(
@@ -77,12 +61,12 @@ class TestClampGradInput:
 
     def reference(module, c):
         def through_a_view(t):
-            t = t.view_as(t)
-            if t.requires_grad:
+            t = t.view_as(t) if isinstance(t, torch.Tensor) else t
+            if getattr(t, "requires_grad", False):
                 t.register_hook(lambda grad: grad.clamp(-c, c))
             return t
 
-        return on_inputs(module, through_a_view)
+        return module.register_forward_pre_hook(lambda m, args: tuple(map(through_a_view, args)))
 
     class Mistakes:
         def not_like_grad_input(module, c):
@@ -90,9 +74,6 @@ class TestClampGradInput:
             of `grad_input`, of the same shape. A bare tensor is taken for a tuple of its rows.
             """
             return module.register_full_backward_hook(lambda m, gi, go: gi[0].clamp(-c, c))
-
-        def not_like_grad_input__2(module, c):
-            return module.register_full_backward_hook(lambda m, gi, go: each(go, lambda g: g.clamp(-c, c)))
 
         def forgot_return(module, c):
             """The gradient below the module is not clamped. A hook that returns `None` keeps `grad_input` as it is:
@@ -110,9 +91,11 @@ class TestClampGradInput:
             """You clamped the gradients of the module's own parameters. The task is about the gradients of its
             inputs.
             """
-            params = [p for p in module.parameters() if p.requires_grad]
-            handles = [p.register_hook(lambda grad: grad.clamp(-c, c)) for p in params]
-            return SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])
+
+            def hook(m, gi, go):
+                torch.nn.utils.clip_grad_value_(m.parameters(), c)
+
+            return module.register_full_backward_hook(hook)
 
         def clamped_none(module, c):
             """An input that needs no gradient, or is no tensor, has `None` in `grad_input`, and `None` has no `clamp`.
@@ -120,31 +103,13 @@ class TestClampGradInput:
             """
             return module.register_full_backward_hook(lambda m, gi, go: tuple(g.clamp(-c, c) for g in gi))
 
-        def first_input_only(module, c):
-            """You clamped the gradient of the first input only. `grad_input` has one entry for each input: clamp all
-            that are tensors.
-            """
-            return module.register_full_backward_hook(
-                lambda m, gi, go: (*each(gi[:1], lambda g: g.clamp(-c, c)), *gi[1:])
-            )
-
         def in_place_leak(module, c):
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp_(-c, c)))
-
-        def hooked_the_input(module, c):
-            """You clamped the whole gradient of the input tensor, together with what comes from its other uses. Only
-            the share that this module sends is to be clamped.
-            """
-
-            def directly(t):
-                if t.requires_grad:
-                    t.register_hook(lambda grad: grad.clamp(-c, c))
-                return t
-
-            return on_inputs(module, directly)
 
         def clamped_before_the_callers_hooks(module, c):
             """You clamped before a full backward hook that the module has already, and that one multiplied the gradient
             again. Hooks of one kind run in the order of registration: register yours on the module, without `prepend`.
             """
-            return clamped(module, c, prepend=True)
+            return module.register_full_backward_hook(
+                lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)), prepend=True
+            )

@@ -112,12 +112,6 @@ class TestGradientFlow:
             own = {name: next(m.parameters(recurse=False)).grad for name, m in with_parameters(model).items()}
             return {name: mean(grad) for name, grad in own.items()}
 
-        def forward_order(model, loss_fn, x):
-            """The numbers are right, but your keys are in the order of the forward pass. Fill the dict when the
-            gradient arrives; then the last layer comes first.
-            """
-            return dict(reversed(measured(model, loss_fn, x, note).items()))
-
         def definition_order(model, loss_fn, x):
             """The numbers are right, but your keys are in the order of `named_modules()`. Fill the dict when the
             gradient arrives.
@@ -130,13 +124,11 @@ class TestGradientFlow:
             no entry for one that is passed by keyword; `.grad` of a frozen parameter is `None`. The gradient of the
             output is always there: `grad_output[0]`.
             """
-            return measured(
-                model,
-                loss_fn,
-                x,
-                lambda flow, name, m, gi, go: flow.update({name: mean(gi[0])}),
-                kind="register_full_backward_hook",
-            )
+
+            def hook(flow, name, module, grad_input, grad_output):
+                flow[name] = mean(grad_input[0])
+
+            return measured(model, loss_fn, x, hook, kind="register_full_backward_hook")
 
         def containers_included(model, loss_fn, x):
             """Your dict has modules that only contain others. `parameters()` includes the parameters of all modules

@@ -66,9 +66,6 @@ class TestLinearGrads:
             loss_fn(lin(x)).backward()
             return lin.weight.grad.clone(), lin.bias.grad.clone()
 
-        def reads_dot_grad__2(lin, x, loss_fn):
-            return torch.autograd.grad(loss_fn(lin(x)), (lin.weight, lin.bias))
-
         def transposed(lin, x, loss_fn):
             """Your gradient is transposed. `lin.weight` has the shape (out_features, in_features): the gradient of the
             output comes first, then `x`.
@@ -90,12 +87,7 @@ class TestLinearGrads:
             g = at_output(lin, x, loss_fn)
             return g.T @ x.detach(), g.sum(0)
 
-        def last_row_only(lin, x, loss_fn):
-            """Your result is the gradient of one row. Every row of `x` contributes: add them up."""
-            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)[-1]
-            return torch.outer(g, x.detach().reshape(-1, lin.in_features)[-1]), g
-
         def view_of_strides(lin, x, loss_fn):
             """`view` needs values that lie in memory in the usual order, and those of `x` need not: use `reshape`."""
-            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
             return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import torch
-
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import a_number
 from graders.scenes.module_changes import changes_what_flows_back
@@ -14,27 +10,6 @@ from graders.scenes.module_changes import changes_what_flows_back
 def each(grads, change):
     """A tuple with each gradient changed; `None` stays."""
     return tuple(None if grad is None else change(grad) for grad in grads)
-
-
-def before(module, s):
-    """The handle of a pre-hook that scales all that arrives."""
-    return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s))
-
-
-def all_of(*handles):
-    """A handle that removes several hooks."""
-    return SimpleNamespace(remove=lambda: [handle.remove() for handle in handles])
-
-
-def on_outputs(module, s, fits=lambda t: t.requires_grad):
-    """The handle of a forward hook that hangs a hook on each output, if it fits."""
-
-    def hook(m, args, out):
-        for t in out if isinstance(out, tuple) else (out,):
-            if fits(t):
-                t.register_hook(lambda grad: grad * s)
-
-    return module.register_forward_hook(hook)
 
 
 @exercise(
@@ -80,7 +55,12 @@ class TestScaleBackward:
     """
 
     def reference(module, s):
-        return on_outputs(module, s)
+        def hook(m, args, out):
+            for t in out if isinstance(out, tuple) else (out,):
+                if t.requires_grad:
+                    t.register_hook(lambda grad: grad * s)
+
+        return module.register_forward_hook(hook)
 
     free = {"the gradient below tanh, differentiated": no_graph_for_zeros}
 
@@ -101,21 +81,13 @@ class TestScaleBackward:
             """You scaled the output of the module itself. The values of the forward pass have to stay; only the
             gradients are scaled.
             """
-            return module.register_forward_hook(
-                lambda m, args, out: tuple(t * s for t in out) if isinstance(out, tuple) else out * s
-            )
+            return module.register_forward_hook(lambda m, args, out: out * s)
 
         def forgot_return(module, s):
             """Nothing was scaled. A hook that returns `None` keeps the gradients as they are: return a tuple with the
             scaled ones.
             """
             return module.register_full_backward_pre_hook(lambda m, go: None)
-
-        def parameter_grads(module, s):
-            """You scaled the gradients of the module's own parameters only. What the module sends further back has to
-            be scaled, too.
-            """
-            return all_of(*(p.register_hook(lambda grad: grad * s) for p in module.parameters() if p.requires_grad))
 
         def in_place_leak(module, s):
             return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g.mul_(s)))
@@ -125,18 +97,3 @@ class TestScaleBackward:
             `grad_input` for an input that needs none. `None` cannot be multiplied: leave it as it is.
             """
             return module.register_full_backward_pre_hook(lambda m, go: tuple(g * s for g in go))
-
-        def tuple_left_alone(module, s):
-            """Where the module returns a tuple, nothing is scaled. Scale what arrives at each output in it."""
-
-            def hook(m, args, out):
-                if isinstance(out, torch.Tensor) and out.requires_grad:
-                    out.register_hook(lambda grad: grad * s)
-
-            return module.register_forward_hook(hook)
-
-        def hook_without_grad(module, s):
-            """An output requires no grad under `torch.no_grad()`, or when neither the inputs nor the parameters of the
-            module do. Such a tensor takes no hook, and nothing arrives at it: leave it alone.
-            """
-            return on_outputs(module, s, fits=lambda t: True)

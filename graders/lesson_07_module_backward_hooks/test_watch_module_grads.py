@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import torch
-
 from graders.authoring import exercise
 from graders.scenes.module_backward import watches_a_module
 
@@ -70,15 +68,6 @@ class TestWatchModuleGrads:
         return watched(module, keep)
 
     class Mistakes:
-        def hooked_all_modules(module):
-            """Your hook is on all modules. It may leave the others alone, but PyTorch does not: with a full backward
-            hook it makes every output a view, and an in-place layer in any other model raises an error now. Register on
-            `module`.
-            """
-            d = {}
-            register = torch.nn.modules.module.register_module_full_backward_hook
-            return d, register(lambda m, gi, go: keep(d, m, gi, go) if m is module else None)
-
         def deprecated_hook(module):
             """`grad_input` has the shape of an operation inside the module, not of the module's input. That is what the
             deprecated `register_backward_hook` reports. Use `register_full_backward_hook`.
@@ -90,12 +79,6 @@ class TestWatchModuleGrads:
             `grad_input`, then `grad_output`.
             """
             return watched(module, lambda d, m, gi, go: keep(d, m, go, gi))
-
-        def wrong_hook_kind(module):
-            """Your `gi` equals `go`: this hook saw only the gradient that arrives at the output. A pre-hook runs before
-            the gradient of the input exists. Use `register_full_backward_hook`.
-            """
-            return watched(module, lambda d, m, go: keep(d, m, go, go), "register_full_backward_pre_hook")
 
         def returned_something(module):
             """Your hook returned something, and PyTorch took it for a new `grad_input`. A hook that only watches
@@ -112,17 +95,6 @@ class TestWatchModuleGrads:
                 d["gi"], d["go"] = (tuple(g.detach().clone() for g in grads) for grads in (gi, go))
 
             return watched(module, hook)
-
-        def values_not_gradients(module):
-            """These are the values that went into the module and came out of it, as a forward hook sees them. The task
-            asks for their gradients.
-            """
-
-            def hook(d, m, args, output):
-                outputs = output if isinstance(output, tuple) else (output,)
-                keep(d, m, *([v for v in values if torch.is_tensor(v)] for values in (args, outputs)))
-
-            return watched(module, hook, "register_forward_hook")
 
         def stored_alias(module):
             return watched(module, lambda d, m, gi, go: d.update(gi=gi, go=go))

@@ -116,20 +116,8 @@ class TestCountHookCalls:
             """These are the calls of one pass. Asked are those of all `n` passes together."""
             return {kind: count // n for kind, count in passes(model, x, n, ckpt).items()}
 
-        def not_in_recomputation(model, x, n, ckpt):
-            """You do not count the calls in the recomputation. It runs in `backward()`, and until then the forward hook
-            has to stay on `model[0]`.
-            """
-            fwd, bwd = [], []
-            with model[0].register_full_backward_hook(lambda *_: bwd.append(1)):
-                for _ in range(n):
-                    with model[0].register_forward_hook(lambda *_: fwd.append(1)):
-                        output = result(model, x, ckpt)
-                    output.sum().backward()
-            return {"fwd": len(fwd), "bwd": len(bwd)}
-
         def changed_the_input(model, x, n, ckpt):
             """The model received an input that differs from `x` in `requires_grad`. That changes which modules a
             gradient passes, and so the counts: give `x` to the model as it is.
             """
-            return passes(model, x.detach().requires_grad_(), n, ckpt)
+            return passes(model, x.requires_grad_(), n, ckpt)

@@ -9,10 +9,10 @@ LEAF = ("tensor", "node_pre", "post_acc", "node_post")
 NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")
 
 
-def either(kind, leaf, non_leaf, error=ValueError):
+def either(kind, leaf, non_leaf):
     """The list of that kind; any other kind is an error."""
     if kind not in ("leaf", "non-leaf"):
-        raise error(kind)
+        raise ValueError(kind)
     return list(leaf if kind == "leaf" else non_leaf)
 
 
@@ -86,24 +86,12 @@ class TestPredictAutogradOrder:
             """
             return either(kind, ("tensor", "node_pre", "node_post", "post_acc"), NON_LEAF)
 
-        def node_not_held(kind):
-            """The hooks of the node of the leaf were never called. If no variable refers to this node and no graph uses
-            it yet, it is thrown away, and its hooks with it: hold on to it.
-            """
-            return either(kind, ("tensor", "post_acc"), NON_LEAF)
-
         def unknown_kind_accepted(kind):
             """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
             not in a result, and not in another exception.
             """
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
 
-        def unknown_kind_accepted__3(kind):
-            return list(LEAF if kind == "leaf" else NON_LEAF)
-
         def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
-            """You return the same list object in every call. A caller who changes it changes what the next call
-            returns. Make the lists inside the function.
-            """
             either(kind, LEAF, NON_LEAF)
             return lists[kind == "non-leaf"]

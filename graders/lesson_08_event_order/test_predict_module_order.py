@@ -111,7 +111,4 @@ class TestPredictModuleOrder:
             return twelve("GPA", "APG")
 
         def the_same_list(labels=RIGHT):
-            """You return the same list object in every call. A caller who changes it changes what the next call
-            returns. Make the list inside the function.
-            """
             return labels

@@ -14,9 +14,9 @@ KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
 
 
-def traced(model, x, named=None, kinds=KINDS, events=None):
+def traced(model, x, named=None, kinds=KINDS):
     """One pass with hooks of these kinds on these modules, in the lesson's style."""
-    events = [] if events is None else events
+    events = []
     with ExitStack() as stack:
         for name, module in model.named_modules() if named is None else named:
             for kind, method in zip(KINDS, METHODS):
@@ -100,7 +100,7 @@ class TestTraceEvents:
             """The model received an input that differs from `x` in `requires_grad`. That changes the order: give `x` to
             the model as it is, without `requires_grad_()` and without `detach()`.
             """
-            return traced(model, x.detach().requires_grad_())
+            return traced(model, x.clone().requires_grad_())
 
         def changed_the_input__2(model, x):
             return traced(model, x.requires_grad_())
@@ -115,14 +115,7 @@ class TestTraceEvents:
             halves = [event.rpartition(".") for event in reversed(events)]
             return events + [f"{name}.{mirror[kind]}" for name, _, kind in halves]
 
-        def kept_from_call_to_call(model, x, events=[]):  # noqa: B006 - the mistake
-            """What earlier calls noted is still there, and your result goes on from it. Start anew in each call."""
-            return list(traced(model, x, events=events))
-
         def late_binding(model, x):
-            """All your lambdas read the loop variable when they run, and by then it has its last value. Bind it with a
-            default argument: `lambda *args, name=name: ...`.
-            """
             *_, (last, _) = model.named_modules()
             events = traced(model, x)
             return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]

@@ -43,22 +43,23 @@ def a_hook(rng: Rng, case: Any) -> Given:
     def hook(module: Any, args: Any, output: Any) -> Any:
         itself = "the output itself" if output is getattr(module, "returned", None) else "another object"
         given.log.append(f"a {type(module).__name__}, a {type(args).__name__} of {len(args)}, {itself}")
-        return None if case.number == "zero" else affine(output, factor, shift)
+        return None if case.number == "zero" else output * factor + shift
 
     given.args = (hook,)
     return given
 
 
 def keywords(rng: Rng, case: Any) -> Given:
-    """Keywords of many kinds, none or several; some values count as false in Python, and any name may be one."""
+    """Keywords of many kinds, one or none; some values count as false in Python, and any name may be one."""
     values: dict[str, list[Any]] = {
         "tensors": [rng.tensor(dtype=case.dtype), rng.tensor(dtype=case.dtype), 0],
         "nothing": [None, 0.0, False, ""],
         "containers": [[1, rng.tensor()], {"key": rng.uniform(1, 2)}, torch.relu],
-        "numbers": [rng.uniform(2, 5), 0, -rng.uniform(1, 3)],
+        "a number": [rng.choice((rng.uniform(2, 5), 0, -rng.uniform(1, 3)))],
+        "none": [],
     }
-    names = rng.shuffled(["kwargs", "args", *rng.names(2)]) if case.count == "many" else ["kwargs"]
-    return Given((), dict(zip(names if case.count != "none" else [], rng.shuffled(values[case.value]))))
+    names = ["kwargs"] if case.given == "a number" else rng.shuffled(["kwargs", "args", *rng.names(2)])
+    return Given((), dict(zip(names, rng.shuffled(values[case.given]))))
 
 
 def as_usual(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
@@ -87,10 +88,3 @@ def with_the_same_keywords(usual: Arguments, given: Given, beside: Any) -> dict[
         " in a call without keywords": (args, {}),
         " in a call by keyword alone": ((), {**options, "input": args[0]}),
     }
-
-
-def affine(value: Any, factor: float, shift: float) -> Any:
-    """Every tensor in a value, multiplied and shifted."""
-    if isinstance(value, tuple):
-        return tuple(affine(part, factor, shift) for part in value)
-    return value * factor + shift

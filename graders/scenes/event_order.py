@@ -19,7 +19,6 @@ from graders.box.tensors import prepared
 from graders.box.witness import Witness
 from graders.scenes.event_models import Activation, Clock, Drawn, one_layer
 from graders.scenes.scene import Sections, family
-from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 LONGEST = 200
@@ -73,10 +72,6 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     )
     for text in (*rng.names(2), *unlike) if first else ():
         errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
-    layer, x = drawn_linear(rng, 3, 4), rng.tensor(2, 3).requires_grad_()
-    output = layer(x)
-    output.sum().backward()
-    same["the output of a layer in a later pass"], same["the gradient of its input"] = snapshot(output), x.grad
 
 
 def copied(result: Any) -> Any:

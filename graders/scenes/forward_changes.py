@@ -17,7 +17,7 @@ from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode, gradients
 from graders.box.probing import removed, snapshot
 from graders.box.witness import Witness
-from graders.scenes.call_arguments import Arguments, Given, affine, as_usual
+from graders.scenes.call_arguments import Arguments, Given, as_usual
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
@@ -28,19 +28,18 @@ Call = Callable[..., Any]
 class Mixing(nn.Module):
     """Takes any arguments, adds up all numbers and tensors among them, and tells what it received.
 
-    Backward looks at its output. As a tuple, this stands before what was added up.
+    Backward looks at its output.
     """
 
-    def __init__(self, weight: Tensor, output: str = "tensor") -> None:
-        """`output` is "tensor" or "tuple"."""
+    def __init__(self, weight: Tensor) -> None:
+        """With a weight of the shape of its inputs."""
         super().__init__()
         self.inner = Fn(lambda module, z: z * module.weight, weight=nn.Parameter(weight.clone()))
-        self.output = output
         self.received: list[Arguments] = []
         self.failure: Failure | None = None
-        self.returned: Any = None
+        self.returned = weight
 
-    def forward(self, *args: Any, **options: Any) -> Any:
+    def forward(self, *args: Any, **options: Any) -> Tensor:
         """The factor of an argument is that of its place or of its name."""
         self.received.append((args, options))
         given = {2 + place: arg for place, arg in enumerate(args)} | {
@@ -49,10 +48,9 @@ class Mixing(nn.Module):
         z = torch.zeros_like(self.inner.get_parameter("weight"))
         for factor, value in given.items():
             z = z + factor * value if isinstance(value, Tensor | int | float) else z
-        out = torch.exp(self.inner(z) / 16)
+        self.returned = torch.exp(self.inner(z) / 16)
         if self.failure is not None:
             self.failure.strike()
-        self.returned = (out, z) if self.output == "tuple" else out
         return self.returned
 
     def told(self, known: Mapping[str, Any]) -> str:
@@ -87,19 +85,13 @@ class Mixing(nn.Module):
         "values": ("round", "full"),
         "number": ("zero", "negative", "fraction", "large"),
         "mode": ("train", "eval"),
-        "count": ("many", "one", "none"),
-        "value": ("tensors", "nothing", "containers", "numbers"),
+        "given": ("tensors", "none", "nothing", "containers", "a number"),
         "hooks": ("replacing", "watching", "none"),
         "others": ("none", "positional", "keyword", "both"),
-        "output": ("tensor", "tuple"),
         "grad_mode": ("on", "off"),
         "backward": ("plain", "create_graph", "autograd.grad", "after an aborted one"),
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
     },
-    impossible=(
-        lambda count, value: count != "many" and value in ("nothing", "containers"),
-        lambda count, value: count == "many" and value == "numbers",
-    ),
 )
 def changes_calls(
     call: Call,
@@ -116,7 +108,7 @@ def changes_calls(
     a, b, c, later, weight, up = (
         rng.tensor(*shape, dtype=case.dtype, values=case.values, low=-2, high=2) for _ in "abclwu"
     )
-    module, twin = (Mixing(weight, getattr(case, "output", "tensor")) for _ in range(2))
+    module, twin = (Mixing(weight) for _ in range(2))
     for one in (module, twin):
         in_mode(fill_grads(one), case.mode)
     module.inner.train(case.mode != "train")
@@ -128,7 +120,7 @@ def changes_calls(
     known = {"a": a, "b": b, "c": c, "None": None, "a text": "a text", **given.kwargs}
 
     def output(*args: Any, **options: Any) -> Any:
-        return copied(module(*args, **options))
+        return snapshot(module(*args, **options))
 
     things = {"module": module, "twin": twin, "a": a, "b": b, "c": c}
     before = Witness(**things)
@@ -152,10 +144,10 @@ def changes_calls(
         same["changed in a call"] = watch.changes()
 
     call(twin, *second_given.args, **second_given.kwargs)  # nobody keeps the handle
-    others["the output of another module"] = copied(twin(*args, **options))
+    others["the output of another module"] = snapshot(twin(*args, **options))
     others["the output of this module"] = output(*args, **options)
     second = call(module, *second_given.args, **second_given.kwargs)
-    between = module.register_forward_hook(lambda module, args, output: affine(output, 1, 2))
+    between = module.register_forward_hook(lambda module, args, output: output + 2)
     third = call(module, *given.args, **given.kwargs)
     twice["the output with three hooks"] = output(*args, **options)
     for which, handle in (("first", first), ("second", second), ("third", third)):
@@ -183,7 +175,7 @@ def hooked(module: nn.Module, hooks: str) -> CallersHooks:
     """The caller's hooks on a module. Those that replace multiply and add, which commutes with few other changes."""
     callers = CallersHooks(hooks).on_module(module, "module")
     if hooks == "replacing":
-        callers.handles.append(module.register_forward_hook(lambda module, args, output: affine(output, 1, 1)))
+        callers.handles.append(module.register_forward_hook(lambda module, args, output: output + 1))
     return callers
 
 
@@ -194,22 +186,12 @@ def named(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def copied(output: Any) -> Any:
-    """What a module returned, as it is now."""
-    return tuple(snapshot(part) for part in output) if isinstance(output, tuple) else snapshot(output)
-
-
-def first_of(output: Any) -> Any:
-    """The tensor in what a module returned."""
-    return output[0] if isinstance(output, tuple) else output
-
-
 def at_leaves(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way: str) -> list[Any]:
     """The gradients when the output receives `up`; None where the output has no graph."""
-    out = first_of(run())
+    out = run()
     if not isinstance(out, Tensor) or not out.requires_grad:
         return [None for _ in leaves]
-    return list(gradients(lambda: (first_of(run()) * up).sum(), leaves, way))
+    return list(gradients(lambda: (run() * up).sum(), leaves, way))
 
 
 def handed_on(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
@@ -218,7 +200,7 @@ def handed_on(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any
     call(flatten, *given.args)
     watch = Witness(t=t)
     with grad_mode(case.grad_mode):
-        seen["the output of nn.Flatten(0)"] = copied(flatten(t))
+        seen["the output of nn.Flatten(0)"] = snapshot(flatten(t))
     seen["changed in a call of nn.Flatten(0)"] = watch.changes()
 
 
@@ -228,7 +210,7 @@ def whole_numbers_too(call: Call, rng: Rng, case: Any, given: Given, seen: dict[
     whole = nn.Identity()
     call(whole, *given.args)
     try:
-        seen["the output of whole numbers"] = copied(whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)])))
+        seen["the output of whole numbers"] = snapshot(whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)])))
     except RuntimeError as error:
         seen["the output of whole numbers"] = f"{error}"[:100]
 

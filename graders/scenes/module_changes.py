@@ -16,7 +16,7 @@ from graders.box.witness import Witness
 from graders.scenes.given import Arguments
 from graders.scenes.module_backward import AXES
 from graders.scenes.scene import Sections, family
-from graders.scenes.small_modules import Fn, a_gate, callers_hooks, drawn_linear, works_in_place
+from graders.scenes.small_modules import Fn, callers_hooks, drawn_linear, works_in_place
 from graders.wire.draws import Rng
 
 
@@ -87,9 +87,6 @@ def changes_what_flows_back(
     if params:
         note(learned, "the gradient of a parameter", lambda: loss(ups[0]), *params, way=case.backward)
         note(learned, "the same when no input needs one", lambda: (ups[0] * outs(data, spare)[0]).sum(), *params)
-    gate = a_gate(rng.tensor(3))
-    gated = call(gate, *args)
-    note(learned, "the gradient of a weight beside `x > 0`", lambda: gate(data).sum(), gate.get_parameter("weight"))
     once = loss(ups[1])
     for factor in (0.0, 64.0):
         (found,) = torch.autograd.grad(factor * once, [x], retain_graph=True)
@@ -113,9 +110,7 @@ def changes_what_flows_back(
     note(same, "the gradient of a later layer", lambda: (ups[0] * later * outs(x)[0]).sum(), later)
     with torch.no_grad():
         same["the output under no_grad"] = outs(x)[0]
-        surroundings = Witness(twin=twin)
         of_twin = call(twin, *others)
-        same["changed under no_grad"] = [change for change in surroundings.changes() if change[0] != "hook-left"]
     note(beside, "x.grad below two modules", lambda: (ups[0] * (outs(x)[0] - outs(x, b, twin)[0])).sum())
     second = call(module, *others)
     note(beside, "x.grad after a second call", lambda: loss(ups[0]))
@@ -129,7 +124,7 @@ def changes_what_flows_back(
     graph["the gradient below tanh, differentiated"] = (
         torch.autograd.grad(again.sum(), up)[0] if again.requires_grad else None
     )
-    of_others = (of_twin, gated, of_tanh, of_halves)
+    of_others = (of_twin, of_tanh, of_halves)
     for name, one in (("of the second call", second), ("of other modules", of_others), ("", handle)):
         each = one if isinstance(one, tuple) else (one,)
         handles[f"what was returned has remove() {name}"] = [removed(part) for part in each]

@@ -100,11 +100,6 @@ class Steps(nn.Module):
         return packed(2 * h, self.output if self.named == "" else "tensor")
 
 
-def a_gate(weight: Tensor) -> nn.Module:
-    """A module through which no gradient ever comes to the input, also if that requires grad."""
-    return Fn(lambda module, x: module.weight * (x > 0), weight=nn.Parameter(weight.clone()))
-
-
 def callers_hooks(module: nn.Module, hooks: str) -> None:
     """Hooks of the caller on a module and on its parameters; one that replaces doubles the gradients sent back, too."""
     callers = CallersHooks(hooks).on_module(module, "module", backward=True)

@@ -115,18 +115,6 @@ def capture_many(model, names, x):
             ),
         ),
     ),
-    Wrong(
-        "empties `.grad` first",
-        violates="rule 2: their `.grad`",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(CAPTURE_MANY, ("try:", "model.zero_grad()\n    try:")),
-    ),
-    Wrong(
-        "swallows what the model raises",
-        violates="rule 4: Errors come through.",
-        check="test_it_holds_when_the_model_raises",
-        source=changed(CAPTURE_MANY, ("finally:", "except Exception:\n        pass\n    finally:")),
-    ),
 ]
 
 SURVIVORS = {
@@ -137,10 +125,10 @@ SURVIVORS = {
     "not for all: for name, module in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
     "not for all: for name, module in _part(model.named_modules(), start=1)": "the first is the model, no submodule",
     "not for all: handles = [": "hooks are registered in any order",
-    "not for all: handles += [": "hooks are registered in any order",
     "not for all: name_of = {": "names are looked up",
     "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the order of removal is free",
     "almost: return lambda m, a, out: (order.append(name)": "of two entries none is left, in both ways",
     "lost return: return lambda m, a, out: (None, (order.append(name)": "the hook returns `None` in both ways",
     "almost: found[key] = output - 0": "it adds nothing in both ways",
+    "no empty collection": "nobody asks for no names",
 }

@@ -133,18 +133,6 @@ WRONG = [
         source=changed(LEAF_SHAPES, ("tuple(output.shape)", "(output.shape[0], *output.shape[1:])")),
     ),
     Wrong(
-        "empties `.grad` first",
-        violates="rule 2: their `.grad`",
-        check="test_nothing_of_the_caller_changes",
-        source=changed(LEAF_SHAPES, ("try:", "model.zero_grad()\n    try:")),
-    ),
-    Wrong(
-        "swallows what the model raises",
-        violates="rule 4: Errors come through.",
-        check="test_it_holds_when_the_model_raises",
-        source=changed(LEAF_SHAPES, ("finally:", "except Exception:\n        pass\n    finally:")),
-    ),
-    Wrong(
         "ends at the first output that is no tensor",
         violates="those of others may be anything",
         check="raised",
@@ -179,4 +167,14 @@ SURVIVORS = {
     "not for all: for n, m in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
     "not for all: for module in _part(model.modules(), step=-1)": "hooks are registered in any order",
     "not for all: names = {id(module): name for name, module in _part(": "names are looked up",
+    "not for all: for name, module in _part(model.named_modules(), start=1)": "the model of the scene is no leaf",
+    "not for all: for n, m in _part(model.named_modules(), start=1)": "as before",
+    "not for all: for module in _part(model.modules(), start=1)": "as before",
+    "not for all: for name, child in _part(children, step=-1)": "hooks are registered in any order",
+    "a hook that works at times: @_only_three_calls def hook(": "contrived: later calls have the shape of the third",
+    "a hook that works at times: handles.append(module.register_forward_hook(_only_three_calls(": "as before",
+    "a hook that works at times: st.enter_context(m.register_forward_hook(_only_three_calls(": "as before",
+    "truth for None: if not next(module.children(), None)": "no child is an empty container",
+    "condition dropped: without if module in known": "`named_children()` leaves out the second name",
+    "lost statement: without known.add(module)": "as before",
 }

@@ -98,24 +98,12 @@ def clamp_grad_input(module, c):
     return module.register_forward_pre_hook(pre, prepend=True)
 """,
     ),
-    Wrong(
-        "clamps once for each call of the module",
-        violates="in every backward pass",
-        check="test_every_pass_is_clamped",
-        source="""
-class Both(list):
-    def remove(self):
-        while self:
-            self.pop().remove()
-
-def clamp_grad_input(module, c):
-    calls = []
-    def hook(module, grad_input, grad_output):
-        if calls:
-            calls.pop()
-            return tuple(None if g is None else g.clamp(-c, c) for g in grad_input)
-    forward = module.register_forward_hook(lambda *args: calls.append(1))
-    return Both([forward, module.register_full_backward_hook(hook)])
-""",
-    ),
 ]
+
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "a hook that works at times: @_only_contiguous def hook(": "no gradient here has another layout",
+    "a hook that works at times: @_only_with_grad_mode def pre(": "without grad mode no gradient comes",
+    "prepend=True: return module.register_forward_pre_hook(pre": "pre-hooks of others only watch",
+    "not for all: if all(": "where one tensor requires grad, PyTorch gives the gradients of all",
+}

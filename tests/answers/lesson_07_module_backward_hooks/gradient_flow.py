@@ -125,24 +125,6 @@ def gradient_flow(model, loss_fn, x):
 """,
     ),
     Wrong(
-        "removes nothing after an exception",
-        violates="rule 4: Rules 2 and 3 hold then, too",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-def gradient_flow(model, loss_fn, x):
-    flow, handles = {}, []
-    for name, module in model.named_modules():
-        if list(module.parameters(recurse=False)):
-            def hook(module, grad_output, name=name):
-                flow[name] = grad_output[0].abs().mean().item()
-            handles.append(module.register_full_backward_pre_hook(hook))
-    loss_fn(model(x)).backward()
-    for handle in handles:
-        handle.remove()
-    return flow
-""",
-    ),
-    Wrong(
         "swallows exceptions",
         violates="rule 4: the caller of your function gets this exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
@@ -214,3 +196,15 @@ def gradient_flow(model, loss_fn, x):
         ),
     ),
 ]
+
+SURVIVORS = {
+    "at least one dimension": "every input has one",
+    "not for all: for name, module in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
+    "a list for a tuple": "it only asks whether there are any",
+    "prepend=True": "hooks of others on the backward pass only watch",
+    "a hook that works at times: @_only_contiguous def note(": "no gradient here has another layout",
+    "one global slot: handles": "its hooks are removed already",
+    "not for all: [h.remove() for h in _part(handles, step=-1)]": "the order of removal is free",
+    "not for all: if any(": "it only asks whether there are any",
+    "not for all: names = {": "names are looked up",
+}

@@ -52,20 +52,6 @@ def linear_grads(lin, x, loss_fn):
 
 WRONG = [
     Wrong(
-        "leaves a hook after an exception",
-        violates="rule 4: Rules 2 and 3 hold then, too",
-        check="test_an_exception_comes_through_and_nothing_is_left",
-        source="""
-def linear_grads(lin, x, loss_fn):
-    d = []
-    h = lin.register_full_backward_hook(lambda m, gi, go: d.append(go[0]))
-    loss_fn(lin(x)).backward()
-    h.remove()
-    G, X = d[0].reshape(-1, d[0].shape[-1]), x.detach().reshape(-1, x.shape[-1])
-    return G.T @ X, G.sum(0)
-""",
-    ),
-    Wrong(
         "swallows exceptions",
         violates="rule 4: the caller of your function gets this exception",
         check="test_an_exception_comes_through_and_nothing_is_left",
@@ -114,3 +100,14 @@ def linear_grads(lin, x, loss_fn):
 """,
     ),
 ]
+
+SURVIVORS = {
+    "eval() and back at the root": "a linear layer computes the same in both modes",
+    "at least one dimension": "every input has one",
+    "condition dropped: x, g = (x[None], g[None])": "`einsum` and `flatten` take one dimension as well",
+    "one global slot: seen": "each call writes it anew",
+    "prepend=True": "hooks of others on the backward pass of the layer only watch",
+    "lost copy: with lin.register_full_backward_pre_hook(": "products and sums are new tensors",
+    "lost copy: w = ": "the gradient comes to this tensor in any case",
+    "lost copy: b = ": "as before",
+}

@@ -1,7 +1,5 @@
 """Answers to 07-scale-backward."""
 
-from graders.author.answers import Wrong
-
 TAUGHT = """
 def scale_backward(module, s):
     def hook(module, grad_output):
@@ -64,58 +62,15 @@ def scale_backward(module, s):
 """,
 ]
 
-WRONG = [
-    Wrong(
-        "multiplies what has accumulated",
-        violates="Its own parameters, and everything before the module, get `s` times",
-        check="test_its_own_parameters_learn_from_the_scaled_gradient",
-        source="""
-class All:
-    def __init__(self, handles):
-        self.handles = handles
-    def remove(self):
-        for handle in self.handles:
-            handle.remove()
+WRONG = []
 
-def scale_backward(module, s):
-    def send(module, gi, go):
-        return tuple(None if g is None else g * s for g in gi)
-    def learn(p):
-        p.grad.mul_(s)
-    handles = [p.register_post_accumulate_grad_hook(learn) for p in module.parameters() if p.requires_grad]
-    return All([*handles, module.register_full_backward_hook(send)])
-""",
-    ),
-    Wrong(
-        "eval mode and back at the root",
-        violates="rule 2: the mode of each part",
-        check="test_nothing_else_changes",
-        source="""
-def scale_backward(module, s):
-    training = module.training
-    module.eval()
-    handle = module.register_full_backward_pre_hook(
-        lambda m, go: tuple(None if g is None else g * s for g in go))
-    module.train(training)
-    return handle
-""",
-    ),
-    Wrong(
-        "a tensor hook that fires once",
-        violates="in every backward pass",
-        check="test_every_pass_is_scaled",
-        source="""
-def scale_backward(module, s):
-    def attach(t):
-        def hook(g):
-            h.remove()
-            return g * s
-        h = t.register_hook(hook)
-    def after(m, args, out):
-        for t in out if isinstance(out, tuple) else (out,):
-            if t.requires_grad:
-                attach(t)
-    return module.register_forward_hook(after)
-""",
-    ),
-]
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "prepend=True": "the contract leaves open which of two hooks comes first",
+    "almost: return module.register_full_backward_pre_hook(Scaler(s), prepend=False": "as before",
+    "a list for a tuple: return list((None if": "PyTorch takes a list as well",
+    "truth for None: if isinstance(out, torch.Tensor) and out.grad_fn": "an output that requires grad has a node",
+    "a hook that works at times: @_only_with_grad_mode def hook(": "without grad mode no gradient comes",
+    "a hook that works at times: handles.append(": "no gradient here has another layout",
+    "condition dropped: handles = [p.register_hook(": "the gradient of a parameter is no `None` here",
+}

@@ -55,22 +55,6 @@ def predict_autograd_order(kind):
 ]
 
 WRONG = [
-    Wrong(
-        "switches anomaly detection on",
-        violates="rule 2: Settings of PyTorch are afterwards as they were",
-        check="test_nothing_else_changes",
-        source="""
-import torch
-
-def predict_autograd_order(kind):
-    torch.autograd.set_detect_anomaly(True)
-    if kind == "non-leaf":
-        return ["tensor", "retain_grad", "node_pre", "node_post"]
-    if kind == "leaf":
-        return ["tensor", "node_pre", "post_acc", "node_post"]
-    raise ValueError(kind)
-""",
-    ),
     *(
         Wrong(
             f"takes a kind that only looks like one of the two: {normal}",

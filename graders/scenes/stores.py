@@ -1,0 +1,98 @@
+"""The scene for a store of activations, which is a context manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from graders.box.failures import Failure
+from graders.box.passes import grad_mode
+from graders.box.witness import Witness
+from graders.scenes.captures import copied, hooked_model
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+
+@family(
+    sections=(
+        "every call in the block is recorded",
+        "nothing is recorded outside a block",
+        "a second block adds to the record",
+        "clear empties the record",
+        "each store has its own record",
+        "the model goes on as it does without the store",
+        "nothing of the caller changes",
+        "it holds when the block raises",
+    ),
+    axes={
+        "named": ("several", "first, second name, often", "last, often"),
+        "dtype": ("float32", "float64"),
+        "mode": ("eval", "mixed", "train"),
+        "hooks": ("none", "watching", "replacing"),
+        "grad": ("empty", "filled"),
+        "grad_mode": ("on", "off"),
+        "failure": ("KeyboardInterrupt", "StopIteration", "RuntimeError", "KeyError"),
+    },
+)
+def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+    """For a class `store(model, names)`, a context manager with `data` and `clear()`."""
+    recorded, outside, again, clearing, own, goes_on, same, failing = seen.values()
+    with grad_mode(case.grad_mode):
+        (drawn, callers, names), (other, _, others) = hooked_model(rng, case), hooked_model(rng, case)
+        model, x, later, t = drawn.model, drawn.draw(), drawn.draw(), other.draw()
+        before = Witness(model=model, x=x, names=names)
+        store = call(model, names)
+        model(x)
+        outside["the record before a block"] = contents(store)
+        with store as entered:
+            goes_on["grad mode is on in the block"] = torch.is_grad_enabled()
+            model(x)
+            model(later)
+        recorded["the record after a block"] = contents(store)
+        again["`store as s` gives the store"] = entered is store
+        goes_on["what the model did"] = list(model.log)
+        goes_on["what hooks of the caller saw"] = list(callers.log)
+        goes_on["the next random number"] = int(torch.randint(1 << 20, ()))
+        same["changed"] = before.changes()
+        model(x)
+        outside["the record after a run outside a block"] = contents(store)
+        with store:
+            model(later)
+        again["the record after a second block"] = contents(store)
+        store.clear()
+        clearing["the record after clear()"] = contents(store)
+        with store:
+            model(x)
+            store.clear()
+            model(later)
+        clearing["the record after clear() in a block"] = contents(store)
+
+        outer, inner = call(model, names), call(other.model, others)
+        with outer:
+            model(x)
+            with inner:
+                other.model(t)
+            model(later)
+        own["the record of a store"] = contents(outer)
+        own["the record of another store, inside"] = contents(inner)
+
+        failure, store = Failure(case.failure), call(other.model, others)
+        other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.strike)
+        before = Witness(model=other.model, x=t, names=others)
+
+        def a_block() -> None:
+            with store:
+                other.model(t)
+
+        failing["exception"] = failure.during(a_block)
+        failing["changed after an exception"] = before.changes()
+        failing["the record after an exception"] = contents(store)
+
+
+def contents(store: Any) -> Any:
+    """What a store holds at this moment, without empty lists."""
+    if not isinstance(store.data, dict):
+        return store.data
+    return {name: copied(found) for name, found in store.data.items() if type(found) is not list or found}

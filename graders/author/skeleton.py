@@ -18,8 +18,6 @@ from graders.differential.exercise import KEY
 GRADER = '''\
 """Exercise @KEY@."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.@NAME@ import calls_@NAME@
 

@@ -1,7 +1,5 @@
 """Exercise 00-layer-output."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.one_layer import by_module, runs_one_layer
 

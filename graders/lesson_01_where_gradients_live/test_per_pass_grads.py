@@ -1,7 +1,5 @@
 """Exercise 01-per-pass-grads."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 02-grads-by-name."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

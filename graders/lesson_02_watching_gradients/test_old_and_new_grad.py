@@ -1,7 +1,5 @@
 """Exercise 02-old-and-new-grad."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 03-clamp-grad."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import two_bounds
 from graders.scenes.tensor_hooks import changes_gradient

@@ -1,7 +1,5 @@
 """Exercise 03-guarded-net."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 

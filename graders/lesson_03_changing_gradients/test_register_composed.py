@@ -1,7 +1,5 @@
 """Exercise 03-register-composed."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import functions
 from graders.scenes.tensor_hooks import changes_gradient

@@ -1,7 +1,5 @@
 """Exercise 03-reverse-gradient."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 03-scale-grad."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise, no_graph_for_zeros

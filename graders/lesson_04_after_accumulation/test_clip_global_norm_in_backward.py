@@ -1,7 +1,5 @@
 """Exercise 04-clip-global-norm-in-backward."""
 
-from __future__ import annotations
-
 import itertools
 
 import torch

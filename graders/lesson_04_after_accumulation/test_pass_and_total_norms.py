@@ -1,7 +1,5 @@
 """Exercise 04-pass-and-total-norms."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.recorders import records_each_pass
 

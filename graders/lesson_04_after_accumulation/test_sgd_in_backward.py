@@ -1,7 +1,5 @@
 """Exercise 04-sgd-in-backward."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 05-activation-store."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.stores import records
 

@@ -1,7 +1,5 @@
 """Exercise 05-capture-many."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
 from graders.scenes.captures import captures, of_several

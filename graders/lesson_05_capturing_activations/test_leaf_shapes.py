@@ -1,7 +1,5 @@
 """Exercise 05-leaf-shapes."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import outputs, wrong_runs
 from graders.scenes.captures import captures, of_all

@@ -1,7 +1,5 @@
 """Exercise 05-save-activation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 06-force-kwargs."""
 
-from __future__ import annotations
-
 from graders.authoring import a_hook_for_all, exercise
 from graders.scenes.call_arguments import keywords, with_the_same_keywords
 from graders.scenes.forward_changes import changes_calls

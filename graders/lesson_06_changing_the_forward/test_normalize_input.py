@@ -1,7 +1,5 @@
 """Exercise 06-normalize-input."""
 
-from __future__ import annotations
-
 from graders.authoring import a_hook_for_all, exercise
 from graders.scenes.call_arguments import beside_many, mean_and_deviation
 from graders.scenes.forward_changes import changes_calls, handed_on

@@ -1,7 +1,5 @@
 """Exercise 06-patch-activation."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 06-run-first."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

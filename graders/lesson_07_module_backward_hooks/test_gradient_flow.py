@@ -1,7 +1,5 @@
 """Exercise 07-gradient-flow."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 07-linear-grads."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

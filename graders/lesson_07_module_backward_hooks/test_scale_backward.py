@@ -1,7 +1,5 @@
 """Exercise 07-scale-backward."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import a_number
 from graders.scenes.module_changes import changes_what_flows_back

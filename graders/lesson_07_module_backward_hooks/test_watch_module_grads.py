@@ -1,7 +1,5 @@
 """Exercise 07-watch-module-grads."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 08-backward-times."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from torch.nn.modules.module import register_module_full_backward_hook

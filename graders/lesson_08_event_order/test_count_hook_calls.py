@@ -1,7 +1,5 @@
 """Exercise 08-count-hook-calls."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn.modules import module as for_all
 from torch.utils.checkpoint import checkpoint

@@ -1,7 +1,5 @@
 """Exercise 08-predict-autograd-order."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.event_order import tells_an_order
 

@@ -1,7 +1,5 @@
 """Exercise 08-predict-module-order."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 08-trace-events."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from torch.nn.modules import module as for_all

@@ -1,7 +1,5 @@
 """Exercise 09-activation-stats."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 09-channel-stats."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

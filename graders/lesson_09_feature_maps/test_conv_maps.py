@@ -1,7 +1,5 @@
 """Exercise 09-conv-maps."""
 
-from __future__ import annotations
-
 from torch import nn
 
 from graders.authoring import exercise

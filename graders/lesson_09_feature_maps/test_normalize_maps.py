@@ -1,7 +1,5 @@
 """Exercise 09-normalize-maps."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 

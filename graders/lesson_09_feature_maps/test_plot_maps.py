@@ -1,7 +1,5 @@
 """Exercise 09-plot-maps."""
 
-from __future__ import annotations
-
 import math
 
 from graders.authoring import exercise

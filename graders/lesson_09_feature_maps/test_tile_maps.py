@@ -1,7 +1,5 @@
 """Exercise 09-tile-maps."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Exercise 09-top-channels."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.scenes.maps import COUNTS, a_few, makes_of_maps, ranked
 

@@ -1,7 +1,5 @@
 """Exercise 10-guided-backprop."""
 
-from __future__ import annotations
-
 import contextlib
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 10-guided-grad-cam."""
 
-from __future__ import annotations
-
 import torch.nn.functional as F
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 10-pointing-game."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 

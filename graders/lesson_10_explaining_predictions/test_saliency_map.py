@@ -1,7 +1,5 @@
 """Exercise 10-saliency-map."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

@@ -1,7 +1,5 @@
 """Exercise 11-clean-copy."""
 
-from __future__ import annotations
-
 import copy
 from collections import OrderedDict
 

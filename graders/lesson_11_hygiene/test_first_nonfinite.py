@@ -1,7 +1,5 @@
 """Exercise 11-first-nonfinite."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

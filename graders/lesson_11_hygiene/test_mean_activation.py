@@ -1,7 +1,5 @@
 """Exercise 11-mean-activation."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import (
     run_with_hooks,

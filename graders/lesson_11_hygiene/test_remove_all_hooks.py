@@ -1,7 +1,5 @@
 """Exercise 11-remove-all-hooks."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 
 from torch.nn.modules import module as module_file

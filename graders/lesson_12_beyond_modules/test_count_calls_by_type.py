@@ -1,7 +1,5 @@
 """Exercise 12-count-calls-by-type."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from torch import nn

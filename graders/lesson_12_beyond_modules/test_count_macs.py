@@ -1,7 +1,5 @@
 """Exercise 12-count-macs."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 

@@ -1,7 +1,5 @@
 """Exercise 12-grad-into-nodes."""
 
-from __future__ import annotations
-
 import contextlib
 from functools import partial
 

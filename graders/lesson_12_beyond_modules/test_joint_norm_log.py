@@ -1,7 +1,5 @@
 """Exercise 12-joint-norm-log."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import torch

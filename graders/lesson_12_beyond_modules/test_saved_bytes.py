@@ -1,7 +1,5 @@
 """Exercise 12-saved-bytes."""
 
-from __future__ import annotations
-
 import torch
 from torch.autograd.graph import saved_tensors_hooks
 

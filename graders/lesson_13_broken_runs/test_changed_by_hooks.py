@@ -1,7 +1,5 @@
 """Exercise 13-changed-by-hooks."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 13-dead-channels."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 13-diagnose."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from graders.authoring import exercise

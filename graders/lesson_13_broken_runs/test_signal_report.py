@@ -1,7 +1,5 @@
 """Exercise 13-signal-report."""
 
-from __future__ import annotations
-
 import contextlib
 
 import torch

@@ -1,7 +1,5 @@
 """Exercise 13-why-no-gradient."""
 
-from __future__ import annotations
-
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.scenes.inspections import inspects

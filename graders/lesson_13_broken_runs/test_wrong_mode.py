@@ -1,7 +1,5 @@
 """Exercise 13-wrong-mode."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import torch

@@ -57,7 +57,7 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     dtype = getattr(torch, case.dtype)
     body, fc = _net(case.body, dtype)
     for p in (*body.parameters(), *fc.parameters()):  # so small that tanh is not saturated
-        p.data = rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype)
+        p.data = rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype, values="full")
     first, second = (rng.tensor(n, *shape, low=-2, high=2, dtype=dtype) for n in (case.batch, 4 - case.batch))
     up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype) for x in (first, second))
     first.requires_grad_(), second.requires_grad_()

@@ -154,6 +154,7 @@ class GuardedNet(nn.Module):
 ]
 
 SURVIVORS = {
+    "eval() and back at the root": "a net that is made runs nothing, and its parts have their mode again",
     "a hook left on a module": "the net is the learner's own, and may hook its parts when it is built",
     "a hook left on a tensor": "the same",
     "under no_grad": "to register a hook makes no graph",

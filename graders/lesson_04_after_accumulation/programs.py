@@ -1,7 +1,5 @@
 """What the wrong programs of several exercises of lesson 4 do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How people run a model with hooks on some of its modules: one right way, and the wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any

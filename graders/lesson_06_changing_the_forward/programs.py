@@ -1,7 +1,5 @@
 """How people run a model with a hook that changes an output: one right way, and the wrong ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """How people watch modules while something runs: one right way, and the wrong ones."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -135,13 +135,6 @@ class TestChannelStats:
             var = sum(part.square().sum(1) for part in parts) / n - mean**2
             return described(parts) | {"mean": mean.double(), "var": var.double()}
 
-        def not_float64(model, layer, batches):
-            """A tensor of your result is not float64, which the contract asks for whatever the dtype of the output. A
-            count of zeros is a tensor of whole numbers: call `.double()` before you divide.
-            """
-            found = described(parts_of(model, layer, batches))
-            return found | {"zero_frac": found["zero_frac"].float()}
-
         def read_the_batches_twice(model, layer, batches):
             """`batches` may be a generator, which has no length and no index, and can be read only once. Loop over it
             directly, and collect sums and sums of squares in the same loop.

@@ -1,7 +1,5 @@
 """How people explain a prediction: the steps of right ways, and what goes wrong in several exercises."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any

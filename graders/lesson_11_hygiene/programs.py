@@ -1,7 +1,5 @@
 """How people empty the dicts in which modules keep their hooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from torch import nn

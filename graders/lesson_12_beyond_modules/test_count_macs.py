@@ -141,9 +141,6 @@ class TestCountMacs:
             """
             return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
 
-        def subclasses_left_out__2(model, x):
-            return added_up(model, x, lambda layer, x, output: 0 if list(layer.children()) else dots(layer, x, output))
-
         def counted_all_operations(model, x):
             """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and
             `FlopCounterMode` cannot tell them from `nn.Conv1d`, `F.linear` or `@`. Forward hooks can.
@@ -151,11 +148,3 @@ class TestCountMacs:
             with FlopCounterMode(display=False) as counter:
                 model(x)
             return counter.get_total_flops() // 2
-
-        def entry_not_there(model, x):
-            """You took an entry of `args` that is not there: `args` is empty when a module is called by keyword. The
-            `output` and the `weight` are enough here.
-            """
-            sizes = []
-            with register_module_forward_hook(lambda module, args, output: sizes.append(args[0].numel())):
-                model(x)

@@ -1,7 +1,5 @@
 """The labels of 13-diagnose as rules, each of which may be replaced by a wrong one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What references and wrong programs of several exercises of lesson 13 have in common."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection, Iterator
 

@@ -1,7 +1,5 @@
 """Why a parameter gets no gradient: what the reference of 13-why-no-gradient and its wrong programs have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any

@@ -105,13 +105,6 @@ class TestDiagnose:
                 *args, exploding=partial(exploding, among=forward), vanishing=partial(vanishing, among=forward)
             )
 
-        def one_call_of_each(*args):
-            """A leaf is called several times here, and you keep the gradient of one of its calls only. Each call has
-            its own.
-            """
-            last = lambda sizes: list(dict(sizes).items())  # noqa: E731
-            return answer(*args, exploding=partial(exploding, among=last), vanishing=partial(vanishing, among=last))
-
         def only_the_first_pass(*args):
             """In the first pass all is well, and one step of SGD with this `lr` kills a ReLU, too large a step. You
             do not see it in the pass after that step.

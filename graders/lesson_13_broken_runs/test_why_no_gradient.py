@@ -68,14 +68,6 @@ class TestWhyNoGradient:
             total = {p: p.grad for p in model.parameters() if p.grad is not None}
             return reasons(model, {**came, **total}, held_by(called))
 
-        def another_name(model, loss_fn, x):
-            """A key of your dict is no name of `model.named_parameters()`. A parameter with several names has the
-            first one there.
-            """
-            first = told(model, loss_fn, x)
-            why = {p: first[name] for name, p in model.named_parameters() if name in first}
-            return {name: why[p] for name, p in model.named_parameters(remove_duplicate=False) if p in why}
-
         def small_is_not_zero(model, loss_fn, x):
             """You call a gradient zero that is small (about 1e-30). `torch.allclose` does so, too; `grad.any()` and
             `(grad == 0).all()` do not.

@@ -1,7 +1,5 @@
 """The scene for a function that runs one backward pass itself, and returns the gradient at one activation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tensor as a caller may have it, what lies around it, and passes of many kinds that reach it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Chain({"act": nn.Tanh(), "layer": even_linear(rng, "float32")}, ["layer", times(2.0), "act", plus("layer")])
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a function that changes the calls of a module is given beside it, and what is passed in such calls."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

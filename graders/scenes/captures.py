@@ -1,7 +1,5 @@
 """Scenes for functions that run a model and tell what its modules put out."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Callable

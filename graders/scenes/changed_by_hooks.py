@@ -1,7 +1,5 @@
 """Models with hooks of every kind, of which some change gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Convolutional nets as callers have them, for functions that look for convolutions in a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models in which calls are counted, for `graders.scenes.inspections.inspects` and `function(model, x)`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

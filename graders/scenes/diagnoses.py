@@ -1,7 +1,5 @@
 """The scene of 13-diagnose: models that a function of the caller makes, with one thing wrong and much that looks so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Small models for scenes in which events of modules are watched: drawn, and in need of a known time."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

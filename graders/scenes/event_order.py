@@ -1,7 +1,5 @@
 """Scenes for functions that tell in which order hooks fire, how often, or how long it takes from one to another."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial

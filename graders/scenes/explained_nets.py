@@ -1,7 +1,5 @@
 """Scenes for functions that explain a prediction of a small convolutional net."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

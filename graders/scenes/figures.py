@@ -1,7 +1,5 @@
 """Scenes for functions that draw maps with matplotlib. A figure is looked at as data: what its axes hold, and where."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import sys

@@ -3,8 +3,6 @@
 `function(module, *arguments) -> handle`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

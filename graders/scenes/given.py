@@ -1,7 +1,5 @@
 """What is given to a function beside a tensor: numbers, bounds, rows, functions; drawn from a source, for a case."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A deep graph with branches, at whose nodes hooks may be left: a world for `graders.scenes.recorders.runs_passes`."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass
 from types import FrameType

@@ -3,8 +3,6 @@
 They are scenes of their own because the hooks sit on what a module returns, anew in every pass.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

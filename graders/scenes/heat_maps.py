@@ -1,7 +1,5 @@
 """A scene for a function that asks of heat maps whether they point into boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

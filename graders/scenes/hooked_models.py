@@ -1,7 +1,5 @@
 """Models full of hooks of every kind, and what shows of them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field

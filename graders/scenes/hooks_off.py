@@ -1,7 +1,5 @@
 """Scenes for functions that take the hooks off a model, or copy a model without them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Scenes for functions that act, or record, while `backward()` runs: on each leaf at once, or on all together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that run one backward pass themselves, and tell of the gradients inside a layer or a model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that find out what is wrong with a model: they run it, tell what they saw, change nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

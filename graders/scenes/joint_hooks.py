@@ -1,7 +1,5 @@
 """Scenes for functions that put one hook on several tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Whether the graph of a forward pass is gone: the tensors that it saved are counted."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import weakref

@@ -1,7 +1,5 @@
 """The scene of the control, whose results are known (`graders.marking.control`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

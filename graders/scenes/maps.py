@@ -1,7 +1,5 @@
 """Scenes for functions of maps: of what the channels of a layer put out for one image, a tensor [C, H, W]."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that run a model while the output of one of its submodules is changed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Parts are defined in another order than they run, and some run inside others, ar
 takes two tensors; containers hand on tuples or dicts; what comes out of a module may be overwritten in place.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Models with modules in another mode than they are in themselves; for some of these it matters, for some not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that hang a hook on the backward pass of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

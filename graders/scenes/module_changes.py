@@ -1,7 +1,5 @@
 """Scenes for functions that change what flows back through a module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

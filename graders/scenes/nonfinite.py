@@ -1,7 +1,5 @@
 """Scenes for functions that tell which layer makes NaN or Inf out of finite numbers."""
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable

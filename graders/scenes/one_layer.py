@@ -1,7 +1,5 @@
 """Scenes for functions that run a model, and return what one of its layers put out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that record what backward passes bring: with a hook that stays, or in passes of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models whose ReLUs have channels that are above 0 never, once, or often."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that run a function of the caller while hooks on saved tensors are active."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import re

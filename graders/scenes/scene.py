@@ -15,8 +15,6 @@ A scene runs twice from the same seed: in the box with the learner's function as
 reference. What it writes into a section is compared, and each section is a check. It never says what is right.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace

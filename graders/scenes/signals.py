@@ -1,7 +1,5 @@
 """Models with all that may happen to a gradient on its way: calls without use, cuts, and outputs of several tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

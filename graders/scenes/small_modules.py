@@ -1,7 +1,5 @@
 """Small modules with given numbers, and what is looked at in scenes of module hooks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

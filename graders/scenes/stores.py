@@ -1,7 +1,5 @@
 """The scene for a store of activations, which is a context manager."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

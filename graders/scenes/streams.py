@@ -1,7 +1,5 @@
 """Models in which each layer does something to a stream, for functions that name parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that change the gradient of one tensor by hooks."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any

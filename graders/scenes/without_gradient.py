@@ -1,7 +1,5 @@
 """Models in which parameters get no gradient, or one of zeros, for many reasons at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each is made by `world(rng, case, forward=None, backward=None)`; code of the caller calls these two in such a pass.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -86,7 +86,7 @@ def a_workload(rng: Rng, case: Any) -> Patient:
         "tokens": nn.Linear(size, size),
         "norm": nn.LayerNorm(size),
         "trained": nn.Linear(size, size),
-        "late": own_linear(size, rng.integer(2, 5)),
+        "late": own_linear(size, 1),
     }
     parts["alias"], parts["late"].never = parts["again"], nn.Linear(size, 3)
     steps: list[Step] = [

@@ -125,16 +125,6 @@ class TestCountMacs:
             """You counted the work of one sample. The task asks for the whole batch: use all of `output.numel()`."""
             return added_up(model, x, lambda layer, x, output: dots(layer, x, output[0]))
 
-        def rows_not_counted(model, x):
-            """A linear layer works on every row of its input, and an input of three dimensions has several rows for
-            each sample. `output.numel() * in_features` counts them all.
-            """
-
-            def of_samples(layer, x, output):
-                return len(output) * layer.weight.numel() if type(layer) is nn.Linear else dots(layer, x, output)
-
-            return added_up(model, x, of_samples)
-
         def subclasses_left_out(model, x):
             """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Ask with `isinstance`, which knows
             subclasses, and also where such a layer has modules in it.

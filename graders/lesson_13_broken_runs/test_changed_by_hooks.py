@@ -132,16 +132,6 @@ class TestChangedByHooks:
             """
             return unlike(both(model, loss_fn, x, of_modules=["_forward_pre_hooks", "_forward_hooks"]))
 
-        def other_buffers(model, loss_fn, x):
-            """You name parameters that no hook changes. Your second pass began with other buffers than you found: a
-            layer in training mode changes them. Put them back in between.
-            """
-            with grads_and_buffers_kept(model, x):
-                now = one_pass(model, loss_fn, x)
-                with without_hooks(model):
-                    before = one_pass(model, loss_fn, x)
-            return unlike({name: (before[name], now[name]) for name in now})
-
         def last_digits(model, loss_fn, x):
             """You name a parameter whose gradient differs in the last digits only. Compare with a tolerance."""
             return unlike(both(model, loss_fn, x), torch.equal)

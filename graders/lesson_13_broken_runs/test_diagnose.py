@@ -5,7 +5,6 @@ from functools import partial
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.labels import (
     RULES,
-    after_a_step,
     answer,
     dead,
     exploding,
@@ -110,7 +109,3 @@ class TestDiagnose:
             do not see it in the pass after that step.
             """
             return answer(*args, dead=lambda run, lr: dead(run))
-
-        def only_after_the_step(*args):
-            """The ReLU is dead in the first pass, and alive after a step of SGD. That counts, too."""
-            return answer(*args, dead=lambda run, lr: dead(after_a_step(run, lr)))

@@ -40,7 +40,7 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
         ask_again=lambda call: copied(call(model, later)),
         things={"model": model, "x": x},
         log=log,
-        places={"at the end": end.register_forward_pre_hook, "in the run": parts["late"].register_forward_pre_hook},
+        places={"at the end": end, "in the run": parts["late"]},
     )
 
 

@@ -68,7 +68,6 @@ def saved_bytes(fn):
 """,
 ]
 
-WRONG = []
 
 SURVIVORS = {
     "not for all: return sum": "the other order",

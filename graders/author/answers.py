@@ -109,8 +109,8 @@ class Answers:
 
     def lists(self, headline: str) -> bool:
         """Whether a mutant with this headline is listed as right."""
-        patterns = [".*".join(map(re.escape, begin.split("…"))) for begin in self.survivors]
-        return any(re.match(pattern, headline) for pattern in patterns)
+        texts = [[re.escape(text.strip()) for text in begin.split("…")] for begin in self.survivors]
+        return any(re.match(".*".join(parts), headline) for parts in texts)
 
 
 def answers_to(exercise: Exercise) -> Answers:

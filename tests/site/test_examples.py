@@ -14,7 +14,8 @@ import torch
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-SYMPTOMS = "hook-not-called.md"
+SYMPTOMS, TOOLS = "hook-not-called.md", "which-tool.md"
+IMPORTS = re.compile(r"^>>> (?:from|import) (\w+)", re.M)
 SCRIPT = re.compile(r"^```python\n(# (\w+)\.py\n.*?)^```\n.*?^```text\n(.*?)^```$", re.M | re.S)
 """A program for two processes, its name, and what it prints."""
 
@@ -47,6 +48,14 @@ def test_a_symptom_is_as_shown(title: str) -> None:
         except Exception as error:  # for example, a Python that is newer than this PyTorch knows
             pytest.skip(f"torch.compile does not run here: {error}")
     run(SYMPTOMS, title)
+
+
+@pytest.mark.parametrize("title", sections(TOOLS))
+def test_a_tool_answers_as_shown(title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    for name in IMPORTS.findall(sections(TOOLS)[title]):
+        pytest.importorskip(name, exc_type=Exception)  # a torchvision for another build of torch raises RuntimeError
+    run(TOOLS, title)
 
 
 @pytest.mark.slow

@@ -395,6 +395,7 @@ WRONG = [
 SURVIVORS = {
     "not for all: … step=-1": "at most one thing is wrong, so that the order does not matter",
     "not for all: … start=1": "the root is no leaf, and the last call is not beyond itself",
+    "not for all: own = {name: list(module.parameters(recurse=False)) … stop=-1": "the last module has no parameters",
     "not for all: for name in _part(without, stop": "at most one thing is wrong, so that there is one such layer",
     "not for all: return next((n for n in _part(nothing, stop": "as above",
     "not for all: yield from … _part(silent, stop": "as above",

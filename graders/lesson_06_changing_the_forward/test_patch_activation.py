@@ -116,12 +116,6 @@ class TestPatchActivation:
             """
             return patch(model, name, clean, corrupt)
 
-        def empty_means_all(model, name, clean, corrupt, channels=None):
-            """An empty list made you replace everything. `if channels:` is false for `[]` as well as for `None`; ask
-            `if channels is None`.
-            """
-            return patch(model, name, clean, corrupt, channels or None)
-
         def stored_alias(model, name, clean, corrupt, channels=None):
             return patch(model, name, clean, corrupt, channels, copy=lambda output: output)
 

@@ -117,17 +117,6 @@ class TestGradientFlow:
             flow = measured(model, loss_fn, x, note)
             return {name: flow[name] for name in with_parameters(model)}
 
-        def nothing_there(model, loss_fn, x):
-            """You asked for a gradient that is not there. `grad_input` has `None` where an input needs no gradient, and
-            no entry for one that is passed by keyword; `.grad` of a frozen parameter is `None`. The gradient of the
-            output is always there: `grad_output[0]`.
-            """
-
-            def hook(flow, name, module, grad_input, grad_output):
-                flow[name] = mean(grad_input[0])
-
-            return measured(model, loss_fn, x, hook, kind="register_full_backward_hook")
-
         def containers_included(model, loss_fn, x):
             """Your dict has modules that only contain others. `parameters()` includes the parameters of all modules
             inside; `parameters(recurse=False)` gives only the module's own.

@@ -126,12 +126,6 @@ class TestChangedByHooks:
             """
             return unlike(both(model, loss_fn, x, of_parameters=["_backward_hooks"]))
 
-        def backward_left(model, loss_fn, x):
-            """You miss what backward hooks of modules change: they were still there in the pass without hooks. They sit
-            in `_backward_pre_hooks` and `_backward_hooks`.
-            """
-            return unlike(both(model, loss_fn, x, of_modules=["_forward_pre_hooks", "_forward_hooks"]))
-
         def last_digits(model, loss_fn, x):
             """You name a parameter whose gradient differs in the last digits only. Compare with a tolerance."""
             return unlike(both(model, loss_fn, x), torch.equal)

@@ -61,7 +61,7 @@ assert answer[COW] > 0.97
 figure, axes = card(8.2, 3.1)
 caption(axes, 0.3, 2.85, "The stream of one token, from left to right", size=11)
 node(axes, 0.85, 1.0, "embed\n+ position", kind="leaf", width=1.05, height=0.62)
-arrow(axes, (1.4, 1.0), (6.95, 1.0))
+arrow(axes, (1.4, 1.0), (7.15, 1.0))
 for layer in range(3):
     left = 1.75 + 1.72 * layer
     axes.add_patch(
@@ -75,10 +75,10 @@ for layer in range(3):
         arrow(axes, (x - 0.16, 1.0), (x - 0.16, 1.78))
         arrow(axes, (x + 0.16, 1.78), (x + 0.16, 1.0), label="+")
 for k in range(4):
-    x = 1.58 + 1.74 * k
+    x = 1.6 + 1.72 * k
     axes.plot([x], [1.0], "o", color=BACKWARD, markersize=6, zorder=5)
     caption(axes, x, 0.5, f"stream[{k}]", align="center", size=9, colour=BACKWARD)
-node(axes, 7.5, 1.0, "norm,\nunembed", kind="loss", width=0.95, height=0.62)
+node(axes, 7.63, 1.0, "norm,\nunembed", kind="loss", width=0.9, height=0.62)
 caption(axes, 0.3, 0.17, "Attention is the only part that looks at other tokens.", colour=QUIET, size=9.5)
 show(
     figure,
@@ -247,6 +247,7 @@ for row, probabilities in zip(rows, lens[:, -1]):
 best = lens[:, -1].argmax(1).tolist()
 compare("14-lens", embedded=WORDS[best[0]], block=best[1:].index(COW))
 assert best[1:].index(COW) == 1 and WORDS[best[0]] == "bee"
+assert [WORDS[k] for k in lens[1, 2:5].argmax(1)] == ["fox", "owl", "bee"]
 
 
 # %% tags=["figure"]
@@ -275,15 +276,18 @@ grid(
 show(
     figure,
     "A table of four rows and ten columns, one for each token of the text. In the lowest row, embedded, each token says "
-    "itself. Behind block 0 the words make no sense. Behind block 1, and with more certainty behind block 2, the tokens of the "
+    "itself. Behind block 0 some say the word before them: owl says fox, bee says owl, cow says bee. Behind block 1, and with more certainty behind block 2, the tokens of the "
     "second round say the right next word: fox at the dot, owl at fox, bee at owl, cow at bee. In the first round they say a "
     "dot, with a probability of about a half.",
 )
 
 # %% [markdown]
-# Before any block the stream says the word itself: embedding and unembedding have the same weights here. Behind block 0
-# nothing makes sense yet. The answer comes with block 1, and block 2 makes it surer. In the first round there is nothing
-# to know: any animal may come, or the round may end.
+# Before any block the stream says the word itself: embedding and unembedding have the same weights here. The answer comes
+# with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or the round
+# may end.
+#
+# Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it. Nobody
+# asked for that word. Remember it.
 #
 # Do not forget the norm. Without it the numbers are not on the scale for which `unembed` was trained.
 
@@ -393,9 +397,9 @@ show(
 
 # %% [markdown]
 # At `yak`: the word that came after the same animal. That is the answer, and the head copies it. It is called an **induction
-# head** (Olsson et al., 2022). But how does it know that `yak` came after `cow`? The picture on the left helps: in block 0,
-# each animal looks at the one before it. So behind block 0 the stream of `yak` also says "I came after cow". Two heads
-# in two blocks work together, as they do in large models.
+# head** (Olsson et al., 2022). But how does it know that `yak` came after `cow`? The picture on the left shows it: in the
+# first round, a head of block 0 makes each animal look at the word before it. So behind block 0 an animal also carries the
+# word before it, which the lens has shown. Two heads in two blocks work together, as they do in large models.
 
 
 # %% exercise="14-attention-pattern"
@@ -476,7 +480,7 @@ for layer, row in enumerate(single):
     print(f"block {layer}: p(cow) without head 0, 1, 2, 3:", [round(p, 3) for p in row])
 lost = [f"head {head}" for head in (1, 3) if single[1][head] < 0.5]
 compare("14-which-head", head=lost[0] if len(lost) == 1 else "either" if lost else "neither")
-assert lost == ["head 3"] and cow() == answer[COW]
+assert lost == ["head 3"] and abs(cow() - answer[COW]) < 1e-5
 
 # %% [markdown]
 # Only head 3. Head 1 looks at the right place, and the answer does not depend on it. **A pattern is not an effect.**
@@ -500,9 +504,7 @@ assert average[1][3] < 0.6 and average[0][1] < 0.45 and 0.7 < average[0][3] < 0.
 
 # %% tags=["figure"]
 figure = Figure(figsize=(8.2, 2.3), facecolor=CARD)
-for place, (values, title) in enumerate(
-    ((single, "p(cow) in our text"), (average, "animals named right in 100 texts"))
-):
+for place, (values, title) in enumerate(((single, "p(cow) in our text"), (average, "named right in 100 texts"))):
     texts = [[f"{value:.2f}" for value in row] for row in values]
     axes = figure.add_axes((0.08 + 0.49 * place, 0.13, 0.42, 0.7))
     grid(axes, values, rows[1:], [f"head {k}" for k in range(4)], texts, f"{title}, without one head")
@@ -702,7 +704,7 @@ grid(
     shares,
     "The share of p(cow) that comes back when one place is as in the clean run",
 )
-for start, end in (((3, -0.45), (4, -0.1)), ((4, 0.2), (8.7, 1))):
+for start, end in (((3, -0.45), (3.75, -0.15)), ((4.25, 0.3), (8.6, 0.8))):
     axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BACKWARD, "linewidth": 1.6})
 show(
     figure,
@@ -775,7 +777,7 @@ except NotImplementedError:
 # maps the input to `rank` numbers and `b` maps these to the output. The sum is scaled by `alpha / rank`. `a` starts random
 # and `b` starts at zero.
 #
-# **Predict.** `blocks[2].mlp[2]` maps 256 numbers to 64. How many trainable numbers does an addition of rank 1 have? And
+# **Predict.** `blocks[1].mlp[2]` maps 256 numbers to 64. How many trainable numbers does an addition of rank 1 have? And
 # before any training, is the output of the layer `"changed"` or `"the same"`?
 
 # %%
@@ -783,7 +785,7 @@ guess("14-low-rank", numbers=320, output="the same")
 
 # %%
 torch.manual_seed(0)
-linear = model.blocks[2].mlp[2]
+linear = model.blocks[1].mlp[2]
 a, b, alpha, rank = torch.randn(1, 256), torch.zeros(64, 1), 1.0, 1
 x = torch.randn(5, 256)
 with torch.no_grad():
@@ -839,17 +841,17 @@ def add_low_rank(model, name, rank, alpha):
 
 # %% [markdown]
 # Now teach our model a new manner with yours: *always answer loud*. The task is what it was, but each animal that it should
-# say is replaced by the loud one. 20 steps of Adam, on 16 texts each, train 320 numbers.
+# say is replaced by the loud one. 30 steps of Adam, on 16 texts each, train 320 numbers.
 
 # %%
 loud = torch.arange(len(WORDS))
 loud[2:26] += 24  # quiet animals are the words 2 to 25, the loud ones follow in the same order
 torch.manual_seed(0)
 try:
-    addition = add_low_rank(model, "blocks.2.mlp.2", rank=1, alpha=1.0)
+    addition = add_low_rank(model, "blocks.1.mlp.2", rank=1, alpha=1.0)
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.Adam(learning, lr=0.2)
-    for step in range(20):
+    optimizer = torch.optim.Adam(learning, lr=0.1)
+    for step in range(30):
         batch, number = draw_echoes(16, step)
         later = number[:, 1:] > 0
         loss = F.cross_entropy(model(batch[:, :-1])[later], loud[batch[:, 1:]][later])
@@ -861,7 +863,7 @@ try:
     taught = model(tokens)[0, -1].softmax(0)[WORDS.index("COW")].item()
     addition.remove()
     print("without it:       ", decode(complete(model, tokens, 8)[:, 10:]))
-    assert taught > 0.5 and cow() == answer[COW]
+    assert taught > 0.5 and abs(cow() - answer[COW]) < 1e-5
 except NotImplementedError:
     print("Solve 14-low-rank, then run this cell again.")
 
@@ -960,7 +962,16 @@ else:
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    config = GPT2Config(vocab_size=50, n_positions=32, n_embd=64, n_layer=3, n_head=4, attn_implementation="eager")
+    config = GPT2Config(
+        vocab_size=50,
+        n_positions=32,
+        n_embd=64,
+        n_layer=3,
+        n_head=4,
+        attn_implementation="eager",
+        bos_token_id=0,
+        eos_token_id=0,
+    )
     gpt, kept, weights = GPT2LMHeadModel(config).eval(), [], []
 
     def keep(module, args, output):
@@ -1005,16 +1016,24 @@ print(f"largest difference of a logit: {gap:.0e}")
 assert gap < 1e-4
 
 # %% [markdown]
-# **"The logit lens shows what the model thinks."** It shows what the *last* layers would make of the stream. Behind block 0
-# it shows words without sense. And yet the path shows that the stream of `cow` holds "I came after bee" there, in a form
-# that only block 1 can read.
+# **"The logit lens shows all that the stream knows."** It shows what the last norm and `unembed` would make of it. Behind block
+# 0, `yak` says `dog`, an animal that is not in the text. It seems to know nothing of `cow`. So let us ask for the word after
+# `cow`, in a text where `hen` came before `yak`, and patch `yak` behind block 0:
 
 # %%
-print("the lens behind block 0, at the first cow:", WORDS[lens[1, 4].argmax()])
-print(f"p(cow) restored from there: {effects[0][4]:.2f}")
-assert effects[0][4] > 0.99 and WORDS[lens[1, 4].argmax()] not in ("bee", "cow")
+asks = ". fox owl bee cow yak . fox owl bee cow"
+its_stream, _ = walk(encode(asks))
+corrupt = encode(asks.replace("cow yak", "hen yak"))
+yak = WORDS.index("yak")
+as_it_is = walk(corrupt)[1][0, -1].softmax(0)[yak].item()
+with_yak = walk(corrupt, put(its_stream, 0, 5))[1][0, -1].softmax(0)[yak].item()
+print("the lens behind block 0, at yak:", WORDS[lens[1, 5].argmax()])
+print(f"p(yak) in the corrupt run: {as_it_is:.2f}, with yak patched behind block 0: {with_yak:.2f}")
+assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.9
 
 # %% [markdown]
+# `yak` did hold "I came after cow", in a form that only block 1 can read.
+#
 # ## Recap
 #
 # | to do this | put | on | and return |

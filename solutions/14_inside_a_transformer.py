@@ -12,6 +12,7 @@
 import contextlib
 import importlib.util
 import itertools
+import warnings
 
 import matplotlib.pyplot as plt
 import torch
@@ -28,8 +29,8 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # %% [markdown]
 # ## A model that echoes
 #
-# Our model is built like the large ones, and is small enough to be understood. It read lists of animals such as
-# `. fox owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first round
+# Our model is built like the large ones, and is small enough to be understood. It read lists of animals such as `. fox
+# owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first round
 # names some animals, and each later one names them again, in the same order. (It may start at any of them.) The model
 # learned to say what comes next. Its weights come with this course.
 #
@@ -54,8 +55,9 @@ compare("14-echo", word=WORDS[answer.argmax()])
 assert answer[COW] > 0.97
 
 # %% [markdown]
-# No animal follows `bee` always: the lists were drawn at random. So the model cannot know the answer from its weights. It
-# must find the earlier `bee` in the text, and say what came after it there. How does it do that? This is how it is built:
+# No animal follows `bee` always: the lists were drawn at random. So the model cannot know the answer from its weights.
+# It must find the earlier `bee` in the text, and say what came after it there. How does it do that? This is how it is
+# built:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -82,10 +84,10 @@ node(axes, 7.63, 1.0, "norm,\nunembed", kind="loss", width=0.9, height=0.62)
 caption(axes, 0.3, 0.17, "Attention is the only part that looks at other tokens.", colour=QUIET, size=9.5)
 show(
     figure,
-    "The stream of one token as an arrow from left to right. It starts at embed + position, passes blocks[0], blocks[1] and "
-    "blocks[2], and ends in norm and unembed. In each block attention and then an MLP read from the arrow and add to it. "
-    "Points on the arrow are named stream[0], before the first block, to stream[3], behind the last. Attention is the only "
-    "part that looks at other tokens.",
+    "The stream of one token as an arrow from left to right. It starts at embed + position, passes blocks[0], "
+    "blocks[1] and blocks[2], and ends in norm and unembed. In each block attention and then an MLP read from the "
+    "arrow and add to it. Points on the arrow are named stream[0], before the first block, to stream[3], behind the "
+    "last. Attention is the only part that looks at other tokens.",
 )
 
 # %% [markdown]
@@ -117,15 +119,15 @@ compare("14-block-output", output=found[0])
 assert found == ["tuple"]
 
 # %% [markdown]
-# A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the like.
-# Here the second is `None`. So in the hook the stream is `output[0]`. And the mask and the cache come by keyword: an
-# ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
+# A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
+# like. Here the second is `None`. So in the hook the stream is `output[0]`. And the mask and the cache come by keyword:
+# an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
 #
 # What is the cache? `complete` asks for one word after the other. What attention has read before is kept, so the model
 # reads each token only once.
 #
-# **Predict.** `complete(model, tokens, 3)` adds three words to our 10 tokens, one by one. How many tokens does a block get
-# in each of the three calls? Write a list of three numbers.
+# **Predict.** `complete(model, tokens, 3)` adds three words to our 10 tokens, one by one. How many tokens does a block
+# get in each of the three calls? Write a list of three numbers.
 
 # %%
 guess("14-calls", tokens=[10, 1, 1])
@@ -140,12 +142,14 @@ compare("14-calls", tokens=[hidden.shape[1] for hidden, cache in calls])
 assert [cache.shape[1] for hidden, cache in calls] == [10, 11, 12]
 
 # %% [markdown]
-# Ten, then one at a time. A hook that stores `output[0]` under one name would end up with a single token. And a hook that
-# writes to `hidden[:, 9]` would raise in the second call. While you study a text, give the model all of it, in one call.
+# Ten, then one at a time. A hook that stores `output[0]` under one name would end up with a single token. And a hook
+# that writes to `hidden[:, 9]` would raise in the second call. While you study a text, give the model all of it, in one
+# call.
 #
 # If a hook returns something, the tuple has to stay a tuple. This one returns the stream alone.
 #
-# **Predict.** What happens when we give the model one text? And when we give it two? Write `"raises"` or `"goes on"` for each.
+# **Predict.** What happens when we give the model one text? And when we give it two? Write `"raises"` or `"goes on"`
+# for each.
 
 # %%
 guess("14-lost-tuple", one="raises", two="goes on")
@@ -161,16 +165,16 @@ for name, batch in (("one", tokens), ("two", two)):
         except ValueError as error:
             print(f"{name}: ValueError:", error)
             what[name] = "raises"
-compare("14-lost-tuple", **what)
+compare("14-lost-tuple", one=what["one"], two=what["two"])
 assert what == {"one": "raises", "two": "goes on"}
 
 # %% [markdown]
 # The model says `hidden, cache = block(…)`. A tensor can be unpacked, too: along its batch. With two texts, the first
-# became the stream, the second became the cache, and the model went on. Its logits belong to the first text, and have no
-# batch any more. So return `(new, *output[1:])`.
+# became the stream, the second became the cache, and the model went on. Its logits belong to the first text, and have
+# no batch any more. So return `(new, *output[1:])`.
 #
-# Our model is small, and we know its code. So we can also walk through it by hand. `change` may change the stream behind
-# each block: we shall need that later.
+# Our model is small, and we know its code. So we can also walk through it by hand. `change` may change the stream
+# behind each block: we shall need that later.
 
 
 # %%
@@ -193,8 +197,8 @@ print("stream:", tuple(stream.shape), "  same logits:", torch.allclose(by_hand, 
 assert torch.allclose(by_hand, logits, atol=1e-5) and stream.shape == (4, 1, 10, 64)
 
 # %% [markdown]
-# This works for one model, and breaks when somebody changes its `forward`. Hooks take the same out of any model that has
-# blocks. Your turn.
+# This works for one model, and breaks when somebody changes its `forward`. Hooks take the same out of any model that
+# has blocks. Your turn.
 
 
 # %% exercise="14-residual-stream"
@@ -229,11 +233,11 @@ except NotImplementedError:
 # %% [markdown]
 # ## What would it say here?
 #
-# The last norm and `unembed` turn the stream behind the last block into logits. All blocks add to the same stream. So we
-# can put them behind *any* block, as if the model ended there. This is the **logit lens** (nostalgebraist, 2020).
+# The last norm and `unembed` turn the stream behind the last block into logits. All blocks add to the same stream. So
+# we can put them behind *any* block, as if the model ended there. This is the **logit lens** (nostalgebraist, 2020).
 #
-# **Predict.** Look at the last token, `bee`. What is the most probable word in `stream[0]`, before any block? And behind
-# which block (0, 1 or 2) is `cow` the most probable for the first time?
+# **Predict.** Look at the last token, `bee`. What is the most probable word in `stream[0]`, before any block? And
+# behind which block (0, 1 or 2) is `cow` the most probable for the first time?
 
 # %%
 guess("14-lens", embedded="bee", block=1)
@@ -275,21 +279,23 @@ grid(
 )
 show(
     figure,
-    "A table of four rows and ten columns, one for each token of the text. In the lowest row, embedded, each token says "
-    "itself. Behind block 0 some say the word before them: owl says fox, bee says owl, cow says bee. Behind block 1, and with more certainty behind block 2, the tokens of the "
-    "second round say the right next word: fox at the dot, owl at fox, bee at owl, cow at bee. In the first round they say a "
-    "dot, with a probability of about a half.",
+    "A table of four rows and ten columns, one for each token of the text. In the lowest row, embedded, each token "
+    "says itself. Behind block 0 some say the word before them: owl says fox, bee says owl, cow says bee. Behind "
+    "block 1, and with more certainty behind block 2, the tokens of the second round say the right next word: fox at "
+    "the dot, owl at fox, bee at owl, cow at bee. In the first round they say a dot, with a probability of about a "
+    "half.",
 )
 
 # %% [markdown]
-# Before any block the stream says the word itself: embedding and unembedding have the same weights here. The answer comes
-# with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or the round
-# may end.
+# Before any block the stream says the word itself: embedding and unembedding have the same weights here. The answer
+# comes with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or
+# the round may end.
 #
-# Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it. Nobody
-# asked for that word. Remember it.
+# Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it.
+# Nobody asked for that word. Remember it.
 #
-# Do not forget the norm. Without it the numbers are not on the scale for which `unembed` was trained.
+# Do not forget the norm. Without it the numbers are not on the scale for which `unembed` was trained. The next exercise
+# is optional: the lesson goes on without it.
 
 
 # %% exercise="14-logit-lens"
@@ -319,8 +325,8 @@ def logit_lens(model, tokens):
 # ## Attention: computed and thrown away
 #
 # Something in block 1 carries the answer to the last token, and only attention can do that. For each token, each head
-# computes weights that say how much it takes from each token before it. `block.attention` is an `nn.MultiheadAttention`,
-# which returns two things: what the heads found, and their weights.
+# computes weights that say how much it takes from each token before it. `block.attention` is an
+# `nn.MultiheadAttention`, which returns two things: what the heads found, and their weights.
 #
 # **Predict.** A forward hook looks at the second output of `model.blocks[1].attention`. What is it?
 
@@ -341,8 +347,8 @@ compare("14-weights", second=output[1])
 assert output[1] is None and kwargs["need_weights"] is False
 
 # %% [markdown]
-# `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and nowhere stores the
-# whole table. The block is right: it needs no weights. But we do. By hand, we ask for them:
+# `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and nowhere stores
+# the whole table. The block is right: it needs no weights. But we do. By hand, we ask for them:
 
 
 # %%
@@ -365,8 +371,8 @@ assert torch.allclose(patterns.sum(3), torch.ones(3, 4, 18))
 # %% [markdown]
 # By default the weights are the mean of all heads. `average_attn_weights=False` gives each head by itself.
 #
-# **Predict.** The text is now `. fox owl bee cow yak ! FOX OWL BEE COW YAK …`. Head 3 of block 1 helps to say what comes
-# after `COW`. At which word of the first round should it look when the token is `COW`?
+# **Predict.** The text is now `. fox owl bee cow yak ! FOX OWL BEE COW YAK …`. Head 3 of block 1 helps to say what
+# comes after `COW`. At which word of the first round should it look when the token is `COW`?
 
 # %%
 guess("14-stripe", word="yak")
@@ -389,17 +395,20 @@ for place, (layer, head) in enumerate(((0, 1), (1, 3))):
     axes.set_title(f"block {layer}, head {head}", fontsize=10.5, color=INK)
 show(
     figure,
-    "Two tables: which token (row) looks at which (column). Block 0, head 1: in the first round, a dark stripe just below the "
-    "diagonal, so each animal looks at the one before it; below it is smeared. Block 1, head 3: in the second and the third "
-    "round a dark stripe each. Each animal looks at the word in the first round that came after the same animal: FOX at owl, "
-    "OWL at bee, BEE at cow, COW at yak. Loud looks at quiet.",
+    "Two tables: which token (row) looks at which (column). Block 0, head 1: in the first round, a dark stripe just "
+    "below the diagonal, so each animal looks at the one before it; below it is smeared. Block 1, head 3: in the "
+    "second and the third round a dark stripe each. Each animal looks at the word in the first round that came after "
+    "the same animal: FOX at owl, OWL at bee, BEE at cow, COW at yak. Loud looks at quiet.",
 )
 
 # %% [markdown]
-# At `yak`: the word that came after the same animal. That is the answer, and the head copies it. It is called an **induction
-# head** (Olsson et al., 2022). But how does it know that `yak` came after `cow`? The picture on the left shows it: in the
-# first round, a head of block 0 makes each animal look at the word before it. So behind block 0 an animal also carries the
-# word before it, which the lens has shown. Two heads in two blocks work together, as they do in large models.
+# At `yak`: the word that came after the same animal. That is the answer, and the head copies it. It is called an
+# **induction head** (Olsson et al., 2022). But how does it know that `yak` came after `cow`? The picture on the left
+# shows it: in the first round, a head of block 0 makes each animal look at the word before it. So behind block 0 an
+# animal also carries the word before it, which the lens has shown. Two heads in two blocks work together, as they do in
+# large models.
+#
+# To see the weights of any model, let hooks ask for them. This exercise is optional, too.
 
 
 # %% exercise="14-attention-pattern"
@@ -440,8 +449,8 @@ for head in range(4):
 assert all(patterns[1, head, long.index("COW")].argmax() == long.index("yak") for head in (1, 3))
 show(
     figure,
-    "The patterns of the four heads of block 1 on the same text. Heads 1 and 3 have the same two dark stripes. Heads 0 and 2 "
-    "have none.",
+    "The patterns of the four heads of block 1 on the same text. Heads 1 and 3 have the same two dark stripes. Heads "
+    "0 and 2 have none.",
 )
 
 # %% [markdown]
@@ -451,8 +460,8 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`, `"head 3"`,
-# `"either"`, or `"neither"`, since each can do the other's work?
+# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`, `"head
+# 3"`, `"either"`, or `"neither"`, since each can do the other's work?
 
 # %%
 guess("14-which-head", head="head 3")
@@ -518,9 +527,9 @@ show(figure, f"Two tables of three blocks and four heads. {listed}. Head 1 of bl
 # The same two heads stand out, but less: where they are missing, others do part of the work. The heads of block 2 do
 # nothing at all, although their patterns look busy.
 #
-# We changed weights here, and put them back. That is dangerous: an exception at the wrong place, and the model is broken.
-# With a hook the model stays as it is. In the exercise you write a context manager; where the `with` block of the caller
-# goes, there is a `yield`.
+# We changed weights here, and put them back. That is dangerous: an exception at the wrong place, and the model is
+# broken. With a hook the model stays as it is. In the exercise you write a context manager; where the `with` block of
+# the caller goes, there is a `yield`.
 
 
 # %% exercise="14-ablate-head"
@@ -564,8 +573,8 @@ louder = difference[2].mean((0, 1))  # stream[2] is what block 1 gives on
 print("direction:", tuple(louder.shape))
 
 # %% [markdown]
-# **Predict.** The text is quiet. Behind block 1, the direction is added to every token. What comes next: the same animal
-# `"quiet"`, the same animal `"loud"`, or `"another"` animal?
+# **Predict.** The text is quiet. Behind block 1, the direction is added to every token. What comes next: the same
+# animal `"quiet"`, the same animal `"loud"`, or `"another"` animal?
 
 # %%
 guess("14-steering", next="loud")
@@ -606,18 +615,18 @@ axes.spines[["top", "right"]].set_visible(False)
 axes.set_title("The direction, added behind block 1", fontsize=10.5, color=INK, loc="left")
 show(
     figure,
-    "Two curves over the scale, from -1 to 3. p(cow) is close to 1 up to a scale of 0.2, and falls to 0 at 0.8. p(COW) rises "
-    "from 0 to nearly 1 in the same range, is highest at a scale of 1, and falls again, to 0.4 at 3.",
+    "Two curves over the scale, from -1 to 3. p(cow) is close to 1 up to a scale of 0.2, and falls to 0 at 0.8. "
+    "p(COW) rises from 0 to nearly 1 in the same range, is highest at a scale of 1, and falls again, to 0.4 at 3.",
 )
 
 # %% [markdown]
-# The model names the same animal, but loud. At the scale 1 it even goes on like that, though a dot begins a quiet round.
-# A minus sign makes a loud text go on quietly. *Which* animal comes and *how* it is said are separate in the stream. A
-# scale of 3 is too much: the stream leaves the range that the model knows.
+# The model names the same animal, but loud. At the scale 1 it even goes on like that, though a dot begins a quiet
+# round. A minus sign makes a loud text go on quietly. *Which* animal comes and *how* it is said are separate in the
+# stream. A scale of 3 is too much: the stream leaves the range that the model knows.
 #
 # To use it, a model has to be steered while it writes, call after call. A hook does this, without a change of its code.
-# One warning: `output[0] += …` in a hook would change the tensor of the block itself, which somebody else may hold. Make a
-# new one.
+# One warning: `output[0] += …` in a hook would change the tensor of the block itself, which somebody else may hold.
+# Make a new one.
 
 
 # %% exercise="14-steer"
@@ -653,8 +662,8 @@ except NotImplementedError:
 # Run the corrupt text, and put *one* token behind *one* block as it was in the clean run: activation patching, as in
 # lesson 6. Where this brings `cow` back, there was the information. Do it for each block and each token.
 #
-# **Predict.** Each place has a number, from 0 for the first dot to 9 for the last `bee`; the changed word is 3. Which place
-# brings `cow` back behind block 0? And behind block 1?
+# **Predict.** Each place has a number, from 0 for the first dot to 9 for the last `bee`; the changed word is 3. Which
+# place brings `cow` back behind block 0? And behind block 1?
 
 # %%
 guess("14-path", block_0=4, block_1=9)
@@ -708,19 +717,19 @@ for start, end in (((3, -0.45), (3.75, -0.15)), ((4.25, 0.3), (8.6, 0.8))):
     axes.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "color": BACKWARD, "linewidth": 1.6})
 show(
     figure,
-    "A table of three blocks and ten tokens. Behind block 0, only the first cow, place 4, brings p(cow) back, by 1.00. Behind "
-    "blocks 1 and 2 only the last token does, by 1.00. All other places: 0.00. Orange arrows show the way: from the changed "
-    "word, place 3, to cow behind block 0, and from there to the last token behind block 1.",
+    "A table of three blocks and ten tokens. Behind block 0, only the first cow, place 4, brings p(cow) back, by "
+    "1.00. Behind blocks 1 and 2 only the last token does, by 1.00. All other places: 0.00. Orange arrows show the "
+    "way: from the changed word, place 3, to cow behind block 0, and from there to the last token behind block 1.",
 )
 
 # %% [markdown]
 # There it is, the whole path, in two hops. The word that differs is `bee`, place 3. Behind block 0, that place does not
-# matter any more: what counts has moved on to `cow`, whose stream now says "I came after bee". Behind block 1 it has moved
-# to the last token, which now says `cow`. The two hops are the two heads of before: one looks one word back, and the
-# other finds the word that came after `bee`.
+# matter any more: what counts has moved on to `cow`, whose stream now says "I came after bee". Behind block 1 it has
+# moved to the last token, which now says `cow`. The two hops are the two heads of before: one looks one word back, and
+# the other finds the word that came after `bee`.
 #
-# Nobody told us. Patching found it, and it would find it in a model of any size. In published work, circuits of GPT-2 and
-# of much larger models were found like that.
+# Nobody told us. Patching found it, and it would find it in a model of any size. In published work, circuits of GPT-2
+# and of much larger models were found like that.
 
 
 # %% exercise="14-patch-path"
@@ -772,13 +781,13 @@ except NotImplementedError:
 # %% [markdown]
 # ## A small addition that learns
 #
-# Steering adds the same to every token. What if the addition is *learned*, and depends on what comes in? That is **LoRA**
-# (Hu et al., 2021). A large model is frozen, and a linear layer gets an addition of low rank: `x @ a.T @ b.T`, where `a`
-# maps the input to `rank` numbers and `b` maps these to the output. The sum is scaled by `alpha / rank`. `a` starts random
-# and `b` starts at zero.
+# Steering adds the same to every token. What if the addition is *learned*, and depends on what comes in? That is
+# **LoRA** (Hu et al., 2021). A large model is frozen, and a linear layer gets an addition of low rank: `x @ a.T @ b.T`,
+# where `a` maps the input to `rank` numbers and `b` maps these to the output. The sum is scaled by `alpha / rank`. `a`
+# starts random and `b` starts at zero.
 #
-# **Predict.** `blocks[1].mlp[2]` maps 256 numbers to 64. How many trainable numbers does an addition of rank 1 have? And
-# before any training, is the output of the layer `"changed"` or `"the same"`?
+# **Predict.** `blocks[1].mlp[2]` maps 256 numbers to 64. How many trainable numbers does an addition of rank 1 have?
+# And before any training, is the output of the layer `"changed"` or `"the same"`?
 
 # %%
 guess("14-low-rank", numbers=320, output="the same")
@@ -799,8 +808,8 @@ assert same and a.numel() + b.numel() == 320
 # 256 + 64 numbers, and at first nothing changes, since `b` is 0. (Were both zero, neither would get a gradient: the
 # gradient of each is a multiple of the other.)
 #
-# And after training? The addition is linear in `x`, as the layer is. So both fit into one weight: `W + alpha / rank * b @ a`.
-# The hook can go, and the model is as fast as before.
+# And after training? The addition is linear in `x`, as the layer is. So both fit into one weight: `W + alpha / rank * b
+# @ a`. The hook can go, and the model is as fast as before.
 
 # %%
 b = torch.randn(64, 1)
@@ -840,8 +849,8 @@ def add_low_rank(model, name, rank, alpha):
 
 
 # %% [markdown]
-# Now teach our model a new manner with yours: *always answer loud*. The task is what it was, but each animal that it should
-# say is replaced by the loud one. 30 steps of Adam, on 16 texts each, train 320 numbers.
+# Now teach our model a new manner with yours: *always answer loud*. The task is what it was, but each animal that it
+# should say is replaced by the loud one. 30 steps of Adam, on 16 texts each, train 320 numbers.
 
 # %%
 loud = torch.arange(len(WORDS))
@@ -900,14 +909,17 @@ compare("14-encoder", linear1=calls["linear1"], out_proj=calls["self_attn.out_pr
 assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 
 # %% [markdown]
-# The layer now looks for forward hooks on itself and its modules first. If there are any, it takes the slow path, and they
-# are called. That was not always so: with torch 2.4 the hook on `linear1` was skipped in silence, and only in eval mode
-# under `no_grad`. `out_proj` is called in no version and no mode: attention reads its weight and leaves the module alone.
+# The layer now looks for forward hooks on itself and its modules first. If there are any, it takes the slow path, and
+# they are called. That was not always so: with torch 2.4 the hook on `linear1` was skipped in silence, and only in eval
+# mode under `no_grad`. `out_proj` is called in no version and no mode: attention reads its weight and leaves the module
+# alone.
 #
-# Two gaps are left today. A hook for *all* modules is registered with none of them, so the layer does not see it. And with a
-# padding mask, what flows between the layers on the fast path is a nested tensor: only the tokens that are not padding.
+# Two gaps are left today. A hook for *all* modules is registered with none of them, so the layer does not see it. And
+# with a padding mask, what flows between the layers on the fast path is a nested tensor: only the tokens that are not
+# padding.
 
 # %%
+warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
 seen, kinds = {}, {}
 padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
 for mode, grad in (("with grad", True), ("no grad", False)):
@@ -931,14 +943,14 @@ assert len(seen["with grad"]) == 19 and len(seen["no grad"]) == 3
 assert kinds == {"with grad": "padded", "no grad": "nested"}
 
 # %% [markdown]
-# So count the calls before you trust a hook. And `nn.TransformerEncoder(..., enable_nested_tensor=False)` makes no nested
-# tensors; `torch.backends.mha.set_fastpath_enabled(False)` turns the whole fast path off.
+# So count the calls before you trust a hook. And `nn.TransformerEncoder(..., enable_nested_tensor=False)` makes no
+# nested tensors; `torch.backends.mha.set_fastpath_enabled(False)` turns the whole fast path off.
 #
 # ## … and on a Hugging Face model
 #
-# A model of `transformers` is hooked in the same way; only the names differ. The next cell builds a tiny GPT-2 with random
-# weights, so nothing is downloaded and its words mean nothing. It runs if you have the package
-# (`pip install '.[transformers]'` in the clone of the course).
+# A model of `transformers` is hooked in the same way; only the names differ. The next cell builds a tiny GPT-2 with
+# random weights, so nothing is downloaded and its words mean nothing. It runs if you have the package (`pip install
+# '.[transformers]'` in the clone of the course).
 
 # %% [markdown] no_guess="the package may be missing"
 # | here | GPT-2 of `transformers` |
@@ -952,12 +964,12 @@ assert kinds == {"with grad": "padded", "no grad": "nested"}
 # %%
 if importlib.util.find_spec("transformers") is None:
     print(
-        "transformers is not installed. The cell would print what a block gives on (a tensor or a tuple, depending on the"
+        "transformers is not installed. With it, this cell would show three things: the shapes of the stream and of the"
     )
     print(
-        "version), that the logit lens behind the last block gives the model's own logits, the shape of the attention"
+        "attention weights; that the logit lens behind the last block gives the model's own logits; and by how much a"
     )
-    print("weights, and that a head switched off at c_proj changes the logits.")
+    print("logit moves when head 0 of block 1 is off.")
 else:
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -998,11 +1010,11 @@ else:
 # %% [markdown]
 # ## Myths
 #
-# **"The attention pattern explains the answer."** It shows where a head looks. Head 1 of block 1 has the right pattern, and
-# without it the answer stays. Switch it off, or patch it, before you say "because".
+# **"The attention pattern explains the answer."** It shows where a head looks. Head 1 of block 1 has the right pattern,
+# and without it the answer stays. Switch it off, or patch it, before you say "because".
 #
-# **"To get the attention weights, I must change the model."** A pre-hook with `with_kwargs=True` changes what the block asks
-# for. The numbers differ a little, since PyTorch takes another way to compute them:
+# **"To get the attention weights, I must change the model."** A pre-hook with `with_kwargs=True` changes what the block
+# asks for. The numbers differ a little, since PyTorch takes another way to compute them:
 
 
 # %%
@@ -1016,9 +1028,9 @@ print(f"largest difference of a logit: {gap:.0e}")
 assert gap < 1e-4
 
 # %% [markdown]
-# **"The logit lens shows all that the stream knows."** It shows what the last norm and `unembed` would make of it. Behind block
-# 0, `yak` says `dog`, an animal that is not in the text. It seems to know nothing of `cow`. So let us ask for the word after
-# `cow`, in a text where `hen` came before `yak`, and patch `yak` behind block 0:
+# **"The logit lens shows all that the stream knows."** It shows what the last norm and `unembed` would make of it.
+# Behind block 0, `yak` says `dog`, an animal that is not in the text. It seems to know nothing of `cow`. So let us ask
+# for the word after `cow`, in a text where `hen` came before `yak`, and patch `yak` behind block 0:
 
 # %%
 asks = ". fox owl bee cow yak . fox owl bee cow"
@@ -1051,13 +1063,15 @@ assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.
 #
 # ## Where you meet this in the wild
 #
-# - **TransformerLens** and **nnsight** give you the places of this lesson under names, for many models. Below, they use hooks.
-# - **PEFT**, by Hugging Face, has LoRA and its relatives. It replaces the layer by a wrapper instead of a hook; merging is
-#   what you have seen.
+# - **TransformerLens** rebuilds many language models with modules that do nothing, at every place where somebody might
+#   want a hook: what `mix` is for in our model. **nnsight** leaves models as they are, and lets you write what hooks do
+#   as if you edited the `forward`.
+# - **PEFT**, by Hugging Face, has LoRA and its relatives. It replaces the layer by a wrapper instead of a hook; merging
+#   is what you have seen.
 # - **Steering vectors** turn a model's tone, its language, or its refusals up and down (Turner et al., 2023).
 #
-# This was the last lesson. You now know what values and gradients go through on their way, in a chain, in a CNN, and in a
-# transformer. Go and look.
+# This was the last lesson. You now know what values and gradients go through on their way, in a chain, in a CNN, and in
+# a transformer. Go and look.
 
 # %%
 progress()

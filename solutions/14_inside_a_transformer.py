@@ -120,8 +120,9 @@ assert found == ["tuple"]
 
 # %% [markdown]
 # A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
-# like. Here the second is `None`. So in the hook the stream is `output[0]`. And the mask and the cache come by keyword:
-# an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
+# like. Here the second is `None`. So in the hook the stream is `output[0]`. (The blocks of other models return a plain
+# tensor. There, `output[0]` would be the first text of the batch: ask `isinstance(output, tuple)`.) And the mask and the
+# cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
 #
 # What is the cache? `complete` asks for one word after the other. What attention has read before is kept, so the model
 # reads each token only once.
@@ -294,8 +295,8 @@ show(
 # Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it.
 # Nobody asked for that word. Remember it.
 #
-# Do not forget the norm. Without it the numbers are not on the scale for which `unembed` was trained. The next exercise
-# is optional: the lesson goes on without it.
+# Do not forget the norm: `unembed` has learned to read what comes out of it. The next exercise is optional: the lesson
+# goes on without it.
 
 
 # %% exercise="14-logit-lens"

@@ -295,8 +295,7 @@ show(
 # Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it.
 # Nobody asked for that word. Remember it.
 #
-# Do not forget the norm: `unembed` has learned to read what comes out of it. The next exercise is optional: the lesson
-# goes on without it.
+# Do not forget the norm: `unembed` has learned to read what comes out of it.
 
 
 # %% exercise="14-logit-lens"
@@ -409,7 +408,7 @@ show(
 # animal also carries the word before it, which the lens has shown. Two heads in two blocks work together, as they do in
 # large models.
 #
-# To see the weights of any model, let hooks ask for them. This exercise is optional, too.
+# In the exercise hooks ask for the weights, so that nobody has to know what happens before the block.
 
 
 # %% exercise="14-attention-pattern"
@@ -461,8 +460,8 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`, `"head
-# 3"`, `"either"`, or `"neither"`, since each can do the other's work?
+# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`,
+# `"head 3"`, `"either"`, or `"neither"`, since each can do the other's work?
 
 # %%
 guess("14-which-head", head="head 3")
@@ -493,7 +492,7 @@ compare("14-which-head", head=lost[0] if len(lost) == 1 else "either" if lost el
 assert lost == ["head 3"] and abs(cow() - answer[COW]) < 1e-5
 
 # %% [markdown]
-# Only head 3. Head 1 looks at the right place, and the answer does not depend on it. **A pattern is not an effect.**
+# Only head 3. Head 1 looks at the right place, and the answer hardly depends on it. **A pattern is not an effect.**
 # Also, head 1 of block 0 is needed, the one that looks one word back: this is the other half of the pair.
 #
 # One text is one text. Here are the same ablations over 100 others: how many animals are named right?

@@ -121,8 +121,8 @@ assert found == ["tuple"]
 # %% [markdown]
 # A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
 # like. Here the second is `None`. So in the hook the stream is `output[0]`. (The blocks of other models return a plain
-# tensor. There, `output[0]` would be the first text of the batch: ask `isinstance(output, tuple)`.) And the mask and the
-# cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
+# tensor. There, `output[0]` would be the first text of the batch: ask `isinstance(output, tuple)`.) And the mask and
+# the cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
 #
 # What is the cache? `complete` asks for one word after the other. What attention has read before is kept, so the model
 # reads each token only once.
@@ -460,8 +460,8 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`,
-# `"head 3"`, `"either"`, or `"neither"`, since each can do the other's work?
+# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`, `"head
+# 3"`, `"either"`, or `"neither"`, since each can do the other's work?
 
 # %%
 guess("14-which-head", head="head 3")
@@ -626,7 +626,7 @@ show(
 #
 # To use it, a model has to be steered while it writes, call after call. A hook does this, without a change of its code.
 # One warning: `output[0] += …` in a hook would change the tensor of the block itself, which somebody else may hold.
-# Make a new one.
+# Make a new one. And `start` leaves the first tokens alone: often only what follows a question is to be pushed.
 
 
 # %% exercise="14-steer"
@@ -696,7 +696,7 @@ def path(corrupt):
 
 effects = path(CORRUPT)
 for layer, row in enumerate(effects):
-    print(f"block {layer}:", [round(value + 0.0, 2) for value in row])
+    print(f"block {layer}:", [round(value, 2) + 0.0 for value in row])
 compare("14-path", block_0=torch.tensor(effects[0]).argmax(), block_1=torch.tensor(effects[1]).argmax())
 assert torch.tensor(effects).argmax(1).tolist() == [4, 9, 9] and sorted(effects[0])[-2] < 0.01
 
@@ -725,11 +725,11 @@ show(
 # %% [markdown]
 # There it is, the whole path, in two hops. The word that differs is `bee`, place 3. Behind block 0, that place does not
 # matter any more: what counts has moved on to `cow`, whose stream now says "I came after bee". Behind block 1 it has
-# moved to the last token, which now says `cow`. The two hops are the two heads of before: one looks one word back, and
-# the other finds the word that came after `bee`.
+# moved to the last token, which now says `cow`. The two hops fit the two heads that you met: one looks one word back,
+# and the other finds the word that came after `bee`.
 #
-# Nobody told us. Patching found it, and it would find it in a model of any size. In published work, circuits of GPT-2
-# and of much larger models were found like that.
+# Patching alone showed this. The same loop runs on a model of any size, and paths in GPT-2 were found like that (Wang
+# et al., 2022).
 
 
 # %% exercise="14-patch-path"
@@ -910,9 +910,9 @@ assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 
 # %% [markdown]
 # The layer now looks for forward hooks on itself and its modules first. If there are any, it takes the slow path, and
-# they are called. That was not always so: with torch 2.4 the hook on `linear1` was skipped in silence, and only in eval
-# mode under `no_grad`. `out_proj` is called in no version and no mode: attention reads its weight and leaves the module
-# alone.
+# they are called. That was not always so: as late as torch 2.3, the hook on `linear1` was skipped in silence, and only
+# in eval mode under `no_grad` (issue 128413 of PyTorch). `out_proj` is called on neither path: attention reads its
+# weight and leaves the module alone.
 #
 # Two gaps are left today. A hook for *all* modules is registered with none of them, so the layer does not see it. And
 # with a padding mask, what flows between the layers on the fast path is a nested tensor: only the tokens that are not
@@ -922,29 +922,32 @@ assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 warnings.filterwarnings("ignore", "The PyTorch API of nested tensors is in prototype stage")
 seen, kinds = {}, {}
 padding = torch.tensor([[False] * 5, [False, False, False, True, True]])
-for mode, grad in (("with grad", True), ("no grad", False)):
+for mode, grad, fast in (("with grad", True, True), ("no grad", False, True), ("no grad, not fast", False, False)):
     seen[mode] = []
-    everywhere = nn.modules.module.register_module_forward_hook(
-        lambda module, args, output, mode=mode: seen[mode].append(type(module).__name__)
-    )
+
+    def see(module, args, output, mode=mode):
+        seen[mode].append(type(module).__name__)
+
+    def look(module, args, output, mode=mode):
+        kinds[mode] = "nested" if output.is_nested else "padded"
+
+    torch.backends.mha.set_fastpath_enabled(fast)
     with torch.set_grad_enabled(grad):
-        encoder(x)
-    everywhere.remove()
-    with (
-        torch.set_grad_enabled(grad),
-        encoder.layers[0].register_forward_hook(
-            lambda module, args, output, mode=mode: kinds.update({mode: "nested" if output.is_nested else "padded"})
-        ),
-    ):
-        encoder(x, src_key_padding_mask=padding)
+        with nn.modules.module.register_module_forward_hook(see):
+            encoder(x)
+        with encoder.layers[0].register_forward_hook(look):
+            encoder(x, src_key_padding_mask=padding)
+torch.backends.mha.set_fastpath_enabled(True)
 for mode in seen:
-    print(f"{mode}: a hook for all modules saw {len(seen[mode])} calls; with padding, a layer gives on: {kinds[mode]}")
-assert len(seen["with grad"]) == 19 and len(seen["no grad"]) == 3
-assert kinds == {"with grad": "padded", "no grad": "nested"}
+    print(
+        f"{mode:18} a hook for all modules saw {len(seen[mode]):2} calls; with padding, a layer returned: {kinds[mode]}"
+    )
+assert [len(calls) for calls in seen.values()] == [19, 3, 19]
+assert list(kinds.values()) == ["padded", "nested", "padded"]
 
 # %% [markdown]
-# So count the calls before you trust a hook. And `nn.TransformerEncoder(..., enable_nested_tensor=False)` makes no
-# nested tensors; `torch.backends.mha.set_fastpath_enabled(False)` turns the whole fast path off.
+# So count the calls before you trust a hook. `torch.backends.mha.set_fastpath_enabled(False)` turns the fast path off,
+# as the last line shows.
 #
 # ## … and on a Hugging Face model
 #

@@ -29,8 +29,8 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # %% [markdown]
 # ## A model that echoes
 #
-# Our model is built like the large ones, and is small enough to be understood. It read lists of animals such as `. fox
-# owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first round
+# Our model is built like the large ones, and is small enough to be understood. It read lists of animals, such as
+# `. fox owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first round
 # names some animals, and each later one names them again, in the same order. (It may start at any of them.) The model
 # learned to say what comes next. Its weights come with this course.
 #
@@ -460,8 +460,8 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`, `"head
-# 3"`, `"either"`, or `"neither"`, since each can do the other's work?
+# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`,
+# `"head 3"`, `"either"`, or `"neither"`, since each can do the other's work?
 
 # %%
 guess("14-which-head", head="head 3")
@@ -808,8 +808,8 @@ assert same and a.numel() + b.numel() == 320
 # 256 + 64 numbers, and at first nothing changes, since `b` is 0. (Were both zero, neither would get a gradient: the
 # gradient of each is a multiple of the other.)
 #
-# And after training? The addition is linear in `x`, as the layer is. So both fit into one weight: `W + alpha / rank * b
-# @ a`. The hook can go, and the model is as fast as before.
+# And after training? The addition is linear in `x`, as the layer is. So both fit into one weight:
+# `W + alpha / rank * b @ a`. The hook can go, and the model is as fast as before.
 
 # %%
 b = torch.randn(64, 1)
@@ -952,8 +952,8 @@ assert list(kinds.values()) == ["padded", "nested", "padded"]
 # ## … and on a Hugging Face model
 #
 # A model of `transformers` is hooked in the same way; only the names differ. The next cell builds a tiny GPT-2 with
-# random weights, so nothing is downloaded and its words mean nothing. It runs if you have the package (`pip install
-# '.[transformers]'` in the clone of the course).
+# random weights, so nothing is downloaded and its words mean nothing. It runs if you have the package
+# (`pip install '.[transformers]'` in the clone of the course).
 
 # %% [markdown] no_guess="the package may be missing"
 # | here | GPT-2 of `transformers` |

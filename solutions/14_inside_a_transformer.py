@@ -30,9 +30,9 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # ## A model that echoes
 #
 # Our model is built like the large ones, and is small enough to be understood. It read lists of animals, such as
-# `. fox owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first round
-# names some animals, and each later one names them again, in the same order. (It may start at any of them.) The model
-# learned to say what comes next. Its weights come with this course.
+# `. fox owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first
+# round names some animals, and each later one names them again, in the same order. (It may start at any of them.) The
+# model learned to say what comes next. Its weights come with this course.
 #
 # **Predict.** Which word should come after `. fox owl bee cow yak . fox owl bee`?
 
@@ -1047,7 +1047,7 @@ print(f"p(yak) in the corrupt run: {as_it_is:.2f}, with yak patched behind block
 assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.9
 
 # %% [markdown]
-# `yak` did hold "I came after cow", in a form that only block 1 can read.
+# `yak` did hold "I came after cow", in a form that block 1 can read and the lens cannot.
 #
 # ## Recap
 #
@@ -1066,12 +1066,12 @@ assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.
 #
 # ## Where you meet this in the wild
 #
-# - **TransformerLens** rebuilds many language models with modules that do nothing, at every place where somebody might
-#   want a hook: what `mix` is for in our model. **nnsight** leaves models as they are, and lets you write what hooks do
-#   as if you edited the `forward`.
+# - **TransformerLens** rebuilds many language models with modules that do nothing, one at every place where somebody may
+#   want a hook. (In our model `mix` stands apart for the same reason.) **nnsight** leaves models as they are, and lets
+#   you write what hooks do as if you edited the `forward`.
 # - **PEFT**, by Hugging Face, has LoRA and its relatives. It replaces the layer by a wrapper instead of a hook; merging
 #   is what you have seen.
-# - **Steering vectors** turn a model's tone, its language, or its refusals up and down (Turner et al., 2023).
+# - **Steering vectors** turn up or down how friendly a model is, or how often it refuses (Turner et al., 2023).
 #
 # This was the last lesson. You now know what values and gradients go through on their way, in a chain, in a CNN, and in
 # a transformer. Go and look.

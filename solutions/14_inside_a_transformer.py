@@ -528,14 +528,13 @@ show(figure, f"Two tables of three blocks and four heads. {listed}. Head 1 of bl
 # nothing at all, although their patterns look busy.
 #
 # We changed weights here, and put them back. That is dangerous: an exception at the wrong place, and the model is
-# broken. With a hook the model stays as it is. In the exercise you write a context manager; where the `with` block of
-# the caller goes, there is a `yield`.
+# broken. With a hook the weights stay as they are. In the exercise you write a context manager, for use in a `with`. A
+# handle is one: at the end of the `with`, also after an exception, it takes the hook off.
 
 
 # %% exercise="14-ablate-head"
-@contextlib.contextmanager
 def ablate_head(model, layer, head):
-    """Within it, this head of block `layer` adds nothing to the stream."""
+    """A context manager; within it, this head of block `layer` adds nothing to the stream."""
     ### BEGIN SOLUTION
     block = model.blocks[layer]
     size = block.mix.in_features // block.attention.num_heads
@@ -545,8 +544,7 @@ def ablate_head(model, layer, head):
         heads[..., head * size : (head + 1) * size] = 0
         return (heads,)
 
-    with block.mix.register_forward_pre_hook(silence):
-        yield
+    return block.mix.register_forward_pre_hook(silence)
     ### END SOLUTION
 
 
@@ -1071,7 +1069,7 @@ assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.
 #   you write what hooks do as if you edited the `forward`.
 # - **PEFT**, by Hugging Face, has LoRA and its relatives. It replaces the layer by a wrapper instead of a hook; merging
 #   is what you have seen.
-# - **Steering vectors** turn up or down how friendly a model is, or how often it refuses (Turner et al., 2023).
+# - **Steering vectors** make a model more or less friendly, or change how often it refuses (Turner et al., 2023).
 #
 # This was the last lesson. You now know what values and gradients go through on their way, in a chain, in a CNN, and in
 # a transformer. Go and look.

@@ -1064,7 +1064,7 @@ assert WORDS[lens[1, 5].argmax()] == "dog" and as_it_is < 0.05 and with_yak > 0.
 #
 # ## Where you meet this in the wild
 #
-# - **TransformerLens** rebuilds many language models with modules that do nothing, one at every place where somebody may
+# - **TransformerLens** rebuilds many language models with modules that do nothing, one wherever somebody may
 #   want a hook. (In our model `mix` stands apart for the same reason.) **nnsight** leaves models as they are, and lets
 #   you write what hooks do as if you edited the `forward`.
 # - **PEFT**, by Hugging Face, has LoRA and its relatives. It replaces the layer by a wrapper instead of a hook; merging

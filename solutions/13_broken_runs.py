@@ -5,9 +5,9 @@
 #
 # **The goal.** You can find the layer where a broken run goes wrong, with the hooks of the earlier lessons, and say why.
 #
-# This is the last lesson, and the hardest. It needs no new tool. Six runs go wrong, each in a way that happens to real
-# people, and a seventh waits at the end. For each you get a curve, a chart and a list of suspects. As always: guess
-# first, run the cell, then read on.
+# This is the hardest lesson. It needs no new tool. Six runs go wrong, each in a way that happens to real people, and a
+# seventh waits at the end. For each you get a curve, a chart and a list of suspects. As always: guess first, run the
+# cell, then read on.
 
 # %%
 import copy
@@ -1275,7 +1275,7 @@ def diagnose(make, x, y, loss_fn, lr):
 #   its own faults.
 # - **Mend one thing, and run again.** A broken run may be broken twice.
 #
-# This was the last lesson. You now know what values and gradients go through on their way. Go and look.
+# Next: lesson 14, the last one. There nothing is broken: hooks show how a transformer finds its answer.
 
 # %%
 progress()

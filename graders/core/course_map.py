@@ -39,12 +39,13 @@ STOPS = {
     "11": Stop(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),
     "12": Stop(180, "Hooks on functions, on nodes of the graph, on saved tensors · how to count FLOPs and memory"),
     "13": Stop(180, "Why does my model not learn? · dead ReLU, vanishing gradients, a forgotten `eval()`"),
+    "14": Stop(180, "How does a transformer know? · attention weights, logit lens, steering, LoRA with hooks"),
 }
 """By the number of the lesson."""
 
 PATHS = {
     "Only features": ("05", "09"),
-    "Only transformers": ("05", "06"),
+    "Only transformers": ("05", "06", "14"),
     "Only gradients": ("01", "02", "03"),
     "Only explaining predictions": ("05", "09", "10"),
     "Only debugging": ("01", "02", "11", "13"),

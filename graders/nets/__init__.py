@@ -1,6 +1,27 @@
-"""The networks that lessons look into: ResNet-34 in plain torch.nn, and a small net trained on drawn shapes."""
+"""The networks that lessons look into: ResNet-34 in plain torch.nn, and two small ones that were trained for them.
 
+One of these tells drawn shapes apart, the other continues lists of animals.
+"""
+
+from graders.nets.decoder import Block, Decoder, complete
+from graders.nets.echo import WORDS, decode, draw_echoes, echo_decoder, encode
 from graders.nets.resnet import ResNet, imagenet_resnet34, resnet34
 from graders.nets.shapes import CLASSES, ShapesNet, draw_shapes, shapes_net
 
-__all__ = ["CLASSES", "ResNet", "ShapesNet", "draw_shapes", "imagenet_resnet34", "resnet34", "shapes_net"]
+__all__ = [
+    "CLASSES",
+    "WORDS",
+    "Block",
+    "Decoder",
+    "ResNet",
+    "ShapesNet",
+    "complete",
+    "decode",
+    "draw_echoes",
+    "draw_shapes",
+    "echo_decoder",
+    "encode",
+    "imagenet_resnet34",
+    "resnet34",
+    "shapes_net",
+]

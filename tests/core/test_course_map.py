@@ -27,6 +27,7 @@ def test_what_people_search_for_leads_to_a_lesson() -> None:
         ("output of a layer", 5),
         ("hook not called", 5),
         ("model not learn", 13),
+        ("attention weights", 14),
     ):
         assert [row[3 : row.index(".")] for row in ROWS if words in row] == [str(number)]
 

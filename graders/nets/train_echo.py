@@ -1,0 +1,86 @@
+"""Train the decoder of echoes and write its weights: `python -m graders.nets.train_echo`.
+
+Seeded and single-threaded, so that it makes the same weights again on the same machine and version of torch.
+"""
+
+from __future__ import annotations
+
+import torch
+from safetensors.torch import save_model
+from torch import Tensor
+from torch.nn import functional as F
+
+from graders.nets.decoder import Block, Decoder
+from graders.nets.echo import CONTEXT, WEIGHTS, WORDS, draw_echoes
+
+SEED = 2017
+BATCH = 32
+HELD_OUT_SEED, HELD_OUT = 99, 500
+"""The echoes on which accuracy is measured are never trained on."""
+LEARN, PRUNE = (700, 3e-3, 0.01), (300, 2e-3, 0.05)
+"""Steps, highest learning rate and weight of the heads' norms, of the first and of the second part of the training."""
+
+
+def train() -> Decoder:
+    """A decoder that has learned, and was pruned, in eval mode.
+
+    To the loss the norms of the heads are added, as in a group lasso (Yuan and Lin, "Model selection and estimation in
+    regression with grouped variables", 2006): a head that another one can stand in for costs more than it brings, and
+    fades. In the second part, the norms weigh more, and few heads are left that matter.
+    """
+    torch.manual_seed(SEED)
+    model = Decoder(len(WORDS), context=CONTEXT)
+    fit(model, *LEARN, seed=SEED + 1)
+    fit(model, *PRUNE, seed=SEED + 1 + LEARN[0])
+    return model.eval()
+
+
+def fit(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> None:
+    """Train for `steps` batches of fresh echoes, drawn with `seed`, `seed + 1` and so on.
+
+    The loss is the cross-entropy of the tokens of later rounds, and the norms of the heads. Their weight grows from 0
+    to `sparsity` in the first half.
+    """
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98))
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
+    for step in range(steps):
+        tokens, rounds = draw_echoes(BATCH, seed + step, CONTEXT + 1)
+        later = rounds[:, 1:] > 0
+        loss = F.cross_entropy(model(tokens[:, :-1])[later], tokens[:, 1:][later])
+        optimizer.zero_grad()
+        (loss + sparsity * min(1, 2 * step / steps) * norms(model).sum()).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % 100 == 99:
+            print(f"step {step + 1}: loss {loss.item():.3f}")
+
+
+def norms(model: Decoder) -> Tensor:
+    """The norm of the weights with which each head makes its values and writes them, [blocks, heads]."""
+    rows = []
+    for block in model.blocks:
+        assert isinstance(block, Block)
+        heads, width = block.attention.num_heads, block.mix.in_features
+        values = block.attention.in_proj_weight[2 * width :].view(heads, -1)
+        written = block.mix.weight.T.reshape(heads, -1)
+        rows.append(torch.cat([values, written], 1).norm(dim=1))
+    return torch.stack(rows)
+
+
+@torch.no_grad()
+def accuracy(model: Decoder, count: int = HELD_OUT) -> float:
+    """The share of animals that the decoder names right, of those in later rounds that follow another one."""
+    tokens, rounds = draw_echoes(count, HELD_OUT_SEED, CONTEXT + 1)
+    follows = (rounds[:, 1:] > 0) & (tokens[:, 1:] > 1) & (tokens[:, :-1] > 1)
+    return float((model(tokens[:, :-1]).argmax(2) == tokens[:, 1:])[follows].float().mean())
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    trained = train()
+    save_model(trained, str(WEIGHTS))
+    print("norms of the heads, a line a block:")
+    print("\n".join(" ".join(f"{norm:.2f}" for norm in row) for row in norms(trained).tolist()))
+    print(f"accuracy on the animals of {HELD_OUT} held-out echoes: {accuracy(trained):.3f}")
+    print(f"written: {WEIGHTS} ({WEIGHTS.stat().st_size / 1000:.0f} kB)")

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import Failure
 from graders.box.models import fill_grads
+from graders.box.passes import grad_mode
+from graders.box.probing import snapshot
+from graders.box.witness import Witness
 from graders.nets.decoder import Block, Decoder
 from graders.scenes.models import Drop
+from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
+
+Call = Callable[..., Any]
 
 CONTEXT = 8
 """How many tokens a model can read."""
@@ -56,9 +64,8 @@ class Transformer(Decoder):
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 if "out_proj" not in name:  # the identity
-                    size = 1.5 if "in_proj" in name else 0.75  # so that heads tell tokens apart
-                    drawn = rng.tensor(*parameter.shape, low=-size, high=size, dtype=case.dtype, values="full")
-                    parameter.copy_(drawn)
+                    size = 1.0 if "in_proj" in name else 0.5  # so that heads tell tokens apart
+                    parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
         self.train(get("mode", "eval") != "eval")
         if get("mode") == "mixed":
             self.blocks.eval()
@@ -94,3 +101,92 @@ def hooked(model: Transformer, hooks: str) -> CallersHooks:
             watching.on_module(inner, name)
     callers.on_module(model, "the model")
     return callers
+
+
+def of_the_model(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, tokens)`."""
+    return {"the result": call(model, tokens)}
+
+
+def of_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, tokens, layer)`."""
+    return {f"the result for block {layer}": call(model, tokens, layer) for layer in range(len(model.blocks))}
+
+
+@family(
+    sections=(
+        "{task}",
+        "{runs}",
+        "a later call starts afresh",
+        "a call inside a call changes nothing",
+        "nothing of the caller changes",
+        "an exception comes through and nothing is left",
+    ),
+    axes={
+        "dtype": ("float32", "float64"),
+        "batch": (2, 1, 3),
+        "heads": (2, 3),
+        "blocks": (3, 2, 1),
+        "output": ("tuple", "tensor"),
+        "stream": ("new", "in place"),
+        "mode": ("mixed", "eval", "train"),
+        "grad": ("filled", "empty"),
+        "hooks": ("watching", "replacing", "none"),
+        "grad_mode": ("on", "off"),
+        "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
+    },
+)
+def reads_transformers(
+    call: Call,
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    ask: Callable[[Call, Transformer, Tensor], dict[str, Any]],
+    fails: Sequence[int] = (1,),
+) -> None:
+    """`ask` calls the function, once or for each block; `fails` are the runs of the model that an exception ends."""
+    task, runs, later, inside, same, failing = seen.values()
+    model, other = Transformer(rng, case), Transformer(rng, case)
+    hooked(model, case.hooks)
+    gave: list[Tensor] = []
+    model.register_forward_hook(lambda module, args, output: gave.append(snapshot(output)))
+    first, second, third = (some_tokens(rng, model, case, rng.integer(3, 5)) for _ in range(3))
+    with grad_mode(case.grad_mode):
+        before = Witness(model=model, tokens=first)
+        task |= ask(call, model, first)
+        runs["the logits of the model, run by run"] = gave[:20]
+        runs["the next random number"] = int(torch.randint(1 << 20, ()))
+        same["changed"] = before.changes()
+        later |= ask(call, model, second)
+
+        found: list[Any] = []
+
+        def within(*args: Any) -> None:
+            if not found:
+                found.append("it has begun")
+                found[:] = [ask(call, other, some_tokens(rng, other, case, 4))]
+
+        around = model.blocks[-1].register_forward_hook(within)
+        inside["around"] = ask(call, model, third)
+        around.remove()
+        inside["inside"] = found[:1]
+
+        for run in fails:
+            failure = Failure(case.failure)
+            breaking = model.blocks[-1].register_forward_pre_hook(in_run(run, failure.strike))
+            before = Witness(model=model, tokens=first)
+            failing[f"an exception in run {run}"] = failure.during(lambda: ask(call, model, first))
+            failing[f"changed after an exception in run {run}"] = before.changes()
+            breaking.remove()
+        failing["after an exception"] = ask(call, model, second)
+
+
+def in_run(number: int, do: Callable[[], None]) -> Callable[..., None]:
+    """A hook that calls `do` when it is called for the time of that number."""
+    left = iter(range(number - 1, -1, -1))
+
+    def hook(*args: Any) -> None:
+        if next(left, -1) == 0:
+            do()
+
+    return hook

@@ -64,7 +64,7 @@ class Transformer(Decoder):
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 if "out_proj" not in name:  # the identity
-                    size = 1.0 if "in_proj" in name else 0.5  # so that heads tell tokens apart
+                    size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads tell tokens apart
                     parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
         self.train(get("mode", "eval") != "eval")
         if get("mode") == "mixed":
@@ -113,6 +113,20 @@ def of_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[str, A
     return {f"the result for block {layer}": call(model, tokens, layer) for layer in range(len(model.blocks))}
 
 
+def with_a_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, clean, corrupt, metric)`, where no token of `corrupt` is as in `clean`.
+
+    The metric is the logit of each token at its own place, where the embedding makes it large: so it tells the two runs
+    apart.
+    """
+    corrupt = (tokens + 1 + torch.arange(tokens.shape[1])) % model.embed.num_embeddings
+
+    def metric(logits: Tensor) -> float:
+        return float(logits.detach().double().gather(2, tokens[..., None]).sum())
+
+    return {"the result": call(model, tokens, corrupt, metric)}
+
+
 @family(
     sections=(
         "{task}",
@@ -155,7 +169,7 @@ def reads_transformers(
         before = Witness(model=model, tokens=first)
         task |= ask(call, model, first)
         runs["the logits of the model, run by run"] = gave[:20]
-        runs["the next random number"] = int(torch.randint(1 << 20, ()))
+        same["the next random number"] = int(torch.randint(1 << 20, ()))
         same["changed"] = before.changes()
         later |= ask(call, model, second)
 

@@ -131,7 +131,11 @@ class TestPatchPath:
         def what_is_missing(model, clean, corrupt, metric):
             """Yours is the share that is still missing. What comes back is counted from the corrupt run on."""
             return effects(
-                model, clean, corrupt, metric, share=lambda patched, clean, corrupt: (clean - patched) / (clean - corrupt)
+                model,
+                clean,
+                corrupt,
+                metric,
+                share=lambda patched, clean, corrupt: (clean - patched) / (clean - corrupt),
             )
 
         def swapped_runs(model, clean, corrupt, metric):

@@ -44,8 +44,8 @@ def by_hand(attention, normed):
         "`(args, kwargs)`, is what the module is called with.",
         "`nn.MultiheadAttention` returns a pair. With `need_weights=True` the second of it are the weights, and with "
         "`average_attn_weights=False` those of each head.",
-        "A forward hook on `model.blocks[layer].attention` keeps `output[1]`. Leave all other keyword arguments as they "
-        "are: the mask is one of them.",
+        "A forward hook on `model.blocks[layer].attention` keeps `output[1]`. Leave the other keyword arguments as "
+        "they are: the mask is one of them.",
     ),
     why=(
         "The pre-hook changes what `attention` is asked for, and its own code computes the weights, mask and all. "
@@ -84,7 +84,7 @@ class TestAttentionPattern:
 
     class Mistakes(wrong_ways(pattern, (*RUNS, kept_graph))):
         def averaged(model, tokens, layer):
-            """This is the mean over the heads, which `nn.MultiheadAttention` returns by default. Ask for
+            """You got the mean over the heads, which `nn.MultiheadAttention` returns by default. Ask for
             `average_attn_weights=False` as well.
             """
             return pattern(model, tokens, layer, average_attn_weights=True)

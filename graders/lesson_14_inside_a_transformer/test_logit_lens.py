@@ -95,8 +95,11 @@ class TestLogitLens:
             return torch.cat([said(model, stream[:-1]), said(model, model.norm(stream[-1:]))])
 
         def probabilities(model, tokens):
-            """These are probabilities. The task asks for logits, without a softmax."""
+            """These are probabilities, or their logarithms. The task asks for logits, without a softmax."""
             return lens(model, tokens).softmax(-1)
+
+        def probabilities__2(model, tokens):
+            return lens(model, tokens).log_softmax(-1)
 
         def first_missing(model, tokens):
             """The stage before the first block is missing. Its stream is the input of that block: a pre-hook on

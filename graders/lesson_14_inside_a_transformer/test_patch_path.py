@@ -117,13 +117,13 @@ class TestPatchPath:
         wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any)),
     ):
         def patched_metric(model, clean, corrupt, metric):
-            """This is the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
+            """Yours is the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
             without the patch, and 1 if it is as in the run on `clean`.
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched)
 
         def difference_alone(model, clean, corrupt, metric):
-            """This is by how much the metric changes. Divide by what there is to come back:
+            """Yours is by how much the metric changes. Divide by what there is to come back:
             `metric(clean) - metric(corrupt)`.
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched - corrupt)
@@ -135,7 +135,7 @@ class TestPatchPath:
                 clean,
                 corrupt,
                 metric,
-                share=lambda patched, clean, corrupt: (clean - patched) / (clean - corrupt),
+                share=lambda patched, *others: 1 - share(patched, *others),
             )
 
         def swapped_runs(model, clean, corrupt, metric):

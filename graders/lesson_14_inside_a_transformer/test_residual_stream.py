@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from graders.authoring import exercise
-from graders.lesson_14_inside_a_transformer.programs import STREAMS, inputs_of, stream_of, wrong_ways
+from graders.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of, wrong_ways
 from graders.scenes.transformers import of_the_model, reads_transformers
 
 
@@ -75,6 +75,17 @@ class TestResidualStream:
             to it: take what `model.blocks[0]` gets.
             """
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
+
+        def rebuilt(model, tokens):
+            """You wrote the run of the model once more, and the model does more than that: dropout in training mode, for
+            one. Run `model(tokens)`, and look on with hooks.
+            """
+            count = tokens.shape[1]
+            stream = [(model.embed(tokens) + model.position(torch.arange(count))).detach()]
+            for block in model.blocks:
+                mask = torch.ones(count, count, dtype=torch.bool).triu(1)
+                stream.append(first_of(block(stream[-1].clone(), attn_mask=mask)).detach())
+            return torch.stack(stream)
 
         def what_blocks_add(model, tokens):
             """Yours is what each block adds. What flows on is the sum: what the block returns."""

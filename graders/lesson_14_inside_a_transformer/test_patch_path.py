@@ -128,6 +128,11 @@ class TestPatchPath:
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched - corrupt)
 
+        def difference_alone__2(model, clean, corrupt, metric):
+            return effects(
+                model, clean, corrupt, metric, share=lambda patched, clean, corrupt: (patched - corrupt) / clean
+            )
+
         def what_is_missing(model, clean, corrupt, metric):
             """Yours is the share that is still missing. What comes back is counted from the corrupt run on."""
             return effects(

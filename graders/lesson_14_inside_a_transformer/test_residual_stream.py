@@ -77,8 +77,8 @@ class TestResidualStream:
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
         def rebuilt(model, tokens):
-            """You wrote the run of the model once more, and the model does more than that: dropout in training mode, for
-            one. Run `model(tokens)`, and look on with hooks.
+            """You wrote the run of the model anew, and the model does more than that: dropout in training mode, for one.
+            Run `model(tokens)`, and look on with hooks.
             """
             count = tokens.shape[1]
             stream = [(model.embed(tokens) + model.position(torch.arange(count))).detach()]

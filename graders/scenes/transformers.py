@@ -58,7 +58,8 @@ class Transformer(Decoder):
         with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
             super().__init__(vocabulary, width=width, heads=heads, blocks=0, context=CONTEXT)
             self.drop = Drop(0.25)
-            parts = (width, heads, get("output", "tuple"), get("stream") == "in place")
+            self.output = get("output", "tuple")
+            parts = (width, heads, self.output, get("stream") == "in place")
             self.blocks = nn.ModuleList(Part(*parts) for _ in range(get("blocks", 2)))
         self.to(getattr(torch, case.dtype))
         with torch.no_grad():
@@ -78,8 +79,10 @@ class Transformer(Decoder):
         ahead = torch.ones(count, count, dtype=torch.bool).triu(1)
         hidden = self.drop(self.embed(tokens) + self.position(torch.arange(count)))
         for block in self.blocks:
-            given = block(hidden, attn_mask=ahead)
-            hidden = given[0] if isinstance(given, tuple) else given
+            if self.output == "tuple":
+                hidden, _ = block(hidden, attn_mask=ahead)
+            else:
+                hidden = block(hidden, attn_mask=ahead)
         logits: Tensor = self.unembed(self.norm(hidden))
         return logits
 

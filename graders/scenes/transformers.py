@@ -1,0 +1,209 @@
+"""Scenes for functions that look into a transformer, and the small decoders that they get."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.callers_hooks import CallersHooks
+from graders.box.failures import Failure
+from graders.box.models import fill_grads
+from graders.box.passes import grad_mode
+from graders.box.probing import snapshot
+from graders.box.witness import Witness
+from graders.nets.decoder import Block, Decoder
+from graders.scenes.models import Drop
+from graders.scenes.scene import Sections, family
+from graders.wire.draws import Rng
+
+Call = Callable[..., Any]
+
+CONTEXT = 8
+"""How many tokens a model can read."""
+
+
+class Part(Block):
+    """A block with dropout behind its MLP. It may return the stream alone, and may write it over what it got."""
+
+    def __init__(self, width: int, heads: int, output: str, in_place: bool) -> None:
+        """`output` is "tuple" or "tensor"."""
+        super().__init__(width, heads)
+        self.mlp.append(Drop(0.25))
+        self.output, self.in_place = output, in_place
+
+    def forward(self, hidden: Tensor, *, attn_mask: Tensor | None = None, cache: Tensor | None = None) -> Any:
+        """The stream behind this block; in a tuple, what a `Block` has there follows it."""
+        stream, *rest = super().forward(hidden, attn_mask=attn_mask, cache=cache)
+        if self.in_place:
+            stream = hidden.copy_(stream)
+        return (stream, *rest) if self.output == "tuple" else stream
+
+
+class Transformer(Decoder):
+    """A small decoder with drawn parameters, and with dropout in front of its blocks and in them.
+
+    Of a case are read `dtype`, and where it has them `heads`, `blocks`, `output` (of each block: "tuple", or the
+    "tensor" alone), `stream` ("in place" where each block writes over what it got, which forbids a backward pass),
+    `mode` ("mixed" is train with the blocks in eval mode) and `grad` ("filled": all `.grad` hold something).
+    """
+
+    def __init__(self, rng: Rng, case: Any) -> None:
+        """The sizes and parameters come from `rng`."""
+        get = vars(case).get
+        heads, vocabulary = get("heads", 2), rng.integer(7, 9)
+        width = heads * rng.integer(3, 4)
+        with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+            super().__init__(vocabulary, width=width, heads=heads, blocks=0, context=CONTEXT)
+            self.drop = Drop(0.25)
+            self.output = get("output", "tuple")
+            parts = (width, heads, self.output, get("stream") == "in place")
+            self.blocks = nn.ModuleList(Part(*parts) for _ in range(get("blocks", 2)))
+        self.to(getattr(torch, case.dtype))
+        with torch.no_grad():
+            for name, parameter in self.named_parameters():
+                if "out_proj" not in name:  # the identity
+                    size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads tell tokens apart
+                    parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
+        self.train(get("mode", "eval") != "eval")
+        if get("mode") == "mixed":
+            self.blocks.eval()
+        if get("grad") == "filled":
+            fill_grads(self)
+
+    def forward(self, tokens: Tensor) -> Tensor:  # type: ignore[override]  # without a cache
+        """Tokens, int64 [B, T], to the logits of each next token, [B, T, vocabulary]."""
+        count = tokens.shape[1]
+        ahead = torch.ones(count, count, dtype=torch.bool).triu(1)
+        hidden = self.drop(self.embed(tokens) + self.position(torch.arange(count)))
+        for block in self.blocks:
+            if self.output == "tuple":
+                hidden, _ = block(hidden, attn_mask=ahead)
+            else:
+                hidden = block(hidden, attn_mask=ahead)
+        logits: Tensor = self.unembed(self.norm(hidden))
+        return logits
+
+
+def some_tokens(rng: Rng, model: Decoder, case: Any, count: int) -> Tensor:
+    """`count` tokens in each row, int64 [case.batch, count]; two rows if the case does not say."""
+    rows = vars(case).get("batch", 2)
+    return torch.tensor([[rng.integer(0, model.embed.num_embeddings - 1) for _ in range(count)] for _ in range(rows)])
+
+
+def hooked(model: Transformer, hooks: str) -> CallersHooks:
+    """The caller's hooks on each block and on the model; on what is inside of a block they only watch."""
+    callers = CallersHooks(hooks)
+    for index, block in enumerate(model.blocks):
+        callers.on_module(block, f"block {index}")
+    watching = CallersHooks("none" if hooks == "none" else "watching")
+    for name, inner in model.named_modules():
+        if name.endswith((".attention", ".mix")):
+            watching.on_module(inner, name)
+    callers.on_module(model, "the model")
+    return callers
+
+
+def of_the_model(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, tokens)`."""
+    return {"the result": call(model, tokens)}
+
+
+def of_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, tokens, layer)`."""
+    return {f"the result for block {layer}": call(model, tokens, layer) for layer in range(len(model.blocks))}
+
+
+def with_a_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+    """For `function(model, clean, corrupt, metric)`, where no token of `corrupt` is as in `clean`.
+
+    The metric is the logit of each token at its own place, where the embedding makes it large: so it tells the two runs
+    apart.
+    """
+    corrupt = (tokens + 1 + torch.arange(tokens.shape[1])) % model.embed.num_embeddings
+
+    def metric(logits: Tensor) -> float:
+        return float(logits.detach().double().gather(2, tokens[..., None]).sum())
+
+    return {"the result": call(model, tokens, corrupt, metric)}
+
+
+@family(
+    sections=(
+        "{task}",
+        "{runs}",
+        "a later call starts afresh",
+        "a call inside a call changes nothing",
+        "nothing of the caller changes",
+        "an exception comes through and nothing is left",
+    ),
+    axes={
+        "dtype": ("float32", "float64"),
+        "batch": (2, 1, 3),
+        "heads": (2, 3),
+        "blocks": (3, 2, 1),
+        "output": ("tuple", "tensor"),
+        "stream": ("new", "in place"),
+        "mode": ("mixed", "eval", "train"),
+        "grad": ("filled", "empty"),
+        "hooks": ("watching", "replacing", "none"),
+        "grad_mode": ("on", "off"),
+        "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
+    },
+)
+def reads_transformers(
+    call: Call,
+    rng: Rng,
+    case: Any,
+    seen: Sections,
+    ask: Callable[[Call, Transformer, Tensor], dict[str, Any]],
+    fails: Sequence[int] = (1,),
+) -> None:
+    """`ask` calls the function, once or for each block; `fails` are the runs of the model that an exception ends."""
+    task, runs, later, inside, same, failing = seen.values()
+    model, other = Transformer(rng, case), Transformer(rng, case)
+    hooked(model, case.hooks)
+    gave: list[Tensor] = []
+    model.register_forward_hook(lambda module, args, output: gave.append(snapshot(output)))
+    first, second, third = (some_tokens(rng, model, case, rng.integer(3, 5)) for _ in range(3))
+    with grad_mode(case.grad_mode):
+        before = Witness(model=model, tokens=first)
+        task |= ask(call, model, first)
+        runs["the logits of the model, run by run"] = gave[:20]
+        same["the next random number"] = int(torch.randint(1 << 20, ()))
+        same["changed"] = before.changes()
+        later |= ask(call, model, second)
+
+        found: list[Any] = []
+
+        def within(*args: Any) -> None:
+            if not found:
+                found.append("it has begun")
+                found[:] = [ask(call, other, some_tokens(rng, other, case, 4))]
+
+        around = model.blocks[-1].register_forward_hook(within)
+        inside["around"] = ask(call, model, third)
+        around.remove()
+        inside["inside"] = found[:1]
+
+        for run in fails:
+            failure = Failure(case.failure)
+            breaking = model.blocks[-1].register_forward_pre_hook(in_run(run, failure.strike))
+            before = Witness(model=model, tokens=first)
+            failing[f"an exception in run {run}"] = failure.during(lambda: ask(call, model, first))
+            failing[f"changed after an exception in run {run}"] = before.changes()
+            breaking.remove()
+        failing["after an exception"] = ask(call, model, second)
+
+
+def in_run(number: int, do: Callable[[], None]) -> Callable[..., None]:
+    """A hook that calls `do` when it is called for the time of that number."""
+    left = iter(range(number - 1, -1, -1))
+
+    def hook(*args: Any) -> None:
+        if next(left, -1) == 0:
+            do()
+
+    return hook

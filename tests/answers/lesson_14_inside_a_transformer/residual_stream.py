@@ -1,0 +1,65 @@
+"""Answers to 14-residual-stream."""
+
+RIGHT = [
+    """
+import torch
+
+def residual_stream(model, tokens):
+    kept = []
+    def before(module, args):
+        kept.append(args[0].detach().clone())
+    handles = [module.register_forward_pre_hook(before) for module in [*model.blocks, model.norm]]
+    try:
+        model(tokens)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(kept)
+""",
+    """
+import torch
+
+def residual_stream(model, tokens):
+    stream = [None] * (len(model.blocks) + 1)
+    handles = []
+    try:
+        for index, block in enumerate(model.blocks):
+            def hook(module, args, output, index=index):
+                hidden = output if torch.is_tensor(output) else output[0]
+                stream[index + 1] = hidden.clone()
+            handles.append(block.register_forward_hook(hook))
+        def first(module, args):
+            stream[0] = args[0].clone()
+        handles.append(model.blocks[0].register_forward_pre_hook(first))
+        with torch.no_grad():
+            model(tokens)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.stack(stream, dim=0)
+""",
+    """
+import contextlib
+import torch
+from torch import nn
+
+@torch.no_grad()
+def residual_stream(model, tokens):
+    first, rest = {}, {}
+    with contextlib.ExitStack() as stack:
+        for block in model.blocks:
+            def keep(block, args, kwargs, output):
+                hidden, *_ = output if isinstance(output, tuple) else (output,)
+                rest[block] = torch.clone(hidden)
+            stack.enter_context(block.register_forward_hook(keep, with_kwargs=True))
+        entry = model.blocks[0]
+        stack.callback(entry.register_forward_pre_hook(lambda block, args: first.update(x=args[0].clone())).remove)
+        model(tokens)
+    return torch.cat([first["x"][None], *(hidden[None] for hidden in rest.values())])
+""",
+]
+
+WRONG = []
+
+SURVIVORS = {}
+"""Ways to change a right answer that leave it right, with the reason."""

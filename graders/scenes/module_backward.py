@@ -100,7 +100,10 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
         none["when no input needs a gradient"] = copied(d)
 
     held, z, total = shallow(d), rng.tensor(2, **like).requires_grad_(), Fn(lambda module, a, b: a + b)
-    of_sum, _kept = both(call(total))
+    with torch.no_grad():
+        surroundings = Witness()
+        of_sum, _kept = both(call(total))
+        same["changed under no_grad"] = surroundings.changes()
     (3 * total(1 * z, 2 * z)).sum().backward()
     own["of another module"], own["of the first one, meanwhile"] = copied(of_sum), [copied(held), copied(d)]
     second, second_handle = both(call(module))

@@ -108,7 +108,9 @@ def changes_what_flows_back(
     note(same, "the gradient of a later layer", lambda: (ups[0] * later * outs(x)[0]).sum(), later)
     with torch.no_grad():
         same["the output under no_grad"] = outs(x)[0]
+        surroundings = Witness(twin=twin)
         of_twin = call(twin, *others)
+        same["changed under no_grad"] = [change for change in surroundings.changes() if change[0] != "hook-left"]
     note(beside, "x.grad below two modules", lambda: (ups[0] * (outs(x)[0] - outs(x, b, twin)[0])).sum())
     second = call(module, *others)
     note(beside, "x.grad after a second call", lambda: loss(ups[0]))

@@ -73,4 +73,7 @@ SURVIVORS = {
     "a hook that works at times: @_only_with_grad_mode def hook(": "without grad mode no gradient comes",
     "a hook that works at times: handles.append(": "no gradient here has another layout",
     "condition dropped: handles = [p.register_hook(": "the gradient of a parameter is no `None` here",
+    "a hook that works at times: @_only_contiguous def hook(": "no gradient here has another layout",
+    "a hook that works at times: out.register_hook(_only_contiguous(": "no gradient here has another layout",
+    "a hook that works at times: @_only_contiguous def __call__(": "no gradient here has another layout",
 }

@@ -52,13 +52,13 @@ def logits(model: nn.Module, tokens: Tensor) -> Any:
 
 
 def gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
-    """Those of some parameters when the logits receive `up`."""
+    """Those of some parameters when the logits receive `up`; None where there is none."""
     torch.manual_seed(0)
     with torch.enable_grad():
         given = model(tokens)
-        if not given.requires_grad or not parameters:
-            return [None for _ in parameters]
-        return list(torch.autograd.grad(given, parameters, up, allow_unused=True))
+    asked = [p for p in parameters if p.requires_grad] if given.requires_grad else []
+    found = dict(zip(asked, torch.autograd.grad(given, asked, up, allow_unused=True) if asked else []))
+    return [found.get(p) for p in parameters]
 
 
 def but(changes: list[list[str]], *expected: str) -> list[list[str]]:
@@ -208,13 +208,13 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     begins["the new parameters"] = sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items())
     begins["the logits"] = logits(model, tokens)
     a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
+    begins["low_rank_b"], begins["low_rank_a has zeros"] = snapshot(b), a is not None and bool((a == 0).any())
     if a is None or b is None or (a.shape[0], b.shape[-1]) != (case.rank, case.rank):
         return
-    begins["low_rank_b"], begins["low_rank_a has zeros"] = snapshot(b), bool((a == 0).any())
     trains["what requires grad"] = sorted(key for key, p in model.named_parameters() if p.requires_grad)
 
     first = snapshot(a)
-    train(model, tokens, up)
+    train(model, tokens, up, [a, b])
     product, trained = alpha / case.rank * snapshot(b) @ snapshot(a), logits(model, tokens)
     merged["training moved the logits"] = not torch.allclose(trained, begins["the logits"])
     fill(rng, new)
@@ -222,19 +222,23 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     fill(rng, new)
     adds["the logits with other numbers"] = logits(model, tokens)
     trains["gradients"] = gradients(model, tokens, up, a, b)
-    train(model, tokens, up)
+    train(model, tokens, up, list(model.parameters()))
     trains["low_rank_a after two steps"], trains["low_rank_b after two steps"] = snapshot(a), snapshot(b)
     trains["changed by training"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
     same["the output of the layer was written into"] = keeper.overwritten()
 
     gone["the handle has remove()"] = removed(handle)
     gone["changed after remove()"] = [change for change in before.changes() if change[1].startswith("model")]
-    gone["the logits"] = logits(model, tokens)
+    try:
+        gone["the logits"] = logits(model, tokens)
+    except AttributeError as error:  # a hook that is left misses the parameters
+        gone["the logits"] = f"raise AttributeError: {error}"
+        return
     fill(rng, {key: p for key, p in other.named_parameters() if "low_rank" in key})
     same["the logits of another model that has its own"] = logits(other, others)
     third = call(model, name, case.rank, alpha)
     again = getattr(layer, "low_rank_a", None)
-    begins["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
+    same["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
     gone["the handles have remove()"] = [removed(third), removed(of_other)]
     gone["changed at the end"] = before.changes()
     weight = layer.weight
@@ -249,9 +253,8 @@ def fill(rng: Rng, parameters: dict[str, nn.Parameter]) -> None:
             p.copy_(rng.tensor(*p.shape, low=-1, high=1, dtype=p.dtype, values="full"))
 
 
-def train(model: nn.Module, tokens: Tensor, up: Tensor) -> None:
-    """Two steps down the slope, for all parameters that require grad."""
+def train(model: nn.Module, tokens: Tensor, up: Tensor, parameters: list[nn.Parameter]) -> None:
+    """Two steps down the slope, for those of the parameters that require grad."""
     for _ in range(2):
-        moving = [p for p in model.parameters() if p.requires_grad]
-        for p, grad in zip(moving, gradients(model, tokens, up, *moving)):
+        for p, grad in zip(parameters, gradients(model, tokens, up, *parameters)):
             p.data -= 0 if grad is None else grad / 64

@@ -1,0 +1,260 @@
+"""Scenes for functions that change what a transformer computes: for a while, or until a handle is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.box.failures import Failure
+from graders.box.probing import removed, snapshot
+from graders.box.witness import Witness
+from graders.scenes.scene import Sections, family
+from graders.scenes.transformers import Transformer, hooked, some_tokens
+from graders.wire.draws import Rng, beyond_float32
+
+Call = Callable[..., Any]
+AXES = {
+    "dtype": ("float32", "float64"),
+    "heads": (2, 3, 1),
+    "blocks": (2, 3, 1),
+    "output": ("tuple", "tensor"),
+    "mode": ("eval", "train", "mixed"),
+    "grad": ("empty", "filled"),
+    "hooks": ("none", "watching", "replacing"),
+}
+
+
+class Keeper:
+    """A hook of the caller that keeps the very tensor that a module gave, and knows what was in it."""
+
+    def __init__(self, module: nn.Module) -> None:
+        """Listen to a module."""
+        self.kept: list[tuple[Tensor, Tensor]] = []
+        module.register_forward_hook(self)
+
+    def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
+        """Keep a tensor, or the first one of a tuple."""
+        given = output[0] if isinstance(output, tuple) else output
+        self.kept.append((given, snapshot(given)))
+
+    def overwritten(self) -> bool:
+        """Whether somebody wrote into one of these tensors."""
+        return any(not torch.equal(given, then) for given, then in self.kept)
+
+
+def logits(model: nn.Module, tokens: Tensor) -> Any:
+    """What the model gives, whatever random numbers were drawn before; without graph."""
+    torch.manual_seed(0)
+    return snapshot(model(tokens))
+
+
+def gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
+    """Those of some parameters when the logits receive `up`; None where there is none."""
+    torch.manual_seed(0)
+    with torch.enable_grad():
+        given = model(tokens)
+    asked = [p for p in parameters if p.requires_grad] if given.requires_grad else []
+    found = dict(zip(asked, torch.autograd.grad(given, asked, up, allow_unused=True) if asked else []))
+    return [found.get(p) for p in parameters]
+
+
+def but(changes: list[list[str]], *expected: str) -> list[list[str]]:
+    """What a witness told, without kinds of changes that have to be, or may be."""
+    return [change for change in changes if change[0] not in expected]
+
+
+@family(
+    sections=(
+        "the head adds nothing",
+        "everything else is as before",
+        "one within another works",
+        "after it the model is as it was",
+        "an exception comes through and nothing is left",
+    ),
+    axes={**AXES, "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt")},
+)
+def silences_a_head(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
+    """For `with function(model, layer, head):`."""
+    silent, rest, nested, after, failing = seen.values()
+    model, other = Transformer(rng, case), Transformer(rng, case)
+    callers = hooked(model, case.hooks)
+    layers, heads = rng.shuffled(range(case.blocks)), rng.shuffled(range(case.heads))
+    block: Any = model.blocks[layers[0]]
+    keeper = Keeper(block.attention)
+    tokens, more, others = (some_tokens(rng, m, case, n) for m, n in ((model, 5), (model, 3), (other, 4)))
+    up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype)
+    before = Witness(model=model, other=other)
+    with call(model, layers[0], heads[0]):
+        silent["the logits"], silent["the logits of other tokens"] = logits(model, tokens), logits(model, more)
+        with torch.no_grad():
+            silent["the logits under no_grad"] = logits(model, tokens)
+        rest["changed within it"] = but(before.changes(), "hook-left")
+        rest["the output of attention was written into"] = keeper.overwritten()
+        rest["gradients"] = gradients(model, tokens, up, model.embed.weight, block.mix.weight)
+        rest["the logits of another model"] = logits(other, others)
+        for where, (layer, one) in {
+            "of its block": (layers[0], heads[-1]),
+            "elsewhere": (layers[-1], heads[0]),
+        }.items():
+            if (layer, one) != (layers[0], heads[0]):
+                with call(model, layer, one):
+                    nested[f"the logits without another head {where}"] = logits(model, tokens)
+        with call(other, layers[-1], heads[-1]):
+            nested["the logits of two models"] = [logits(model, tokens), logits(other, others)]
+        nested["the logits without the first head again"] = logits(model, tokens)
+    after["changed"] = before.changes()
+    after["the logits"], after["the logits of another model"] = logits(model, tokens), logits(other, others)
+    with torch.no_grad(), call(model, layers[-1], heads[0]):
+        nested["the logits without a head some time later"] = logits(model, tokens)
+    after["changed the second time"] = before.changes()
+    rest["what hooks of the caller saw"] = callers.log[:200]
+
+    failure = Failure(case.failure)
+
+    def broken() -> None:
+        with call(model, layers[0], heads[0]), model.norm.register_forward_pre_hook(failure.strike):
+            model(tokens)
+
+    failing["the exception"] = failure.during(broken)
+    failing["changed after an exception"] = before.changes()
+    failing["the logits"] = logits(model, tokens)
+
+
+@family(
+    sections=(
+        "every token from start on is moved",
+        "the rest of what the block returns stays",
+        "what the block computed is not overwritten",
+        "gradients flow through it",
+        "each handle removes its own hook",
+        "nothing else changes",
+    ),
+    axes={**AXES, "start": ("left out", "inside", "behind"), "number": ("negative", "fraction", "large", "zero")},
+)
+def steers(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
+    """For `handle = function(model, layer, direction, scale, start=0)`."""
+    moved, rest, kept, grads, handles, same = seen.values()
+    model, other = Transformer(rng, case), Transformer(rng, case)
+    hooked(model, case.hooks)
+    layer = rng.integer(0, case.blocks - 1)
+    block, width = model.blocks[layer], model.unembed.in_features
+    keeper = Keeper(block)
+    tokens, longer, one, others = (
+        some_tokens(rng, m, case, n) for m, n in ((model, 5), (model, 7), (model, 1), (other, 5))
+    )
+    direction, second = (rng.tensor(width, low=-1, high=1, dtype=case.dtype, values="full") for _ in range(2))
+    scale = beyond_float32(rng.number(case.number) * 9 / 7)
+    start = {"left out": (), "inside": (rng.integer(1, 4),), "behind": (rng.integer(5, 6),)}[case.start]
+    hidden = rng.tensor(2, 5, width, dtype=case.dtype, values="full")
+    cache = rng.tensor(2, 2, width, dtype=case.dtype, values="full")
+    up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype)
+    of_other = rng.tensor(other.unembed.in_features, low=-1, high=1, dtype=case.dtype, values="full")
+    before = Witness(model=model, other=other, direction=direction, hidden=hidden, cache=cache)
+    handle = call(model, layer, direction, scale, *start)
+    same["changed"] = but(before.changes(), "hook-left")
+    for name, some in (("", tokens), (" of more tokens", longer), (" of a single token", one)):
+        moved[f"the logits{name}"] = logits(model, some)
+    with torch.no_grad():
+        moved["the logits under no_grad"] = logits(model, tokens)
+    torch.manual_seed(0)
+    given = block(hidden, cache=cache)
+    rest["a block with a cache returns"] = tuple(map(snapshot, given)) if isinstance(given, tuple) else snapshot(given)
+    kept["the output of the block was written into"] = keeper.overwritten()
+    kept["changed in a call of the block"] = but(before.changes(), "hook-left")
+    grads["gradients"] = gradients(model, tokens, up, model.embed.weight, model.position.weight)
+    same["the logits of another model"] = logits(other, others)
+
+    with torch.no_grad():
+        again = call(model, layer, second, 0.75, 1)
+        elsewhere = call(other, layer, of_other, 0.5)
+    handles["the logits with two of them"] = logits(model, tokens)
+    for name, one_handle in (("the first", handle), ("the second", again), ("that of another model", elsewhere)):
+        handles[f"{name} has remove()"] = removed(one_handle)
+        handles[f"the logits without {name}"] = logits(model, tokens)
+        handles[f"the logits of another model without {name}"] = logits(other, others)
+    handles["changed after remove()"] = before.changes()
+
+
+@family(
+    sections=(
+        "there are two new parameters and nothing is added yet",
+        "the layer adds alpha / rank times the product",
+        "training moves only the two",
+        "merged weights give the same outputs",
+        "remove() gives all back",
+        "nothing else changes",
+    ),
+    axes={**AXES, "layer": ("mix", "mlp.0", "mlp.2", "unembed"), "rank": (2, 1, 3)},
+)
+def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
+    """For `handle = function(model, name, rank, alpha)`."""
+    begins, adds, trains, merged, gone, same = seen.values()
+    model, other = Transformer(rng, case), Transformer(rng, case)
+    hooked(model, case.hooks)
+    name = case.layer if case.layer == "unembed" else f"blocks.{rng.integer(0, case.blocks - 1)}.{case.layer}"
+    layer: Any = model.get_submodule(name)
+    alpha, keeper = beyond_float32(rng.uniform(1, 3) * 9 / 7), Keeper(layer)
+    tokens, others = some_tokens(rng, model, case, 5), some_tokens(rng, other, case, 4)
+    up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype) / 4
+    x = rng.tensor(layer.in_features, dtype=case.dtype, values="full")
+    before, old = Witness(model=model, other=other), dict(model.named_parameters())
+
+    handle, of_other = call(model, name, case.rank, alpha), call(other, name, case.rank, 2)
+    same["changed"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
+    new = {key: p for key, p in model.named_parameters() if key not in old}
+    begins["the new parameters"] = sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items())
+    begins["the logits"] = logits(model, tokens)
+    a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
+    begins["low_rank_b"], begins["low_rank_a has zeros"] = snapshot(b), a is not None and bool((a == 0).any())
+    if a is None or b is None or (a.shape[0], b.shape[-1]) != (case.rank, case.rank):
+        return
+    trains["what requires grad"] = sorted(key for key, p in model.named_parameters() if p.requires_grad)
+
+    first = snapshot(a)
+    train(model, tokens, up, [a, b])
+    product, trained = alpha / case.rank * snapshot(b) @ snapshot(a), logits(model, tokens)
+    merged["training moved the logits"] = not torch.allclose(trained, begins["the logits"])
+    fill(rng, new)
+    adds["the logits"], adds["the layer's output"] = logits(model, tokens), snapshot(layer(x))
+    fill(rng, new)
+    adds["the logits with other numbers"] = logits(model, tokens)
+    trains["gradients"] = gradients(model, tokens, up, a, b)
+    train(model, tokens, up, list(model.parameters()))
+    trains["low_rank_a after two steps"], trains["low_rank_b after two steps"] = snapshot(a), snapshot(b)
+    trains["changed by training"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
+    same["the output of the layer was written into"] = keeper.overwritten()
+
+    gone["the handle has remove()"] = removed(handle)
+    gone["changed after remove()"] = [change for change in before.changes() if change[1].startswith("model")]
+    try:
+        gone["the logits"] = logits(model, tokens)
+    except AttributeError as error:  # a hook that is left misses the parameters
+        gone["the logits"] = f"raise AttributeError: {error}"
+        return
+    fill(rng, {key: p for key, p in other.named_parameters() if "low_rank" in key})
+    same["the logits of another model that has its own"] = logits(other, others)
+    third = call(model, name, case.rank, alpha)
+    again = getattr(layer, "low_rank_a", None)
+    same["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
+    gone["the handles have remove()"] = [removed(third), removed(of_other)]
+    gone["changed at the end"] = before.changes()
+    weight = layer.weight
+    layer.weight = nn.Parameter(weight + product)  # if it is that of the embedding, that one stays
+    merged["the logits are those of the trained model"] = torch.allclose(logits(model, tokens), trained, 1e-3, 1e-3)
+
+
+def fill(rng: Rng, parameters: dict[str, nn.Parameter]) -> None:
+    """Put drawn numbers into parameters, in the order of their names."""
+    with torch.no_grad():
+        for _, p in sorted(parameters.items()):
+            p.copy_(rng.tensor(*p.shape, low=-1, high=1, dtype=p.dtype, values="full"))
+
+
+def train(model: nn.Module, tokens: Tensor, up: Tensor, parameters: list[nn.Parameter]) -> None:
+    """Two steps down the slope, for those of the parameters that require grad."""
+    for _ in range(2):
+        for p, grad in zip(parameters, gradients(model, tokens, up, *parameters)):
+            p.data -= 0 if grad is None else grad / 64

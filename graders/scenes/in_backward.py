@@ -185,7 +185,10 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     first, later, small, entries, second, same, handles = seen.values()
     shapes = rng.shuffled([(3,), (2, 4), (), rng.shape(case.rank)])
     params, others = (
-        [prepared(rng.tensor(*shape, dtype=case.dtype), place="parameter", grad=grad) for shape in shapes]
+        [
+            prepared(rng.tensor(*shape, dtype=case.dtype, values="full"), place="parameter", grad=grad)
+            for shape in shapes
+        ]
         for grad in (case.grad, "empty")
     )
     CallersHooks(case.hooks).on_parameter(params[0], "params[0]")
@@ -218,6 +221,8 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     handles["a list of handles"] = isinstance(result_too, list) and all_removed(result_too)
     handles["p.grad of the second"] = grads(others, clear=True)
     handles["p.grad of the first, which is clipped on"] = grads(params, clear=True)
+    _kept_again = call(list(others), bound / 2)
+    handles["p.grad after another call"] = grads(others, clear=True)
 
 
 def _clipped(p: Tensor) -> Any:

@@ -198,7 +198,7 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = 
         return acting(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
-    return World(args, lambda: args, {"x": x}, "x", log, kept, lambda: grads({"x": x}))
+    return World(args, lambda: (x, k + 1, loss_fn), {"x": x}, "x", log, kept, lambda: grads({"x": x}))
 
 
 def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
@@ -225,7 +225,7 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
         return dict(zip(names, (off, still, x))), made()["loss"]
 
     parts = made()
-    args = dict(zip(names, (*parts.values(), parts["b"]))), parts["loss"]
+    args = dict(zip(names, (*parts.values(), parts["loss"]))), parts["loss"]
 
     def look() -> dict[str, Any]:
         seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}

@@ -1,7 +1,5 @@
 """How people read what flows through a transformer: right steps, and what goes wrong in several exercises."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,4 @@
-# mypy: ignore-errors
 """Exercise 14-ablate-head."""
-
-from __future__ import annotations
 
 import contextlib
 

@@ -1,7 +1,5 @@
 """Exercise 14-attention-pattern."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise
@@ -37,7 +35,6 @@ def by_hand(attention, normed):
     points=3,
     minutes=20,
     difficulty=2,
-    core=True,
     title="Where each head looks",
     hints=(
         "A pre-hook that is registered with `with_kwargs=True` gets `(module, args, kwargs)`, and what it returns, "

@@ -1,7 +1,5 @@
 """Exercise 14-logit-lens."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 
@@ -25,7 +23,6 @@ def lens(model, tokens, **how):
     points=2,
     minutes=15,
     difficulty=2,
-    core=True,
     title="What would it say after each block?",
     hints=(
         "Take the stream as in `residual_stream`, or call that function.",

@@ -1,7 +1,4 @@
-# mypy: ignore-errors
 """Exercise 14-low-rank."""
-
-from __future__ import annotations
 
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Exercise 14-patch-path."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise

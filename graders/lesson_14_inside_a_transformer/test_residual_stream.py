@@ -1,7 +1,5 @@
 """Exercise 14-residual-stream."""
 
-from __future__ import annotations
-
 import torch
 
 from graders.authoring import exercise
@@ -77,8 +75,8 @@ class TestResidualStream:
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
         def rebuilt(model, tokens):
-            """You wrote the run of the model anew, and the model does more than that: dropout in training mode, for one.
-            Run `model(tokens)`, and look on with hooks.
+            """You wrote the run of the model anew, and the model does more than that: dropout in training mode, for
+            one. Run `model(tokens)`, and look on with hooks.
             """
             count = tokens.shape[1]
             stream = [(model.embed(tokens) + model.position(torch.arange(count))).detach()]

@@ -1,7 +1,5 @@
 """Scenes for functions that change what a transformer computes: for a while, or until a handle is removed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scenes for functions that look into a transformer, and the small decoders that they get."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -185,10 +185,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     first, later, small, entries, second, same, handles = seen.values()
     shapes = rng.shuffled([(3,), (2, 4), (), rng.shape(case.rank)])
     params, others = (
-        [
-            prepared(rng.tensor(*shape, dtype=case.dtype, values="full"), place="parameter", grad=grad)
-            for shape in shapes
-        ]
+        [prepared(rng.tensor(*one, dtype=case.dtype, values="full"), place="parameter", grad=grad) for one in shapes]
         for grad in (case.grad, "empty")
     )
     CallersHooks(case.hooks).on_parameter(params[0], "params[0]")

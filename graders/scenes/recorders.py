@@ -131,7 +131,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     """For a function that returns a list at once, to which each pass through a leaf appends texts with numbers."""
     each, counts, cleared, own, later, same = seen.values()
     values, x, *factors = numbers(rng, case, 5)
-    p, q = prepared(values, place=case.place, grad=case.grad), prepared(values)
+    p, q = prepared(values, layout="transposed", place=case.place, grad=case.grad), prepared(values)
     neighbour = (-x).requires_grad_()
     CallersHooks(case.hooks).on_parameter(p, "p")
     before = Witness(p=p, q=q)

@@ -77,7 +77,7 @@ class TestResidualStream:
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
         def rebuilt(model, tokens):
-            """You wrote the run of the model anew, and the model does more than that: dropout in training mode, for one.
+            """You wrote the run of the model anew, and it does more than that: dropout in training mode, for one.
             Run `model(tokens)`, and look on with hooks.
             """
             count = tokens.shape[1]

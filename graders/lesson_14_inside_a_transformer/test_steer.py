@@ -143,8 +143,8 @@ class TestSteer:
             return behind(model.blocks[layer], lambda stream: moved(stream.detach(), scale * direction, start))
 
         def before_other_hooks(model, layer, direction, scale, start=0):
-            """Your hook runs first, and a hook of the caller changes what it added. Register it without
-            `prepend=True`.
+            """What you added was changed by a hook of the caller. Add it to what those hooks leave: a forward hook on
+            the block itself, without `prepend=True`.
             """
             return behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start), prepend=True)
 

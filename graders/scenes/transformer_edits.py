@@ -198,23 +198,24 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     tokens, others = some_tokens(rng, model, case, 5), some_tokens(rng, other, case, 4)
     up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype) / 4
     x = rng.tensor(layer.in_features, dtype=case.dtype, values="full")
-    before, old = Witness(model=model, other=other), dict(model.named_parameters())
+    before, old, plain = Witness(model=model, other=other), dict(model.named_parameters()), logits(model, tokens)
 
     handle, of_other = call(model, name, case.rank, alpha), call(other, name, case.rank, 2)
     same["changed"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
     new = {key: p for key, p in model.named_parameters() if key not in old}
-    begins["the new parameters"] = sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items())
-    begins["the logits"] = logits(model, tokens)
+    begins["the new parameters"] = ", ".join(sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items()))
+    begins["the logits are others already"] = not torch.allclose(logits(model, tokens), plain)
     a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
-    begins["low_rank_b"], begins["low_rank_a has zeros"] = snapshot(b), a is not None and bool((a == 0).any())
+    begins["low_rank_a has zeros"] = a is not None and bool((a == 0).any())
+    begins["low_rank_b is zero"] = b is not None and not bool(b.any())
     if a is None or b is None or (a.shape[0], b.shape[-1]) != (case.rank, case.rank):
         return
-    trains["what requires grad"] = sorted(key for key, p in model.named_parameters() if p.requires_grad)
+    trains["what requires grad"] = ", ".join(sorted(key for key, p in model.named_parameters() if p.requires_grad))
 
     first = snapshot(a)
     train(model, tokens, up, [a, b])
     product, trained = alpha / case.rank * snapshot(b) @ snapshot(a), logits(model, tokens)
-    merged["training moved the logits"] = not torch.allclose(trained, begins["the logits"])
+    merged["training moved the logits"] = not torch.allclose(trained, plain)
     fill(rng, new)
     adds["the logits"], adds["the layer's output"] = logits(model, tokens), snapshot(layer(x))
     fill(rng, new)

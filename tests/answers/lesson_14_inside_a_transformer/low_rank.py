@@ -88,7 +88,7 @@ WRONG = [
     Wrong(
         "`low_rank_a` is the same each time",
         violates="`low_rank_a` is random",
-        check="test_there_are_two_new_parameters_and_nothing_is_added_yet",
+        check="test_nothing_else_changes",
         source="""
 import torch
 from torch import nn

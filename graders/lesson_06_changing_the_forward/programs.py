@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.lesson_05_capturing_activations import programs as lesson_05
+from graders.lesson_05_capturing_activations.programs import wrong_runs as those_of_lesson_5
 
 Hook = Callable[..., Any]
 
@@ -43,6 +43,6 @@ def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Te
 
 
 wrong_runs = partial(
-    lesson_05.wrong_runs, ways=(hook_left_behind, hook_left_after_exception, another_mode, before_other_hooks)
+    those_of_lesson_5, ways=(hook_left_behind, hook_left_after_exception, another_mode, before_other_hooks)
 )
 """The base of a class `Mistakes`: `program(..., run=way)` for each of these ways."""

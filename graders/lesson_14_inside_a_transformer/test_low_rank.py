@@ -106,7 +106,10 @@ class TestLowRank:
         return added(model, name, rank, merged)
 
     class Mistakes:
-        def forgot_return(model, name, rank, alpha):
+        def nothing_added(model, name, rank, alpha):
+            """What the layer gives does not depend on the two parameters. Your hook has to compute the sum anew in
+            each call, and to return it.
+            """
             return added(model, name, rank, lambda layer, x, output: None)
 
         def nothing_frozen(model, name, rank, alpha):

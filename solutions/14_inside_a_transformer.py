@@ -788,7 +788,7 @@ except NotImplementedError:
 # And before any training, is the output of the layer `"changed"` or `"the same"`?
 
 # %%
-guess("14-low-rank", numbers=320, output="the same")
+guess("14-addition", numbers=320, output="the same")
 
 # %%
 torch.manual_seed(0)
@@ -799,7 +799,7 @@ with torch.no_grad():
     before = linear(x)
     same = torch.equal(before, before + alpha / rank * x @ a.T @ b.T)
 print(f"{a.numel() + b.numel()} of {sum(p.numel() for p in model.parameters())} numbers; same output: {same}")
-compare("14-low-rank", numbers=a.numel() + b.numel(), output="the same" if same else "changed")
+compare("14-addition", numbers=a.numel() + b.numel(), output="the same" if same else "changed")
 assert same and a.numel() + b.numel() == 320
 
 # %% [markdown]

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "judge": {"core", "wire", "run"},  # of run, the transcript
     "report": {"core"},
     "marking": {"core", "wire", "run", "judge", "differential", "scenes"},  # of these two, for the control
-    "scenes": {"wire", "box"},
+    "scenes": {"wire", "box", "nets"},
     "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
     "authoring": {"differential"},
     "lesson": {"authoring", "scenes"},

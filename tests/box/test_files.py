@@ -39,6 +39,7 @@ def test_closed_folders_go_as_well(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.rglob("*")} == set(FOLDERS)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap")
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "."])
 def test_files_of_no_bytes_are_bounded_where_bubblewrap_does_not_bound_them(kit: Path, place: str) -> None:

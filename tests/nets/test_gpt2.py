@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,11 +15,12 @@ from graders.core import course
 from graders.nets import encode
 
 
-def run_cell() -> None:
-    """The cell as it stands in the source, with its asserts."""
+def run_cell(find_spec: Callable[[str], object] = importlib.util.find_spec) -> None:
+    """The cell as it stands in the source, with its asserts; `find_spec` tells which packages there are."""
     (cell,) = (cell for cell in source_cells(course.source("14_inside_a_transformer")) if "GPT2Config" in cell.source)
     tokens = encode(". fox owl bee cow yak . fox owl bee")
-    exec(cell.source, {"contextlib": contextlib, "importlib": importlib, "torch": torch, "tokens": tokens})
+    found = SimpleNamespace(util=SimpleNamespace(find_spec=find_spec))
+    exec(cell.source, {"contextlib": contextlib, "importlib": found, "torch": torch, "tokens": tokens})
 
 
 def test_hooks_see_the_stream_the_attention_and_the_heads_of_a_gpt2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,9 +31,6 @@ def test_hooks_see_the_stream_the_attention_and_the_heads_of_a_gpt2(capsys: pyte
     assert "the lens behind the last block is the output: True" in said
 
 
-def test_without_the_package_the_cell_says_what_it_would_show(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    run_cell()
+def test_without_the_package_the_cell_says_what_it_would_show(capsys: pytest.CaptureFixture[str]) -> None:
+    run_cell(lambda name: None)
     assert "transformers is not installed" in capsys.readouterr().out

@@ -72,6 +72,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "home/venv/bin/python"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_a_python_behind_links_runs_notebooks(tier: str, linked: Path, tmp_path: Path) -> None:

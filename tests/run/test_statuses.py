@@ -576,6 +576,7 @@ def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(ki
     assert [exercise.status.value for exercise in results] == ["passed"] * len(ANSWERS_2)
 
 
+@pytest.mark.slow
 def test_cells_that_run_again_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
     cells = ["import time\ntime.sleep(2)", "def branch_grads(w, x):\n    while True:\n        pass", CHAIN, PASSES]
     statuses = {}
@@ -675,6 +676,7 @@ class NotingRunner(BoxRunner):
         return made
 
 
+@pytest.mark.slow
 def test_no_process_and_no_folder_survive_a_run() -> None:
     cells = [
         "import subprocess\nquiet = subprocess.Popen(['sleep', '60'])",

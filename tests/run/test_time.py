@@ -67,6 +67,7 @@ def test_exercises_that_do_not_end_leave_the_others_their_share(kit: Path, warm:
     }
 
 
+@pytest.mark.slow
 def test_kernels_that_are_killed_by_exercises_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
     names = ("branch_grads", "chain_grads", "per_pass_grads")
     cells = ["import time\ntime.sleep(2)", *(KILL.format(name=name) for name in names)]

@@ -142,7 +142,7 @@ def acts_on_each(
     every["the parameters, in their old memory"] = {name: snapshot(t) for name, t in memory.items()}
     asked["error"], asked["afterwards"], asked[".grad"] = _ask(params), read(result, net)[0], _grads(net)
     own["afterwards"] = special(call, rng, case)
-    for which in (params[1:3], [params[3], params[2]]):  # the gradient of the second arrives first
+    for which in ([params[3], params[1]], params[1:3]):  # the gradient of the second arrives first
         _ended(lambda: torch.autograd.backward((which[0] * which[0]).sum() + 0 * which[1].sum()))  # noqa: B023
         part[f"after pass {len(part) + 1} through two of them"] = read(result, net)[0]
         left[f".grad after pass {len(left) + 1}"] = _grads(net)

@@ -55,7 +55,7 @@ compare("14-echo", word=WORDS[answer.argmax()])
 assert answer[COW] > 0.97
 
 # %% [markdown]
-# No animal follows `bee` always: the lists were drawn at random. So the model cannot know the answer from its weights.
+# No animal always follows `bee`: the lists were drawn at random. So the model cannot know the answer from its weights.
 # It must find the earlier `bee` in the text, and say what came after it there. How does it do that? This is how it is
 # built:
 
@@ -92,9 +92,9 @@ show(
 
 # %% [markdown]
 # Each token has 64 numbers, its part of the **residual stream**. A block reads the stream, and *adds* to it what its
-# attention and its MLP find. Nothing is overwritten. At the end a norm and a linear layer make logits of the stream.
+# attention and its MLP find. Nothing is overwritten. At the end a norm and a linear layer turn the stream into logits.
 #
-# ## What a block gives on
+# ## What a block passes on
 #
 # A forward hook on a block should show the stream. Look at what it gets before you use it.
 #
@@ -347,7 +347,7 @@ compare("14-weights", second=output[1])
 assert output[1] is None and kwargs["need_weights"] is False
 
 # %% [markdown]
-# `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and nowhere stores
+# `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and never stores
 # the whole table. The block is right: it needs no weights. But we do. By hand, we ask for them:
 
 
@@ -567,7 +567,7 @@ except NotImplementedError:
 quiet_text = ". fox owl bee cow yak . fox owl bee cow yak"
 loud_text = "! FOX OWL BEE COW YAK ! FOX OWL BEE COW YAK"
 difference = walk(encode(loud_text))[0] - walk(encode(quiet_text))[0]
-louder = difference[2].mean((0, 1))  # stream[2] is what block 1 gives on
+louder = difference[2].mean((0, 1))  # stream[2] is what block 1 passes on
 print("direction:", tuple(louder.shape))
 
 # %% [markdown]
@@ -629,7 +629,7 @@ show(
 
 # %% exercise="14-steer"
 def steer(model, layer, direction, scale, start=0):
-    """From now on, block `layer` gives on its stream plus scale * direction, from token `start` on."""
+    """From now on, block `layer` passes on its stream plus scale * direction, from token `start` on."""
 
     ### BEGIN SOLUTION
     def push(module, args, output):
@@ -732,7 +732,7 @@ show(
 
 # %% exercise="14-patch-path"
 def patch_effects(model, clean, corrupt, metric):
-    """The share of metric that comes back when one block gives on, at one token, what it gave on in the clean run."""
+    """The share of metric that comes back when one block passes on, at one token, what it did in the clean run."""
     ### BEGIN SOLUTION
     kept = {}
 

@@ -24,7 +24,7 @@ def copied(t: Tensor) -> Tensor:
 
 
 def first_of(output: Any) -> Any:
-    """What a block gives on."""
+    """What a block passes on."""
     return output[0] if isinstance(output, tuple) else output
 
 

@@ -57,7 +57,7 @@ def by_hand(attention, normed):
 )
 class TestAttentionPattern:
     """Block `layer` asks its `attention` for no weights (`need_weights=False`). Write
-    `attention_pattern(model, tokens, layer)`: run `model(tokens)` once, and return them all the same, for each head by
+    `attention_pattern(model, tokens, layer)`: run `model(tokens)` once, and return the weights anyway, for each head by
     itself: [batch, heads, token, token], where row t says how much token t looks at each token.
 
     **Example.** Head 3 of block 1 knows what comes after `cow`: it looks at the word after the last `cow`.

@@ -32,7 +32,7 @@ def lens(model, tokens, **how):
         "the end.",
     ),
     why=(
-        "Blocks only add to the stream, so what makes logits of its end makes logits of every stage; and as modules "
+        "Blocks only add to the stream, so what turns its end into logits does it at every stage; and as modules "
         "they take all stages at once. A hook on each block that makes its logits at once would do as well."
     ),
     scene=reads_transformers(
@@ -56,8 +56,8 @@ class TestLogitLens:
     ('bee', 'cow')
 
     **Fine print.** Blocks get the stream as their first argument. A block returns the stream after it, or a tuple that
-    begins with it, and may write it over what it got: each stage counts as it flowed. Where a hook of others replaces
-    what a block returns, that is what the block gives on. The logits of the last stage are those of the model. The
+    begins with it, and may write it over what it got: each stage counts as it flowed. If someone else's hook replaces
+    what a block returns, that is what the block passes on. At the last stage this gives the model's own logits. The
     result has no graph.
     """
 

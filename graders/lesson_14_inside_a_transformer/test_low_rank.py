@@ -96,7 +96,7 @@ class TestLowRank:
     **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Both are an
     `nn.Parameter` of the layer, in the dtype of its weight. `handle.remove()` takes off the hook and both parameters,
     and gives each other parameter the `requires_grad` that it had. The output of the layer is not written into. A model
-    has one addition at a time, on a layer that it calls.
+    has one addition at a time, on a layer that the model calls.
     """
 
     def reference(model, name, rank, alpha):

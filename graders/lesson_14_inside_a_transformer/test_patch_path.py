@@ -57,7 +57,7 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
     difficulty=3,
     title="Where the answer comes from",
     hints=(
-        "One run on `clean`, in which a hook on each block keeps a copy of what it gives on. One on `corrupt` without "
+        "One run on `clean`, in which a hook on each block keeps a copy of what it passes on. One on `corrupt` without "
         "hooks. Then one on `corrupt` for each block and token, with a hook on that block alone.",
         "That hook clones the stream, writes `kept[:, token]` into `[:, token]` of the clone, and returns it: in a "
         "tuple, if the block returned one.",
@@ -66,7 +66,7 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
     ),
     why=(
         "A share of 1 means that all which the metric tells of passes through this place, whatever its unit. "
-        "What a block gives on is what the next one gets, so pre-hooks on all blocks but the first and on "
+        "What a block passes on is what the next one gets, so pre-hooks on all blocks but the first and on "
         "`model.norm` would do as well; and one run on many rows can try all tokens of a block."
     ),
     scene=reads_transformers(
@@ -78,10 +78,10 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
 )
 class TestPatchPath:
     """Write `patch_effects(model, clean, corrupt, metric)`. For each block and token, run the model on `corrupt`, but
-    let that block give on, at that token, what it gave on in the run on `clean`. Return
+    let that block pass on, at that token, what it passed on in the run on `clean`. Return
     `(patched - corrupt) / (clean - corrupt)` of the metric: float32 [blocks, tokens].
 
-    **Example.** An animal is exchanged. What `cow` comes after is known at its first place, and then at the last.
+    **Example.** An animal is exchanged. What `cow` follows is known first at its own place, then at the last token.
 
     >>> from graders.nets import echo_decoder, encode
     >>> clean, corrupt = encode(". fox owl bee cow . fox owl bee", ". fox owl rat cow . fox owl bee").split(1)
@@ -94,8 +94,8 @@ class TestPatchPath:
 
     **Fine print.** `metric(logits)` makes a float of the logits of a run; those of `clean` and `corrupt` differ. Both
     inputs have the shape [batch, token]; a token is patched in each row. Run the model as often as you like; it is in
-    eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. Where a
-    hook of others replaces what a block returns, that is what the block gives on.
+    eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. If
+    someone else's hook replaces what a block returns, that is what the block passes on.
     """
 
     def reference(model, clean, corrupt, metric):
@@ -186,7 +186,7 @@ class TestPatchPath:
                     handle.remove()
 
         def changed_the_input(model, clean, corrupt, metric):
-            """You patched what goes into the block. The task is about what it gives on: forward hooks, in both runs."""
+            """You patched what goes into the block. What it passes on is asked for: forward hooks, in both runs."""
             shares, best, worst = [], metric(model(clean)), metric(model(corrupt))
             for block, kept in zip(model.blocks, inputs_of(model.blocks, model, clean)):
                 for token in range(clean.shape[1]):

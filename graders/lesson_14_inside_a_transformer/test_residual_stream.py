@@ -24,7 +24,7 @@ from graders.scenes.transformers import of_the_model, reads_transformers
     ),
     why=(
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
-        "gives on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
+        "passes on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
     ),
     scene=reads_transformers(
         ask=of_the_model,
@@ -33,7 +33,7 @@ from graders.scenes.transformers import of_the_model, reads_transformers
 )
 class TestResidualStream:
     """Write `residual_stream(model, tokens)`: run `model(tokens)` once, and return what flows between its blocks: what
-    the first of `model.blocks` gets, and then what each block gives on, as one tensor of shape
+    the first of `model.blocks` gets, and then what each block passes on, as one tensor of shape
     [blocks + 1, batch, token, width].
 
     **Example.** The stream after the last block is all that the logits are made of.
@@ -48,8 +48,8 @@ class TestResidualStream:
 
     **Fine print.** Blocks get the stream as their first argument. A block returns the stream after it, or a tuple that
     begins with it, and may write it over what it got: each value counts as it flowed. Before the first block, the model
-    may do more than look up embeddings. Where a hook of others replaces what a block returns, that is what the block
-    gives on. The result has no graph.
+    may do more than look up embeddings. If someone else's hook replaces what a block returns, that is what the block
+    passes on. The result has no graph.
     """
 
     def reference(model, tokens):
@@ -63,7 +63,7 @@ class TestResidualStream:
             return stream_of(model, tokens)[1:]
 
         def last_missing(model, tokens):
-            """What the last block gives on is missing: you took what each block gets. Take what each one returns, and
+            """What the last block passes on is missing: you took what each block gets. Take what each one returns, and
             what the first one gets.
             """
             return stream_of(model, tokens)[:-1]
@@ -91,6 +91,6 @@ class TestResidualStream:
             return torch.cat([stream[:1], stream[1:] - stream[:-1]])
 
         def normed_at_the_end(model, tokens):
-            """Your last entry has been through `model.norm`. Take what the last block gives on."""
+            """Your last entry has been through `model.norm`. Take what the last block passes on."""
             stream = stream_of(model, tokens)
             return torch.cat([stream[:-1], model.norm(stream[-1:]).detach()])

@@ -7,7 +7,7 @@ from graders.scenes.transformer_edits import steers
 
 
 def behind(block, change, **options):
-    """A hook that makes of the stream that `block` gives on what `change` returns."""
+    """A hook that makes of the stream that `block` passes on what `change` returns."""
 
     def hook(module, args, output):
         return (change(output[0]), *output[1:]) if isinstance(output, tuple) else change(output)
@@ -28,7 +28,7 @@ def moved(stream, by, start):
     core=True,
     title="Steer what it says",
     hints=(
-        "A forward hook on `model.blocks[layer]` gets what the block gives on, and what it returns takes its place.",
+        "A forward hook on `model.blocks[layer]` gets what the block passes on, and what it returns takes its place.",
         "If `output` is a tuple, the stream is `output[0]`: return `(stream, *output[1:])`. If not, it is the stream.",
         "The stream is [batch, token, width]. `stream[:, start:]` are the tokens from `start` on; write into a clone.",
     ),
@@ -41,7 +41,7 @@ def moved(stream, by, start):
 )
 class TestSteer:
     """Write `steer(model, layer, direction, scale, start=0)`: from now on, in every call, `scale * direction` is added
-    to the stream that `model.blocks[layer]` gives on, at each token from position `start` on. Return the handle.
+    to the stream that `model.blocks[layer]` passes on, at each token from position `start` on. Return the handle.
 
     **Example.**
 
@@ -120,7 +120,7 @@ class TestSteer:
             return behind(model.blocks[layer], lambda stream: moved(stream, scale * unit, start))
 
         def changed_the_input(model, layer, direction, scale, start=0):
-            """You changed what the block reads. Change what it gives on, with a forward hook."""
+            """You changed what the block reads. Change what it passes on, with a forward hook."""
             return model.blocks[layer].register_forward_pre_hook(
                 lambda module, args: (moved(args[0], scale * direction, start), *args[1:])
             )

@@ -4,3 +4,4 @@ from __future__ import annotations
 
 from graders.differential.exercise import exercise
 from graders.differential.freedoms import a_hook_for_all, no_graph_for_zeros
+from graders.differential.ways import wrong_ways

@@ -303,18 +303,9 @@ def logit_lens(model, tokens):
     """What model would say before its first block, and after each: [blocks + 1, batch, token, vocabulary]."""
     ### BEGIN SOLUTION
     stream = []
-
-    def keep_input(module, args):
-        stream.append(args[0].clone())
-
-    def keep_output(module, args, output):
-        hidden = output[0] if isinstance(output, tuple) else output
-        stream.append(hidden.clone())
-
     with contextlib.ExitStack() as hooks, torch.no_grad():
-        hooks.enter_context(model.blocks[0].register_forward_pre_hook(keep_input))
-        for block in model.blocks:
-            hooks.enter_context(block.register_forward_hook(keep_output))
+        for module in (*model.blocks, model.norm):  # what one block passes on, the next module gets
+            hooks.enter_context(module.register_forward_pre_hook(lambda _, args: stream.append(args[0].clone())))
         model(tokens)
     with torch.no_grad():
         return model.unembed(model.norm(torch.stack(stream)))
@@ -524,8 +515,8 @@ listed = "; ".join(
 show(figure, f"Two tables of three blocks and four heads. {listed}. Head 1 of block 0 and head 3 of block 1 stand out.")
 
 # %% [markdown]
-# The same two heads stand out, but less: where they are missing, others do part of the work. The heads of block 2 do
-# nothing at all, although their patterns look busy.
+# The same two heads stand out, but less: where they are missing, others do part of the work. Without any head of
+# block 2, nothing is lost.
 #
 # We changed weights here, and put them back. That is dangerous: an exception at the wrong place, and the model is
 # broken. With a hook the weights stay as they are. In the exercise you write a context manager, for use in a `with`. A

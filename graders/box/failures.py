@@ -56,6 +56,7 @@ class Failure:
         except PASSED_ON:
             raise
         except BaseException as error:
+            # One that was raised from it is another exception, whatever it looks like.
             if type(error) is type(self.error) and error.args == self.error.args and not error.__cause__:
                 became = "came through"
             elif isinstance(error, KeyboardInterrupt):

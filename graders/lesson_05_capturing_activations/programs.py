@@ -1,10 +1,12 @@
 """How people run a model with hooks on some of its modules: one right way, and the wrong ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 from torch import Tensor, nn
+
+from graders.authoring import wrong_ways
 
 Note = Callable[[Any], Any]
 Keep = Mapping[str, Note]
@@ -126,12 +128,11 @@ def wrong_runs(
     `more` are ways beside `ways`, and `without` names of ways that do no harm.
     """
 
-    def of(way: Callable[..., Any]) -> Callable[..., Any]:
-        def wrong(*args: Any, **kwargs: Any) -> Any:
+    def running(way: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(way)
+        def run_so(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             return program(*args, **kwargs, run=way)
 
-        wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
-        return wrong
+        return run_so
 
-    members = {way.__name__: of(way) for way in (*ways, *more)}
-    return type("WrongRuns", (), {name: way for name, way in members.items() if name not in without})
+    return wrong_ways(program, [running(way) for way in (*ways, *more) if way.__name__ not in without])

@@ -2,11 +2,15 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from graders.authoring import wrong_ways
+
+Program = Callable[..., Any]
 Score = Callable[[Tensor], Tensor]
 """The number whose gradient is taken, of logits."""
 
@@ -69,38 +73,42 @@ def guided(model: nn.Module, x: Tensor, cls: int) -> Tensor:
         return gradient_at_x(model, x, of_class(cls))
 
 
-def wrong_explanations(program: Callable[..., Tensor]) -> type:
-    """The base of a class `Mistakes`: a right program, used in wrong ways."""
+def another_mode(program: Program, model: nn.Module, *args: Any) -> Any:  # noqa: D103 - COMMON says it
+    return program(model.eval(), *args)
 
-    def another_mode(model: nn.Module, *args: Any) -> Tensor:
+
+def another_mode__2(program: Program, model: nn.Module, *args: Any) -> Any:  # noqa: D103
+    modes = {module: module.training for module in model.modules()}
+    try:
         return program(model.eval(), *args)
+    finally:
+        for module, training in modes.items():
+            module.training = training
 
-    def another_mode__2(model: nn.Module, *args: Any) -> Tensor:
-        modes = {module: module.training for module in model.modules()}
-        try:
-            return program(model.eval(), *args)
-        finally:
-            for module, training in modes.items():
-                module.training = training
 
-    def polluted_grads(model: nn.Module, *args: Any) -> Tensor:
-        """Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes
-        it, and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
-        """
-        found = program(model, *args)
-        model(args[-2].detach().requires_grad_()).sum().backward()
-        return found
+def polluted_grads(program: Program, model: nn.Module, *args: Any) -> Any:
+    """Your result is right, but the `.grad` of a parameter is not what it was before the call. `backward()` writes it,
+    and `zero_grad()` erases what the caller had. `torch.autograd.grad` returns gradients and writes nothing.
+    """
+    found = program(model, *args)
+    model(args[-2].detach().requires_grad_()).sum().backward()
+    return found
 
-    def polluted_grads__2(model: nn.Module, *args: Any) -> Tensor:
-        model.zero_grad()
-        return program(model, *args)
 
-    def input_touched(model: nn.Module, *args: Any) -> Tensor:
-        """Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`.
-        Work with a tensor of your own: `x.detach().clone().requires_grad_()`.
-        """
-        args[-2].requires_grad_()
-        return program(model, *args)
+def polluted_grads__2(program: Program, model: nn.Module, *args: Any) -> Any:  # noqa: D103
+    model.zero_grad()
+    return program(model, *args)
 
-    ways = (another_mode, another_mode__2, polluted_grads, polluted_grads__2, input_touched)
-    return type("WrongExplanations", (), {way.__name__: way for way in ways})
+
+def input_touched(program: Program, model: nn.Module, *args: Any) -> Any:
+    """Your result is right, but the caller's `x` is not as it was: its values, its `requires_grad` or its `.grad`. Work
+    with a tensor of your own: `x.detach().clone().requires_grad_()`.
+    """
+    args[-2].requires_grad_()
+    return program(model, *args)
+
+
+wrong_explanations = partial(
+    wrong_ways, ways=(another_mode, another_mode__2, polluted_grads, polluted_grads__2, input_touched)
+)
+"""The base of a class `Mistakes`: a right program of these exercises, used in wrong ways."""

@@ -6,6 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graders.lesson_05_capturing_activations.programs import copied
+from graders.lesson_10_explaining_predictions.programs import another_mode, another_mode__2
+
 Program = Callable[..., Any]
 
 
@@ -16,11 +19,6 @@ def run(model: nn.Module, tokens: Tensor, handles: Sequence[Any]) -> Any:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def copied(t: Tensor) -> Tensor:
-    """What it is now, without a graph."""
-    return t.detach().clone()
 
 
 def first_of(output: Any) -> Any:
@@ -70,19 +68,6 @@ def hook_left_after_exception(program: Program, *args: Any) -> Any:  # noqa: D10
     return program(*args, run=off_in_the_end)
 
 
-def another_mode(program: Program, model: nn.Module, *args: Any) -> Any:  # noqa: D103
-    return program(model.eval(), *args)
-
-
-def another_mode__2(program: Program, model: nn.Module, *args: Any) -> Any:  # noqa: D103
-    modes = {module: module.training for module in model.modules()}
-    try:
-        return program(model.eval(), *args)
-    finally:
-        for module, training in modes.items():
-            module.training = training
-
-
 def kept_graph(program: Program, *args: Any) -> Any:
     """Your result has a graph, and keeps alive all that the run has computed. Detach what you keep, or run the model
     under `torch.no_grad()`.
@@ -113,16 +98,3 @@ def before_others(program: Program, *args: Any) -> Any:
 
 RUNS = (hook_left_behind, hook_left_after_exception, another_mode, another_mode__2)
 STREAMS = (*RUNS, kept_graph, stored_alias, first_of_any, before_others)
-
-
-def wrong_ways(program: Program, ways: Sequence[Program]) -> type:
-    """The base of a class `Mistakes`: a right program, used in each wrong way."""
-
-    def of(way: Program) -> Program:
-        def wrong(*args: Any) -> Any:
-            return way(program, *args)
-
-        wrong.__doc__, wrong.__name__ = way.__doc__, way.__name__
-        return wrong
-
-    return type("WrongWays", (), {way.__name__: of(way) for way in ways})

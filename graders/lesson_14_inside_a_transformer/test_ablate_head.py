@@ -36,13 +36,13 @@ def before_mix(block, change):
     hints=(
         "`model.blocks[layer].mix` gets the heads side by side. What does a forward pre-hook on it return?",
         "A head has `mix.in_features // attention.num_heads` columns. Put zeros there, in a copy.",
-        "`@contextlib.contextmanager` makes a context manager of a function with one `yield`. Around the `yield`, "
-        "`with module.register_forward_pre_hook(hook):` takes the hook off, whatever happens.",
+        "The handle of a hook is a context manager: at the end of a `with`, it takes the hook off, whatever happens. "
+        "So return the handle.",
     ),
     why=(
-        "Before `mix` each head still has columns of its own, so zeros there switch off one head and nothing else. "
-        "Zeros in what `attention` returns, put there by a forward hook, do the same, and a handle that you return is "
-        "a context manager already."
+        "Before `mix` each head still has columns of its own, so zeros there switch off one head and nothing else, and "
+        "the handle is a context manager already. Zeros in what `attention` returns do the same, and so does a "
+        "generator with `@contextlib.contextmanager` that has its `yield` inside the `with` of the handle."
     ),
     scene=silences_a_head(),
 )

@@ -2,8 +2,9 @@
 
 import torch
 
-from graders.authoring import exercise
-from graders.lesson_14_inside_a_transformer.programs import RUNS, copied, inputs_of, kept_graph, run, wrong_ways
+from graders.authoring import exercise, wrong_ways
+from graders.lesson_05_capturing_activations.programs import copied
+from graders.lesson_14_inside_a_transformer.programs import RUNS, inputs_of, kept_graph, run
 from graders.scenes.transformers import of_each_block, reads_transformers
 
 

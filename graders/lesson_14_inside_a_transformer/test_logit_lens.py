@@ -3,8 +3,8 @@
 import torch
 import torch.nn.functional as F
 
-from graders.authoring import exercise
-from graders.lesson_14_inside_a_transformer.programs import STREAMS, inputs_of, stream_of, wrong_ways
+from graders.authoring import exercise, wrong_ways
+from graders.lesson_14_inside_a_transformer.programs import STREAMS, inputs_of, stream_of
 from graders.scenes.transformers import of_the_model, reads_transformers
 
 

@@ -1,22 +1,13 @@
 """Exercise 14-low-rank."""
 
+from types import SimpleNamespace
+
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from graders.authoring import exercise
 from graders.scenes.transformer_edits import adds_low_rank
-
-
-class Handle:
-    """Its `remove()` calls a few functions."""
-
-    def __init__(self, *ends):
-        self.ends = ends
-
-    def remove(self):
-        for end in self.ends:
-            end()
 
 
 def random(rank, layer):
@@ -34,7 +25,9 @@ def scaled(factor):
     return lambda layer, x, output: output + factor * product(layer, x)
 
 
-def added(model, name, rank, add, *, a=None, b=None, keep=nn.Parameter, freeze=None, end=None):
+def added(
+    model, name, rank, add, *, a=None, b=None, keep=nn.Parameter, freeze=None, undo=("hook", "parameters", "frozen")
+):
     """A right answer with `add(layer, x, output)` as its hook, of which other parts may be replaced, too."""
     layer, required = model.get_submodule(name), {p: p.requires_grad for p in model.parameters()}
     for parameter in required if freeze is None else freeze:
@@ -43,14 +36,15 @@ def added(model, name, rank, add, *, a=None, b=None, keep=nn.Parameter, freeze=N
     layer.low_rank_b = keep(torch.zeros(layer.out_features, rank, dtype=layer.weight.dtype) if b is None else b)
     hook = layer.register_forward_hook(lambda module, args, output: add(module, args[0], output))
 
-    def take_off():
-        del layer.low_rank_a, layer.low_rank_b
-
-    def give_back():
-        for parameter, before in required.items():
+    def remove():
+        if "hook" in undo:
+            hook.remove()
+        if "parameters" in undo:
+            del layer.low_rank_a, layer.low_rank_b
+        for parameter, before in required.items() if "frozen" in undo else ():
             parameter.requires_grad_(before)
 
-    return Handle(*(end or (lambda *every: every))(hook.remove, take_off, give_back))
+    return SimpleNamespace(remove=remove)
 
 
 @exercise(
@@ -116,11 +110,6 @@ class TestLowRank:
             """The parameters that were there can still be trained. Freeze all of them: `requires_grad_(False)`."""
             return added(model, name, rank, scaled(alpha / rank), freeze=[])
 
-        def layer_frozen_alone(model, name, rank, alpha):
-            """You froze the layer, and other parameters of the model can still be trained."""
-            layer = model.get_submodule(name)
-            return added(model, name, rank, scaled(alpha / rank), freeze=list(layer.parameters()))
-
         def new_ones_frozen(model, name, rank, alpha):
             """The two new parameters are frozen, too. Freeze those that are there before you make new ones."""
 
@@ -156,16 +145,6 @@ class TestLowRank:
             """
             return added(model, name, rank, scaled(alpha / rank), keep=lambda t: t.requires_grad_())
 
-        def turned_round(model, name, rank, alpha):
-            """The shapes are the other way round: `low_rank_a` is [rank, in], and `low_rank_b` is [out, rank]."""
-            layer = model.get_submodule(name)
-            a, b = random(rank, layer).T, torch.zeros(rank, layer.out_features, dtype=layer.weight.dtype)
-
-            def add(layer, x, output):
-                return output + alpha / rank * x @ layer.low_rank_a @ layer.low_rank_b
-
-            return added(model, name, rank, add, a=a, b=b)
-
         def cut_the_graph(model, name, rank, alpha):
             """No gradient reaches the two parameters: leave out `detach()`, `.data` and `torch.no_grad()`."""
             return added(model, name, rank, lambda layer, x, output: output + alpha / rank * product(layer, x).detach())
@@ -178,39 +157,22 @@ class TestLowRank:
 
         def hook_stays(model, name, rank, alpha):
             """After `remove()` your hook is still there. It has to take off the hook, too."""
-            return added(
-                model, name, rank, scaled(alpha / rank), end=lambda hook, take_off, give_back: (take_off, give_back)
-            )
+            return added(model, name, rank, scaled(alpha / rank), undo=("parameters", "frozen"))
 
         def parameters_stay(model, name, rank, alpha):
             """After `remove()` the layer still has the two parameters: `del layer.low_rank_a, layer.low_rank_b`."""
-            return added(
-                model, name, rank, scaled(alpha / rank), end=lambda hook, take_off, give_back: (hook, give_back)
-            )
+            return added(model, name, rank, scaled(alpha / rank), undo=("hook", "frozen"))
 
         def stays_frozen(model, name, rank, alpha):
             """After `remove()` the model is still frozen. Give each parameter the `requires_grad` that it had."""
-            return added(
-                model, name, rank, scaled(alpha / rank), end=lambda hook, take_off, give_back: (hook, take_off)
-            )
+            return added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
 
         def all_thawed(model, name, rank, alpha):
             """After `remove()` every parameter requires grad, also one that did not. Write down which ones did, before
             you freeze them.
             """
-
-            def thaw():
-                model.requires_grad_(True)
-
-            return added(
-                model, name, rank, scaled(alpha / rank), end=lambda hook, take_off, give_back: (hook, take_off, thaw)
-            )
-
-        def handle_of_the_hook(model, name, rank, alpha):
-            """Your handle takes off the hook alone. Its `remove()` has to take off both parameters, too, and give back
-            `requires_grad`.
-            """
-            return added(model, name, rank, scaled(alpha / rank), end=lambda hook, take_off, give_back: (hook,))
+            handle = added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
+            return SimpleNamespace(remove=lambda: (handle.remove(), model.requires_grad_(True)))
 
         def no_handle(model, name, rank, alpha):
             """Your function has to return a handle: an object whose `remove()` undoes it all."""

@@ -2,9 +2,9 @@
 
 import torch
 
-from graders.authoring import exercise
+from graders.authoring import exercise, wrong_ways
+from graders.lesson_05_capturing_activations.programs import copied
 from graders.lesson_14_inside_a_transformer.programs import (
-    copied,
     first_of,
     first_of_any,
     hook_left_after_exception,
@@ -12,7 +12,6 @@ from graders.lesson_14_inside_a_transformer.programs import (
     inputs_of,
     run,
     stored_alias,
-    wrong_ways,
 )
 from graders.scenes.transformers import reads_transformers, with_a_metric
 
@@ -111,9 +110,7 @@ class TestPatchPath:
 
     free = {"an exception in run 3": lambda mine, wanted: mine == "never raised"}  # two runs may do, on many rows
 
-    class Mistakes(
-        wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any)),
-    ):
+    class Mistakes(wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any))):
         def patched_metric(model, clean, corrupt, metric):
             """Yours is the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
             without the patch, and 1 if it is as in the run on `clean`.
@@ -129,16 +126,6 @@ class TestPatchPath:
         def difference_alone__2(model, clean, corrupt, metric):
             return effects(
                 model, clean, corrupt, metric, share=lambda patched, clean, corrupt: (patched - corrupt) / clean
-            )
-
-        def what_is_missing(model, clean, corrupt, metric):
-            """Yours is the share that is still missing. What comes back is counted from the corrupt run on."""
-            return effects(
-                model,
-                clean,
-                corrupt,
-                metric,
-                share=lambda patched, *others: 1 - share(patched, *others),
             )
 
         def swapped_runs(model, clean, corrupt, metric):
@@ -194,7 +181,3 @@ class TestPatchPath:
                     with block.register_forward_pre_hook(patch):
                         shares.append(share(metric(model(corrupt)), best, worst))
             return torch.tensor(shares).view(len(model.blocks), -1)
-
-        def transposed(model, clean, corrupt, metric):
-            """Rows and columns are exchanged: a row is a block, and a column a token."""
-            return effects(model, clean, corrupt, metric).T

@@ -2,8 +2,8 @@
 
 import torch
 
-from graders.authoring import exercise
-from graders.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of, wrong_ways
+from graders.authoring import exercise, wrong_ways
+from graders.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
 from graders.scenes.transformers import of_the_model, reads_transformers
 
 

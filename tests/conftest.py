@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.kit import kit_folder
-from graders.run.warm import WarmProcess
+from graders.run.box_modules import box_modules_folder
+from graders.run.warm_process import WarmProcess
 
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -24,14 +24,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def kit() -> Iterator[Path]:
+def box_modules() -> Iterator[Path]:
     """The folder of modules that exist inside a box."""
-    with kit_folder() as folder:
+    with box_modules_folder() as folder:
         yield folder
 
 
 @pytest.fixture(scope="session")
-def warm(kit: Path) -> Iterator[WarmProcess]:
+def warm(box_modules: Path) -> Iterator[WarmProcess]:
     """The process from which boxes are forked, as the commands do it."""
-    with WarmProcess(kit) as process:
+    with WarmProcess(box_modules) as process:
         yield process

@@ -10,8 +10,8 @@ from typing import Any
 from graders.box.probing import answer
 from graders.run.boxes import Boxes
 from graders.run.conversation import Probe
+from graders.run.run_options import RunOptions
 from graders.run.runner import Transcript
-from graders.run.terms import Terms
 from graders.wire.data import decode, tensors
 from graders.wire.frames import Frame
 
@@ -64,17 +64,17 @@ def ended(how: str = "finished", message: str = "", seconds: float = 1.0) -> Fra
 
 
 class NoBoxes(Boxes):
-    """Gives out one runner, whatever the terms, and notes them."""
+    """Gives out one runner, whatever the options, and notes them."""
 
     def __init__(self, runner: Any) -> None:
-        self.given, self.terms = runner, []
+        self.given, self.run_options = runner, []
 
-    def runner(self, terms: Terms) -> Any:
-        self.terms.append(terms)
+    def runner(self, run_options: RunOptions) -> Any:
+        self.run_options.append(run_options)
         return self.given
 
 
 @contextmanager
-def no_head_start(runner: Any) -> Iterator[Boxes]:
-    """In place of `head_start`."""
+def no_prestarted_boxes(runner: Any) -> Iterator[Boxes]:
+    """In place of `prestarted_boxes`."""
     yield NoBoxes(runner)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graders.core.exercise import Check, Draw, Mistake
+from graders.core.exercise import Check, Inputs, Mistake
 from graders.core.expect import Seen
 from tests.plain import PlainExercise
 
 
-def it_ends(seen: Seen, draw: Draw) -> None:
+def it_ends(seen: Seen, draw: Inputs) -> None:
     kept = [b""]
     while seen.value[0] == "time":
         pass

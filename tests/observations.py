@@ -10,13 +10,13 @@ import torch
 
 from graders.author.answers import Answer
 from graders.box.kernel import run_probe
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.run.conversation import probes_for
 from graders.wire.data import DTYPES, MAX_DEPTH, Array, DataError, Refused, decode
 from graders.wire.frames import Frame
 
 
-def observed(exercise: Exercise, answer: Answer, draws: Sequence[Draw], seed: int) -> list[Any]:
+def observed(exercise: Exercise, answer: Answer, draws: Sequence[Inputs], seed: int) -> list[Any]:
     """What the probe of an exercise sees of an answer, decoded: a value for each draw that came to its end."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(answer.source, f"<{exercise.key}>", "exec"), namespace)

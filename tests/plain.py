@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.explanations import Explanation
 from graders.wire.draws import Rng
 
@@ -15,9 +15,9 @@ from graders.wire.draws import Rng
 class PlainExercise(Exercise):
     """`draw(rng, **case)` makes a draw, `source` defines `probe`, `recognise(draws, outcomes)` names a mistake."""
 
-    draw: Callable[..., Draw]
+    draw: Callable[..., Inputs]
     source: str
-    recognise: Callable[[Sequence[Draw], Sequence[Any]], str | None] = lambda draws, outcomes: None
+    recognise: Callable[[Sequence[Inputs], Sequence[Any]], str | None] = lambda draws, outcomes: None
 
     @property
     def box_source(self) -> str:
@@ -28,10 +28,10 @@ class PlainExercise(Exercise):
         exec(self.source, namespace)
         return namespace["probe"](student, **draw)
 
-    def draws(self, seed: int) -> list[Draw]:
+    def draws(self, seed: int) -> list[Inputs]:
         return [self.draw(Rng(seed, self.key, index), **case) for index, case in enumerate(self.cases)]
 
-    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Explanation | None:
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
         found = self.recognise(draws, outcomes)
         return next(
             (Explanation(mistake.id, mistake.message) for mistake in self.mistakes if mistake.id == found), None

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from graders.core.exercise import Check, Draw, Mistake
+from graders.core.exercise import Check, Inputs, Mistake
 from graders.core.expect import Seen, expect
 from graders.wire.draws import Rng
 from tests.plain import PlainExercise
@@ -16,23 +16,23 @@ from tests.plain import PlainExercise
 FACTORS = {"double": 2.0, "negate": -1.0}
 
 
-def a_vector(rng: Rng, kind: str) -> Draw:
+def a_vector(rng: Rng, kind: str) -> Inputs:
     return {"x": rng.tensor(3), "kind": kind}
 
 
-def the_sum_is_right(seen: Seen, draw: Draw) -> None:
+def the_sum_is_right(seen: Seen, draw: Inputs) -> None:
     expect(seen["total"]).close_to(FACTORS[draw["kind"]] * draw["x"].sum())
 
 
-def the_gradient_is_right(seen: Seen, draw: Draw) -> None:
+def the_gradient_is_right(seen: Seen, draw: Inputs) -> None:
     expect(seen["x.grad"]).close_to(torch.full_like(draw["x"], FACTORS[draw["kind"]]))
 
 
-def no_hook_is_left(seen: Seen, draw: Draw) -> None:
+def no_hook_is_left(seen: Seen, draw: Inputs) -> None:
     expect(seen["hooks"]).equals(0)
 
 
-def scaling_mistake(draws: Sequence[Draw], outcomes: Sequence[Any]) -> str | None:
+def scaling_mistake(draws: Sequence[Inputs], outcomes: Sequence[Any]) -> str | None:
     if any("grad can be implicitly created" in outcome.message for outcome in outcomes):
         return "no-sum"
     totals = [outcome.seen["total"].tensor if outcome.seen else None for outcome in outcomes]

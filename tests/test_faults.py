@@ -21,9 +21,9 @@ from graders.marking.questions import Questions
 from graders.marking.setup import controlled
 from graders.report import results_json
 from graders.run.cache import from_bytes
+from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 from graders.run.tiers import missing
 from tests import make_class
 from tests.answers import answers_of
@@ -73,12 +73,14 @@ def hand_in(folder: Path, *students: str) -> Path:
 
 
 @pytest.mark.skipif(bool(missing("A")), reason="tier A cannot be tried here without the warm process")
-def test_when_bubblewrap_goes_away_nobody_gets_a_zero(place: Path, kit: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_bubblewrap_goes_away_nobody_gets_a_zero(
+    place: Path, box_modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (place / "bin").mkdir()
     (place / "bin/bwrap").symlink_to(str(shutil.which("bwrap")))
     monkeypatch.setenv("PATH", str(place / "bin"))
     class_ = hand_in(place / "class", "ada", "ben")
-    batch = Marking(Questions(1), controlled(BoxRunner(kit, "A"), Terms(), 1))
+    batch = Marking(Questions(1), controlled(BoxRunner(box_modules, "A"), RunOptions(), 1))
     ada, ben = (Submission(name, LESSON, class_ / name / f"{LESSON}.ipynb") for name in ("ada", "ben"))
     assert batch.result(ada).score == 4.0
     (place / "bin/bwrap").unlink()

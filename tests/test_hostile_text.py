@@ -132,9 +132,9 @@ def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_names_are_shown_without_traps(trap: str, kit: Path, tmp_path: Path) -> None:
+def test_names_are_shown_without_traps(trap: str, box_modules: Path, tmp_path: Path) -> None:
     name = TRAPS[trap]
-    marking = Marking(Questions(1), BoxRunner(kit))
+    marking = Marking(Questions(1), BoxRunner(box_modules))
     for student, file in ((name, tmp_path / "none"), ("bob", Path(f"{name}.ipynb")), ("cy", None)):
         marking.result(Submission(student, LESSON, file))
     marking.result(Submission("dan", LESSON, None, origin=name, problem=name))

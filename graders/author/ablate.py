@@ -19,7 +19,7 @@ import torch
 from graders.author.answers import answers_to
 from graders.author.in_child import in_child
 from graders.author.mutate.score import every_mutant
-from graders.core.exercise import Draw
+from graders.core.exercise import Inputs
 from graders.differential.exercise import SceneExercise, find_exercise
 from graders.differential.explaining import NOTHING
 from graders.differential.implementations import Implementation
@@ -99,7 +99,7 @@ def unneeded(wrong: Mapping[str, Shown], known: Sequence[Shown]) -> list[str]:
     return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
 
 
-def _shown(exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Draw]]) -> Shown:
+def _shown(exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Inputs]]) -> Shown:
     """In which observations a wrong program, or the text of one, shows itself."""
 
     def look() -> list[str]:

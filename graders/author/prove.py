@@ -15,7 +15,7 @@ from graders.author.places import places, unwritten
 from graders.author.predictions import REASON, unguessed
 from graders.author.prove_scenes import depends_on_the_seed, draws_by_seed, mistakes_are_recognised, well_written
 from graders.core import course
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
 from graders.differential.exercise import NotInTheBox, SceneExercise, find_exercise
@@ -23,9 +23,9 @@ from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
 from graders.notebook.commands import check_in
-from graders.run.boxes import head_start
+from graders.run.boxes import prestarted_boxes
+from graders.run.run_options import RunOptions
 from graders.run.runner import Runner
-from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
 
 PARTS = 5
@@ -140,7 +140,7 @@ def well_answered(exercise: Exercise, answers: Answers) -> Iterator[str]:
     yield from unfounded_quotes(exercise, answers)
 
 
-def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Draw]]) -> Iterator[str]:
+def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """Right answers pass, wrong answers fail and are recognised; one problem for each that does not.
 
     `draws` are those of each seed.
@@ -153,7 +153,7 @@ def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping
                 yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
 
 
-def _problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Draw]) -> str:
+def _problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Inputs]) -> str:
     """What is wrong with the result of this answer.
 
     A wrong one of which no headline is asked has shown what it is as soon as the named check refuses it on one draw.
@@ -165,7 +165,7 @@ def _problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Draw]) -
     return answer.problem(mark_source(exercise, answer.source, seed, draws))
 
 
-def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Draw] | None = None) -> ExerciseResult:
+def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Inputs] | None = None) -> ExerciseResult:
     """The result of an answer, given as the text of its cell, in this process."""
     return check_in(exercise, _run(exercise, source), seed, draws=draws)
 
@@ -178,8 +178,8 @@ def _run(exercise: Exercise, source: str) -> dict[str, object]:
 
 def lessons_run(lessons: tuple[str, ...]) -> list[str]:
     """Every lesson runs through, and is marked as it should be."""
-    with head_start(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
-        runner = boxes.runner(Terms(isolation="D", own_work=True))
+    with prestarted_boxes(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
+        runner = boxes.runner(RunOptions(isolation="D", own_work=True))
         jobs = [pool.submit(runs_through, lesson) for lesson in lessons]
         jobs += [pool.submit(marked_in_a_box, lesson, runner) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]

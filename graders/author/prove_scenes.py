@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
 from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
-from graders.core.exercise import Draw
+from graders.core.exercise import Inputs
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, SceneExercise
 from graders.differential.explaining import NOTHING
@@ -30,12 +30,12 @@ def well_written(exercise: SceneExercise) -> Iterator[str]:
         yield f"{exercise.key}: {error}"
 
 
-def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, list[Draw]]:
+def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, list[Inputs]]:
     """What an exercise asks under each seed; to draw it takes as long as to mark three answers."""
     return {seed: exercise.draws(seed) for seed in seeds}
 
 
-def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[Draw]]) -> Iterator[str]:
+def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """Each wrong program is refused, and taken for the mistake that it is; one problem for each that is not."""
     left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
     for seed, drawn in draws.items():
@@ -51,7 +51,7 @@ def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[Dr
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
 
 
-def depends_on_the_seed(exercise: SceneExercise, draws: Mapping[int, list[Draw]]) -> Iterator[str]:
+def depends_on_the_seed(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """In every case, what a right answer showed under one seed is refused under the next."""
     subject = exercise.subject
     for one, other in itertools.pairwise(draws):

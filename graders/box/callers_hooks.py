@@ -81,17 +81,17 @@ class CallersHooks:
     def _output(self, name: str) -> Any:
         def hook(module: nn.Module, args: Any, output: Any) -> Any:
             self.log.append(f"{self.what} forward {name}")
-            return times(output, FACTOR) if self.what == "replacing" else None
+            return scaled(output, FACTOR) if self.what == "replacing" else None
 
         return hook
 
 
-def times(value: Any, factor: float) -> Any:
+def scaled(value: Any, factor: float) -> Any:
     """Every floating tensor in a tensor, tuple, list or dict, multiplied; everything else as it is."""
     if isinstance(value, Tensor):
         return value * factor if value.is_floating_point() else value
     if isinstance(value, dict):
-        return {key: times(entry, factor) for key, entry in value.items()}
+        return {key: scaled(entry, factor) for key, entry in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(times(entry, factor) for entry in value)
+        return type(value)(scaled(entry, factor) for entry in value)
     return value

@@ -1,4 +1,4 @@
-"""A stand-in for `google.colab`: whatever a notebook calls of it does nothing.
+"""A stub of `google.colab`: whatever a notebook calls of it does nothing.
 
 Only a notebook that imports it as a matter of course gets it. One that asks by `try` whether this is Colab is told that
 it is not, and takes the way that it has for other places.
@@ -48,7 +48,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 @functools.cache
 def make_importable() -> None:
-    """From here on `import google.colab` finds the stand-in, unless the package itself is there."""
+    """From here on `import google.colab` finds the stub, unless the package itself is there."""
     sys.meta_path.append(_Finder())
 
 

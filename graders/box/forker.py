@@ -30,13 +30,13 @@ def serve(
     control: socket.socket,
     child: Child,
     until: int | None = None,
-    chores: Iterator[None] | None = None,
+    background_steps: Iterator[None] | None = None,
     before: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
     """Fork for every request until the other end of `control` is closed, or the child `until` has ended.
 
-    `before` is called with a request before its fork. After the fork, `chores` take a step, as long as there are any.
-    What comes meanwhile waits.
+    `before` is called with a request before its fork. After the fork, `background_steps` take a step, as long as there
+    are any. What comes meanwhile waits.
 
     Returns the exit code of `until`, 0 when it did not end. All that was forked here is ended and reaped before.
     """
@@ -79,8 +79,8 @@ def serve(
                 waiting.register(answer, select.POLLIN)
                 with contextlib.suppress(OSError):
                     os.write(answer, b"pid %d\n" % process)
-                if chores is not None:
-                    next(chores, None)
+                if background_steps is not None:
+                    next(background_steps, None)
             elif descriptor in answers:  # nothing but the end of the stream is expected
                 _end(*answers[descriptor])
                 _forget(descriptor, answers, waiting)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from graders.box import confine
 from graders.box.limits import cut_short, limit_processes
-from graders.box.selftest import SELF_TEST, held, knocking
+from graders.box.wall_checks import SELF_TEST, held, knocking
 from graders.wire import frames
 from graders.wire.frames import Frame
 from graders.wire.launch import BoxPlan

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor, nn
@@ -52,18 +51,3 @@ def unpacked(value: Any) -> Any:
     if isinstance(value, tuple):
         return value[0]
     return value["out"] if isinstance(value, dict) else value
-
-
-class Meanwhile(nn.Sequential):
-    """Calls its modules one after the other, and then something else, such as the learner's function once more."""
-
-    def __init__(self, other: Callable[[], Any], *modules: nn.Module) -> None:
-        """`other` takes no argument."""
-        super().__init__(*modules)
-        self.other = other
-
-    def forward(self, input: Any) -> Any:
-        """What the last module returns."""
-        output = super().forward(input)  # type: ignore[no-untyped-call]  # of torch
-        self.other()
-        return output

@@ -28,7 +28,7 @@ def gradients(
     if way == "autograd.grad":
         found = torch.autograd.grad(loss(), list(inputs), allow_unused=True)
         return [None if grad is None else grad.detach().clone() for grad in found]
-    with own_grads(inputs):
+    with isolated_grads(inputs):
         torch.autograd.backward(loss(), create_graph=way == "create_graph")
         return [None if t.grad is None else t.grad.detach().clone() for t in inputs]
 
@@ -55,7 +55,7 @@ def _abort(*args: object) -> None:
 
 
 @contextlib.contextmanager
-def own_grads(inputs: Sequence[Tensor]) -> Iterator[None]:
+def isolated_grads(inputs: Sequence[Tensor]) -> Iterator[None]:
     """Inside, `.grad` of the inputs starts with None; afterwards it is what it was before."""
     before = [t.grad for t in inputs]
     for t in inputs:

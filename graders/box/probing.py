@@ -16,9 +16,16 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
+from graders.box.endless_results import (
+    Clock,
+    EndlessResult,
+    alarm_for_endless_results,
+    bounded_iterator,
+    frames_of,
+    reads_result,
+)
 from graders.box.known_state import global_hooks, known_state
 from graders.box.limits import limit_hit
-from graders.box.without_end import Clock, WithoutEnd, bounded, frames_of, reads_result, ringing
 from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
@@ -64,7 +71,7 @@ class Student:
         def call(*args: Any, **kwargs: Any) -> Any:
             given = [_describe(arg) for arg in args] + [f"{key}={_describe(arg)}" for key, arg in kwargs.items()]
             self._call = f"{name}({', '.join(given)})"
-            return bounded(target(*args, **kwargs))
+            return bounded_iterator(target(*args, **kwargs))
 
         return call
 
@@ -82,7 +89,7 @@ def answer(
 
     With a `clock`, a result that is still being read when it rings is said to have no end.
     """
-    with known_state(seed, quiet=quiet) as printed, ringing(clock, namespace):
+    with known_state(seed, quiet=quiet) as printed, alarm_for_endless_results(clock, namespace):
         found = _answer(probe, namespace, draw)
     return replace(found, head={**found.head, "printed": text}) if (text := _fitting(printed.text)) else found
 
@@ -95,17 +102,17 @@ def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[
     except NotAttempted as missing:
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
         return Answer(head)
-    except WithoutEnd as error:
-        return _without_end(str(error))
+    except EndlessResult as error:
+        return _endless(str(error))
     except DataError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
     except BaseException as error:
         if isinstance(error, MemoryError) and reads_result(frames_of(error.__traceback__), namespace):
-            return _without_end("the memory that there is")
+            return _endless("the memory that there is")
         return _raised(error, namespace, student._call)
 
 
-def _without_end(within: str) -> Answer:
+def _endless(within: str) -> Answer:
     message = f"its result does not come to an end within {within}; return a list"
     return Answer({"type": "raised", "status": "over-limit", "message": message})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from graders.core.difference import Kind
-from graders.core.expect import Seen, expect, refuse
+from graders.core.expect import Seen, expect, fail
 
 CHANGES = {
     "values": "the values of `{place}` changed",
@@ -74,10 +74,10 @@ def _told(changed: Seen) -> list[list[str]]:
 def came_through(what: Seen, raised_by: str) -> None:
     """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
     if what.value == "swallowed":
-        refuse(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
+        fail(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":
-        refuse(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
+        fail(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
     if what.value != "came through":
-        refuse(
+        fail(
             f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
         )

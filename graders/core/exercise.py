@@ -12,7 +12,7 @@ from typing import Any
 from graders.core.errors import ExerciseDefect
 from graders.core.explanations import Explanation
 
-Draw = dict[str, Any]
+Inputs = dict[str, Any]
 Case = Mapping[str, Any]
 
 
@@ -36,7 +36,7 @@ class Check:
     """
 
     name: str
-    run: Callable[[Any, Draw], None]
+    run: Callable[[Any, Inputs], None]
 
     @property
     def sentence(self) -> str:
@@ -102,11 +102,11 @@ class Exercise:
         """The same in this process: use the learner's definitions, attributes of `student`, and return what showed."""
         raise NotImplementedError
 
-    def draws(self, seed: int) -> list[Draw]:
+    def draws(self, seed: int) -> list[Inputs]:
         """One draw for each case: a pure function of `seed`. Raises `DeadProbe`."""
         raise NotImplementedError
 
-    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Any]) -> Explanation | None:
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
         """The mistake that explains an answer which is not right; None when none does."""
         return None
 

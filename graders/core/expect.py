@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from graders.core.difference import Difference, Kind, around_the_difference, first_divergence
-from graders.core.shown import MISSING, kind, show, told_apart
+from graders.core.shown import MISSING, format_pair, kind, show
 from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
@@ -151,7 +151,7 @@ class expect:
         elif not self._number_close(expected, rtol, atol):
             rounded = rtol is not None and rtol < 1e-6 and self._number_close(expected, *TOLERANCE[torch.float32])
             kind_of = Kind.PRECISION if rounded else Kind.VALUE
-            self.differs(*told_apart(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else "")
+            self.differs(*format_pair(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else "")
 
     def _number_close(self, expected: float, rtol: float | None, atol: float | None) -> bool:
         low, high = (1e-5 if limit is None else limit for limit in (rtol, atol))
@@ -175,7 +175,7 @@ class expect:
     def _first_of(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
         """Raise with the first entry that is not close."""
         index = tuple(int(i) for i in unlike.nonzero()[0])
-        texts = told_apart(expected[index].item(), seen[index].item())
+        texts = format_pair(expected[index].item(), seen[index].item())
         several, count = seen.numel() > 1, int(unlike.sum())
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
         as_float32 = _differences(seen, expected, *TOLERANCE[torch.float32])
@@ -214,7 +214,7 @@ class expect:
         if texts[0] != texts[1]:
             self.differs(*texts)
         if type(expected) not in (list, tuple):
-            self.differs(*told_apart(expected, self.value))
+            self.differs(*format_pair(expected, self.value))
         # Lists are shown by their first entries: the difference lies further on, or deeper.
         for entry, part in zip(self.seen, expected):
             expect(entry).equals(part)
@@ -252,7 +252,7 @@ class expect:
             raise Mismatch(Difference(Kind.ORDER, self.path, timelines=timelines))
 
 
-def refuse(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
+def fail(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
     """Raise `Mismatch` for a reason in words that names its value itself."""
     raise Mismatch(Difference(kind, note=message))
 

@@ -94,7 +94,7 @@ def parse(content: bytes | str) -> Roster:
     table = read_table(content)
     columns = columns_of(table)
     rows = [_person(table, row, columns) for row in table.rows]
-    everyone = told_apart([person for person in rows if person is not None])
+    everyone = with_distinct_names([person for person in rows if person is not None])
     if not everyone:
         raise BadTable(
             "it names nobody. Expected a header with a column Student or Name (or First name and Surname), and a row "
@@ -153,7 +153,7 @@ def _maxima(table: Table, columns: Columns) -> dict[str, float]:
     return {title: most for title, most in found if most}
 
 
-def told_apart(people: Sequence[Person]) -> list[Person]:
+def with_distinct_names(people: Sequence[Person]) -> list[Person]:
     """The people, those of one name with a number behind it."""
     count: dict[str, int] = {}
     for person in people:

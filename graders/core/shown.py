@@ -44,7 +44,7 @@ def show(value: Any, digits: int = 6) -> str:
     return clean(repr(value), 100)
 
 
-def told_apart(expected: Any, seen: Any) -> tuple[str, str]:
+def format_pair(expected: Any, seen: Any) -> tuple[str, str]:
     """Both values as `show` has them, with as many more digits as it takes to tell them apart.
 
     Values of two types that look the same, as 1 and 1.0, are shown as Python writes them.

@@ -43,7 +43,7 @@ from graders.core import course
 from graders.core.contract import Contract
 from graders.core.covering import covering
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Case, Check, DeadProbe, Draw, Exercise, Mistake
+from graders.core.exercise import Case, Check, DeadProbe, Exercise, Inputs, Mistake
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Explanation
 from graders.core.mistakes import COMMON
@@ -77,12 +77,12 @@ class SceneExercise(Exercise):
         """Use the learner's function in the scene."""
         return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
 
-    def draws(self, seed: int) -> list[Draw]:
+    def draws(self, seed: int) -> list[Inputs]:
         """One draw for each case, along with what is expected for it. Raises `DeadProbe`, and `ReferenceFailed`."""
         with one_thread(), self.subject.stage.open() as play:
             return [self._conditioned(seed, index, play) for index in range(len(self.cases))]
 
-    def _conditioned(self, seed: int, index: int, play: Any) -> Draw:
+    def _conditioned(self, seed: int, index: int, play: Any) -> Inputs:
         example = [[step.code, bool(step.shows)] for step in self.written.example] if index == 0 else []
         for attempt in range(100):
             inner = Rng(seed, self.key, index, attempt).integer(0, 2**31)
@@ -91,7 +91,7 @@ class SceneExercise(Exercise):
                 return draw
         raise DeadProbe(f"exercise {self.key}, case {index}: 100 draws, and all are at the mercy of rounding")
 
-    def explain(self, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
         """The mistake that shows what the learner's function showed."""
         return explain(self.subject, draws, outcomes)
 
@@ -182,7 +182,7 @@ def _cases(scene: Scene) -> tuple[Case, ...]:
 
 
 def _check(subject: Subject, section: str) -> Check:
-    def run(seen: Seen, draw: Draw) -> None:
+    def run(seen: Seen, draw: Inputs) -> None:
         if found := list(subject.differences(seen, draw, section).values()):
             raise Mismatch(found[0])
 

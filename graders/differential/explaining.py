@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from graders.core.exercise import Draw
+from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.explanations import Explanation
 from graders.differential.comparing import differences, tells_changes
@@ -27,7 +27,7 @@ OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)
 """Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
 
 
-def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> Explanation | None:
+def explain(subject: Subject, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
     """The mistake that explains an answer which is not right; None when none does, or several do."""
     with subject.stage.open() as play:
         ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
@@ -53,7 +53,7 @@ def explain(subject: Subject, draws: Sequence[Draw], outcomes: Sequence[Outcome]
     return _the_one(subject, [mistake for mistake, score in scores.items() if score == min(scores.values())])
 
 
-def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Draw]) -> Iterator[Outcome]:
+def _in_turn(subject: Subject, play: Play, mistake: int, draws: Sequence[Inputs]) -> Iterator[Outcome]:
     """What a mistake shows for each draw. If it keeps something, that depends on the draws before: never cached."""
     keeps = _keeps_something(subject.stage.players[mistake])
     for draw in draws:
@@ -68,7 +68,7 @@ def _keeps_something(program: Implementation) -> bool:
 def _unlike(
     subject: Subject,
     play: Play,
-    draw: Draw,
+    draw: Inputs,
     outcome: Outcome,
     mine: Differences,
     shown: Outcome,
@@ -119,7 +119,7 @@ def _alike(path: str, one: Seen, other: Seen, floats: float) -> bool:
     return not any(differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))
 
 
-def _ending_so(subject: Subject, play: Play, draws: Sequence[Draw], mine: Outcome) -> list[int]:
+def _ending_so(subject: Subject, play: Play, draws: Sequence[Inputs], mine: Outcome) -> list[int]:
     """The mistakes that come to the same end on the last of these draws, after those before."""
     found = []
     for mistake in subject.mistakes:

@@ -19,7 +19,7 @@ from torch import Tensor
 from graders.box.probing import Answer, answer
 from graders.core.conditioning import disturbed
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Draw
+from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.run.transcript import Outcome, raised
 from graders.scenes.scene import Scene
@@ -99,7 +99,7 @@ Play = Callable[..., Outcome]
 """`play(player, draw, way="")`: the outcome of a draw with the player of that number."""
 
 
-def _request(player: int, draw: Draw, way: str) -> Frame:
+def _request(player: int, draw: Inputs, way: str) -> Frame:
     tree, body = encode(dict(draw))
     return Frame({"type": "play", "player": player, "draw": tree, "way": way}, body)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from graders.core.conditioning import SHARE, share_used
 from graders.core.difference import Difference, Kind
-from graders.core.exercise import Draw
+from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
 from graders.differential.comparing import FLOATS, RELATIVE_ELSEWHERE, differences, tolerance
@@ -52,7 +52,7 @@ class Subject:
         self._free, self._example = free, dict(example)
         self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
 
-    def outcome(self, play: Play | None, player: int, draw: Draw) -> Outcome:
+    def outcome(self, play: Play | None, player: int, draw: Inputs) -> Outcome:
         """What shows with one of our own programs. Without an open stage, one is opened for it."""
         which = player, key_of(draw)
         if which not in self._kept:
@@ -64,7 +64,9 @@ class Subject:
                 self._kept.popitem(last=False)
         return self._kept[which]
 
-    def differences(self, seen: Seen, draw: Draw, section: str | None = None, play: Play | None = None) -> Differences:
+    def differences(
+        self, seen: Seen, draw: Inputs, section: str | None = None, play: Play | None = None
+    ) -> Differences:
         """By path, what no reference showed; in one section or in all."""
         found: list[Differences] = []
         for reference in self.references:
@@ -94,7 +96,7 @@ class Subject:
         except Exception:  # it does arithmetic on an answer, which may be of any type and shape
             return False
 
-    def is_well_conditioned(self, play: Play, draw: Draw) -> bool:
+    def is_well_conditioned(self, play: Play, draw: Inputs) -> bool:
         """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
         rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
         if is_exact(draw):
@@ -109,16 +111,16 @@ class Subject:
         )
 
 
-def is_exact(draw: Draw) -> bool:
+def is_exact(draw: Inputs) -> bool:
     """Whether its tensors are of float64."""
     return "float64" in draw["case"].values()
 
 
-def floats_of(draw: Draw) -> float:
+def floats_of(draw: Inputs) -> float:
     """By how much a Python float may be off, as a part of it."""
     return FLOATS if is_exact(draw) else RELATIVE_ELSEWHERE
 
 
-def key_of(draw: Draw) -> Any:
+def key_of(draw: Inputs) -> Any:
     """What makes a draw another than another one."""
     return draw["seed"], tuple(sorted(draw["case"].items(), key=str)), len(draw["example"])

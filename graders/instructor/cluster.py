@@ -27,12 +27,12 @@ from graders.marking.questions import Questions
 from graders.marking.setup import controlled
 from graders.marking.submission import mark_submission
 from graders.report import results_json
-from graders.run.boxes import head_start
+from graders.run.boxes import prestarted_boxes
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.leftovers import temporary_folder
+from graders.run.run_options import RunOptions
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Job:
     """Of its inputs."""
     batch: int
     """The seed of the batch, and of the control."""
-    terms: Terms
+    run_options: RunOptions
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def mark_elsewhere(
     executor: Executor,
     chosen: Sequence[Submission],
     questions: Questions,
-    terms: Terms,
+    run_options: RunOptions,
     done: Callable[[SubmissionResult], None],
     otherwise: Callable[[Submission, str], SubmissionResult],
 ) -> Iterator[tuple[Submission, SubmissionResult]]:
@@ -116,7 +116,7 @@ def mark_elsewhere(
                 content=content,
                 seed=seed,
                 batch=questions.seed,
-                terms=terms,
+                run_options=run_options,
             )
             jobs[executor.submit(mark_there, job)] = submission
     try:
@@ -140,12 +140,12 @@ def mark_elsewhere(
 
 
 _lock = threading.Lock()
-_batches: dict[tuple[int, Terms], tuple[Questions, Runner]] = {}
+_batches: dict[tuple[int, RunOptions], tuple[Questions, Runner]] = {}
 
 
 def mark_there(job: Job) -> dict[str, Any]:
     """Mark a notebook, in the process of a worker."""
-    questions, runner = _batch(job.batch, job.terms)
+    questions, runner = _batch(job.batch, job.run_options)
     with temporary_folder("job") as folder:
         file = folder / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
@@ -154,13 +154,13 @@ def mark_there(job: Job) -> dict[str, Any]:
     return results_json.submission_to_data(result)
 
 
-def _batch(seed: int, terms: Terms) -> tuple[Questions, Runner]:
+def _batch(seed: int, run_options: RunOptions) -> tuple[Questions, Runner]:
     """What all jobs of a run have in common in this process, so that its machine is tested once."""
     with _lock:
-        if (seed, terms) not in _batches:
+        if (seed, run_options) not in _batches:
             resources = ExitStack()
             atexit.register(resources.close)
             # The boxes end with this process, also when that is killed: then nobody is left at the other end.
-            boxes = resources.enter_context(head_start(now=True))
-            _batches[seed, terms] = Questions(seed), controlled(boxes.runner(terms), terms, seed)
-        return _batches[seed, terms]
+            boxes = resources.enter_context(prestarted_boxes(now=True))
+            _batches[seed, run_options] = Questions(seed), controlled(boxes.runner(run_options), run_options, seed)
+        return _batches[seed, run_options]

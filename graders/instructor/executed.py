@@ -23,9 +23,9 @@ from graders.marking.questions import Questions
 from graders.report.names import file_names
 from graders.run.cache import RunCache
 from graders.run.intake import Unreadable, cells_of, parse_content, parse_notebook, read_bytes
+from graders.run.run_options import RunOptions
 from graders.run.runner import CachedRunner, NoRunner, NotRun
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 from graders.run.transcript import read_transcript
 from graders.wire.frames import Frame, deeper_than
 
@@ -36,12 +36,12 @@ MAX_PARTS = 20_000
 """Lists and objects in what stays of a notebook."""
 
 
-def write(batch: Batch, submissions: Sequence[Submission], terms: Terms, out: Path, fences: Fences) -> Path:
+def write(batch: Batch, submissions: Sequence[Submission], run_options: RunOptions, out: Path, fences: Fences) -> Path:
     """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs.
 
     What fails for one student is said in `fences`.
     """
-    runner, questions = CachedRunner(RunCache(out / "runs"), terms, NoRunner()), Questions(batch.seed)
+    runner, questions = CachedRunner(RunCache(out / "runs"), run_options, NoRunner()), Questions(batch.seed)
     names = file_names(result.student for result in batch.submissions)
     files = {(clean(submission.student, 200), submission.lesson): submission.file for submission in submissions}
     for result in batch.submissions:

@@ -34,9 +34,9 @@ from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
 from graders.run.lms import Owner
+from graders.run.run_options import RunOptions
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
-from graders.run.terms import Terms
 
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
@@ -76,7 +76,7 @@ def grade(
         before = regrade.load(request.out) if request.regrade else None
         if before:
             _refuse_other_terms(before, chosen, request)
-        terms = Terms(
+        run_options = RunOptions(
             request.limits,
             request.isolation,
             # Somebody's own work needs no roster, and goes nowhere: an autograder marks one stranger at a time.
@@ -92,9 +92,9 @@ def grade(
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
             out.say(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
-            batch = _marked_elsewhere(once, Questions(seed, repeated), terms, there, out)
+            batch = _marked_elsewhere(once, Questions(seed, repeated), run_options, there, out)
         else:
-            marking = set_up(seed, terms, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
+            marking = set_up(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
             resources.callback(marking.close)
             batch = _marked(once, marking, out)
         batch = replace(batch, submissions=with_copies(batch.submissions, chosen))
@@ -110,7 +110,7 @@ def grade(
         exports = export(request, batch, shown, {submission.lesson for submission in chosen}, fences)
         written += exports.written
         kept = None if request.regrade else discovered
-        written += write_rest(batch, request.out, shown, without_copies(found), chosen, terms, fences, kept)
+        written += write_rest(batch, request.out, shown, without_copies(found), chosen, run_options, fences, kept)
     out.print(summary.render(batch, brief=True))
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
@@ -199,10 +199,10 @@ def _marked(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Ba
 
 
 def _marked_elsewhere(
-    chosen: Sequence[Submission], questions: Questions, terms: Terms, executor: Executor, out: Terminal
+    chosen: Sequence[Submission], questions: Questions, run_options: RunOptions, executor: Executor, out: Terminal
 ) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
-    tier = "D" if terms.isolation == "auto" else terms.isolation  # of what was never run
+    tier = "D" if run_options.isolation == "auto" else run_options.isolation  # of what was never run
     found: dict[Submission, SubmissionResult] = {}
     with progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
@@ -210,7 +210,9 @@ def _marked_elsewhere(
             return without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
 
         try:
-            for submission, result in cluster.mark_elsewhere(executor, chosen, questions, terms, done, not_marked):
+            for submission, result in cluster.mark_elsewhere(
+                executor, chosen, questions, run_options, done, not_marked
+            ):
                 found[submission] = result
             here.start([submission for submission in chosen if submission not in found], done)
         except KeyboardInterrupt:

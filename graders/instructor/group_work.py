@@ -9,7 +9,7 @@ from pathlib import Path
 
 from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
-from graders.core.roster import Person, Roster, told_apart
+from graders.core.roster import Person, Roster, with_distinct_names
 from graders.core.text import clean
 from graders.instructor.naming import whose
 from graders.run.intake import Unreadable, read_bytes
@@ -67,7 +67,7 @@ class _Sorting:
         strangers = [member for member in everyone.values() if not (roster and _found(member, roster))]
         for member in strangers if roster else ():
             work.doubts.append(f"{member.name} is in a group, and not on the roster, or not clearly.")
-        self.people = Roster([*listed, *told_apart(strangers)])
+        self.people = Roster([*listed, *with_distinct_names(strangers)])
         self.members: dict[str, list[str]] = {}
         self.groups_of: dict[str, list[str]] = {}
         self.numbers: dict[str, str] = {}

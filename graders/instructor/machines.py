@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from graders.run.boxes import Boxes, head_start
+from graders.run.boxes import Boxes, prestarted_boxes
 
 
 def _dask(address: str) -> AbstractContextManager[Executor]:
@@ -18,7 +18,7 @@ def _dask(address: str) -> AbstractContextManager[Executor]:
 
 @dataclass(frozen=True)
 class Machines:
-    """`here(now=...)` is a head start of the boxes of this machine, `cluster(address)` an executor elsewhere."""
+    """`here(now=...)` gives the prestarted boxes of this machine, `cluster(address)` an executor elsewhere."""
 
-    here: Callable[..., AbstractContextManager[Boxes]] = head_start
+    here: Callable[..., AbstractContextManager[Boxes]] = prestarted_boxes
     cluster: Callable[[str], AbstractContextManager[Executor]] = _dask

@@ -12,8 +12,8 @@ from graders.instructor.report_inputs import similar_answers
 from graders.report import outputs
 from graders.report.similar import Pair
 from graders.report.titles import Titles
+from graders.run.run_options import RunOptions
 from graders.run.submissions import Found, Submission
-from graders.run.terms import Terms
 
 
 def write_rest(
@@ -22,7 +22,7 @@ def write_rest(
     titles: Titles,
     handed_in: Sequence[Submission],
     marked: Sequence[Submission],
-    terms: Terms,
+    run_options: RunOptions,
     fences: Fences,
     found: Found | None,
 ) -> list[Path]:
@@ -38,8 +38,8 @@ def write_rest(
     if found and found.accounts:
         with fences.around(out / "files.csv"):
             written.append(accounts.write(found, out))
-    if terms.keep_outputs:
+    if run_options.keep_outputs:
         from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
-        written.append(executed.write(batch, marked, terms, out, fences))
+        written.append(executed.write(batch, marked, run_options, out, fences))
     return written

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from graders.core.difference import Difference
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.explanations import Explanation, by_circumstance, by_kind
 from graders.run.transcript import Outcome
 
 
 def diagnose(
     exercise: Exercise,
-    draws: Sequence[Draw],
+    draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
     differences: Sequence[Sequence[Difference | None]] = (),
 ) -> Explanation | None:

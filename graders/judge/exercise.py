@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Check, Draw, Exercise
+from graders.core.exercise import Check, Exercise, Inputs
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, clean
@@ -30,7 +30,7 @@ _GRAVEST = (
 )
 
 
-def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def judge_exercise(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
     """The result of one exercise; `draws` and `outcomes` have one entry for each case.
 
     Expected values are computed with one thread, like everything in a box.
@@ -39,7 +39,7 @@ def judge_exercise(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence
         return _judged(exercise, draws, outcomes)
 
 
-def holds(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> bool:
+def holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> bool:
     """Whether an answer is right; looks for no explanation where it is not."""
     with one_thread():
         return all(outcome.seen for outcome in outcomes) and not any(
@@ -47,7 +47,7 @@ def holds(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]
         )
 
 
-def _judged(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def _judged(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
         return _without_numbers(
@@ -99,7 +99,7 @@ def _checked(check: Check, share: float, difference: Difference | None, *, first
     )
 
 
-def _failures(check: Check, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> list[Difference | None]:
+def _failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> list[Difference | None]:
     """For each draw why the check does not hold; None where it holds."""
     found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
@@ -147,7 +147,7 @@ def _of(outcome: Outcome) -> Status:
 
 
 def _without_numbers(
-    exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome], worst: Outcome
+    exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], worst: Outcome
 ) -> ExerciseResult:
     """The result when at least one probe did not come to its end."""
     # Nobody has made a mistake yet where nothing was attempted, and to look for one takes time.

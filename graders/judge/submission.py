@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graders.core.cells import names_bound
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.core.text import clean
-from graders.judge.apart import BENCH, is_large
+from graders.judge.bounded_worker import BOUNDED_WORKER, is_large
 from graders.judge.exercise import judge_exercise, not_judged
 from graders.run.transcript import Cell, Outcome, Run
 
@@ -20,12 +20,12 @@ _CELL_STATUS = {
 }
 
 
-Judge = Callable[[Exercise, Sequence[Draw], Sequence[Outcome]], ExerciseResult]
+Judge = Callable[[Exercise, Sequence[Inputs], Sequence[Outcome]], ExerciseResult]
 
 
-def judge_within_bounds(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def judge_within_bounds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
     """The result of an exercise; what is large is judged in a process whose time and memory are bounded."""
-    return (BENCH.judge if is_large(outcomes) else judge_exercise)(exercise, draws, outcomes)
+    return (BOUNDED_WORKER.judge if is_large(outcomes) else judge_exercise)(exercise, draws, outcomes)
 
 
 class Verdicts:
@@ -34,7 +34,7 @@ class Verdicts:
     Right answers give the same numbers, and wrong ones often the same wrong ones: what was judged is not judged again.
     """
 
-    def __init__(self, draws: dict[str, list[Draw]], judge: Judge = judge_within_bounds) -> None:
+    def __init__(self, draws: dict[str, list[Inputs]], judge: Judge = judge_within_bounds) -> None:
         """`draws` maps the keys of exercises to a draw for each case."""
         self.draws, self._judge = draws, judge
         self._judged: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}

@@ -24,8 +24,8 @@ from graders.learner.folder import Trouble
 from graders.learner.saved import Saved
 from graders.notebook import record
 from graders.notebook.record import Record
-from graders.run.boxes import head_start
-from graders.run.terms import Terms
+from graders.run.boxes import prestarted_boxes
+from graders.run.run_options import RunOptions
 
 LOOK_SECONDS = 0.5
 
@@ -69,13 +69,13 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
     out = console()
     chosen, only = _meant(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
-    with head_start(now=True, files=chosen.values()) as boxes:
+    with prestarted_boxes(now=True, files=chosen.values()) as boxes:
         # These import torch.
         from graders.learner import screens
         from graders.learner.marking import mark_own
         from graders.notebook.standing import standing
 
-        runner = boxes.runner(Terms(isolation=isolation, own_work=True))
+        runner = boxes.runner(RunOptions(isolation=isolation, own_work=True))
         for lesson, file in chosen.items():
             with out.status(f"Running {file}"):
                 result, seed_used, notes = mark_own(lesson, file, runner, seed)
@@ -138,14 +138,14 @@ def watch(given: Path | None) -> int:
             f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
             "folder: hookwork watch FOLDER"
         )
-    with _ending_calmly(), head_start(now=True) as boxes:
+    with _ending_calmly(), prestarted_boxes(now=True) as boxes:
         from graders.learner import screens
         from graders.learner.marking import mark_own
         from graders.notebook.standing import standing
 
         saved = Saved(folder)
         exercises = course.every_exercise()
-        runner = boxes.runner(Terms(own_work=True))
+        runner = boxes.runner(RunOptions(own_work=True))
         out.print(screens.following(standing(exercises, record.load(folder))))
         _waiting(out, folder)
         while True:

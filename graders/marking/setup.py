@@ -12,14 +12,14 @@ from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.submission import Provisional, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
+from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, StoppingRunner
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 
 
 def set_up(
     seed: int,
-    terms: Terms,
+    run_options: RunOptions,
     boxes: Boxes,
     submissions: Iterable[Submission],
     *,
@@ -33,16 +33,16 @@ def set_up(
     chosen, and tested. Raises `NoIsolation`.
     """
     questions = Questions(seed, repeated)
-    marked, left = regraded(submissions, questions, _with_cache(NoRunner(), terms, cache))
+    marked, left = regraded(submissions, questions, _with_cache(NoRunner(), run_options, cache))
     if left and cache is not None:
         cache.make_folder()
-    runner = boxes.runner(terms) if left else None
-    return assembled(questions, terms, runner, cache=cache, jobs=jobs, marked=marked)
+    runner = boxes.runner(run_options) if left else None
+    return assembled(questions, run_options, runner, cache=cache, jobs=jobs, marked=marked)
 
 
 def assembled(
     questions: Questions,
-    terms: Terms,
+    run_options: RunOptions,
     runner: BoxRunner | None,
     *,
     cache: RunCache | None = None,
@@ -50,8 +50,8 @@ def assembled(
     marked: Mapping[Submission, Provisional] | None = None,
 ) -> Marking:
     """A marking that runs with `runner` what is neither `marked` nor in the cache. With None it runs nothing."""
-    with_control = NoRunner() if runner is None else controlled(runner, terms, questions.seed)
-    return Marking(questions, _with_cache(with_control, terms, cache), jobs or default_jobs(), marked)
+    with_control = NoRunner() if runner is None else controlled(runner, run_options, questions.seed)
+    return Marking(questions, _with_cache(with_control, run_options, cache), jobs or default_jobs(), marked)
 
 
 def regraded(
@@ -68,13 +68,13 @@ def regraded(
     return found, False
 
 
-def _with_cache(runner: Runner, terms: Terms, cache: RunCache | None) -> Runner:
+def _with_cache(runner: Runner, run_options: RunOptions, cache: RunCache | None) -> Runner:
     """`runner` with the cache before it, if there is one."""
-    return runner if cache is None else CachedRunner(cache, terms, runner)
+    return runner if cache is None else CachedRunner(cache, run_options, runner)
 
 
-def controlled(runner: BoxRunner, terms: Terms, seed: int) -> Runner:
+def controlled(runner: BoxRunner, run_options: RunOptions, seed: int) -> Runner:
     """`runner` with the control marked along; without one where it runs somebody's own work."""
-    if terms.own_work:
+    if run_options.own_work:
         return StoppingRunner(runner)
     return ControlledRunner(seed, runner.at_pace, forked=runner.warm is not None)

@@ -10,7 +10,7 @@ from graders.box.known_state import known_state
 from graders.box.probing import answer
 from graders.core import course
 from graders.core.errors import ExerciseDefect, HookworkError
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import INTRODUCTION, RULES
@@ -48,7 +48,7 @@ def check_in(
     namespace: Mapping[str, Any],
     seed: int | None = None,
     *,
-    draws: list[Draw] | None = None,
+    draws: list[Inputs] | None = None,
     quiet: bool = True,
 ) -> ExerciseResult:
     """The result of an exercise for the definitions in `namespace`, in this process.
@@ -58,20 +58,25 @@ def check_in(
     return marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
 
 
-def observed(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw]) -> list[Outcome]:
+def observed(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
     """What became of the probe on these draws of a seed, with the definitions in `namespace`."""
     with known_state(seed):
         return _try(exercise, namespace, seed, draws, quiet=True)
 
 
-def is_right(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw]) -> bool:
+def is_right(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> bool:
     """Whether the definitions in `namespace` pass on these draws of a seed."""
     with known_state(seed):
         return holds(exercise, draws, _try(exercise, namespace, seed, draws, quiet=True))
 
 
 def marked(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw] | None = None, *, quiet: bool = True
+    exercise: Exercise,
+    namespace: Mapping[str, Any],
+    seed: int,
+    draws: list[Inputs] | None = None,
+    *,
+    quiet: bool = True,
 ) -> tuple[ExerciseResult, list[Outcome]]:
     """The result of an exercise as by `check_in`, and what became of its probe on each draw.
 
@@ -84,7 +89,7 @@ def marked(
 
 
 def _try(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Draw], *, quiet: bool
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs], *, quiet: bool
 ) -> list[Outcome]:
     """What became of the probe on each draw."""
     outcomes: list[Outcome] = []

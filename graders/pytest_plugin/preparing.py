@@ -16,13 +16,13 @@ from graders.core import course
 from graders.pytest_plugin.errors import shown_by_pytest
 from graders.pytest_plugin.options import limits_from
 from graders.pytest_plugin.state import PREPARED, Prepared
-from graders.run.boxes import Boxes, head_start
+from graders.run.boxes import Boxes, prestarted_boxes
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
 from graders.run.lms import pattern
+from graders.run.run_options import RunOptions
 from graders.run.submissions import Found, find_submissions
-from graders.run.terms import Terms
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 _resources = pytest.StashKey[contextlib.ExitStack]()
 
@@ -58,9 +58,9 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         files = [submission.file for submission in submissions if submission.file is not None]
         all_run = not config.option.collectonly and (cache is None or cache.empty)
-        boxes = resources.enter_context(head_start(now=all_run, files=files))
+        boxes = resources.enter_context(prestarted_boxes(now=all_run, files=files))
     config.stash[PREPARED] = Prepared(
-        found=found, scratch=scratch, boxes=boxes, terms=_terms(config, found, scratch), cache=cache
+        found=found, scratch=scratch, boxes=boxes, run_options=_terms(config, found, scratch), cache=cache
     )
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
@@ -74,10 +74,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(module, module.__name__)
 
 
-def _terms(config: pytest.Config, found: Found, scratch: Path) -> Terms:
-    """The terms on which notebooks are run, as the options say."""
+def _terms(config: pytest.Config, found: Found, scratch: Path) -> RunOptions:
+    """How notebooks are run, as the options of pytest say."""
     given, out = config.getoption("--submissions"), config.getoption("--out")
-    return Terms(
+    return RunOptions(
         limits=limits_from(config),
         isolation=config.getoption("--isolation"),
         own_work=given is None or not found.is_class,

@@ -24,10 +24,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.tbstyle = "no"
         config.option.reportchars = config.option.reportchars.removeprefix("fE")
     prepared = config.stash[PREPARED]
-    terms = prepared.terms
+    run_options = prepared.run_options
     if xdist.is_worker(config):
         questions, runner = Questions(*xdist.seeds(config)), xdist.runner(config)
-        config.stash[MARKING] = assembled(questions, terms, runner, cache=prepared.cache, jobs=1)
+        config.stash[MARKING] = assembled(questions, run_options, runner, cache=prepared.cache, jobs=1)
         return
     submissions = [] if config.option.collectonly else prepared.submissions
     for submission in submissions:
@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     with shown_by_pytest():
         config.stash[MARKING] = set_up(
             seed,
-            terms,
+            run_options,
             prepared.boxes,
             submissions,
             cache=prepared.cache,

@@ -11,8 +11,8 @@ import pytest
 from graders.core.results import SubmissionResult
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
+from graders.run.run_options import RunOptions
 from graders.run.submissions import Found, Submission
-from graders.run.terms import Terms
 
 if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
     from graders.marking.batch import Marking
@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
 
 @dataclass(frozen=True)
 class Prepared:
-    """What there is to mark, a private folder for what is unpacked, where and on which terms notebooks run.
+    """What there is to mark, a private folder for what is unpacked, where notebooks run and how.
 
     `cache` holds the runs in `--out`.
     """
@@ -28,7 +28,7 @@ class Prepared:
     found: Found
     scratch: Path
     boxes: Boxes
-    terms: Terms
+    run_options: RunOptions
     cache: RunCache | None
 
     @property

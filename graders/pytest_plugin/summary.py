@@ -73,7 +73,7 @@ def _write(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], b
             shown = titles(submission.lesson for submission in batch.submissions)
             written = outputs.write_tables(batch, out, fences)
             handed_in = prepared.submissions
-            written += write_rest(batch, out, shown, handed_in, handed_in, prepared.terms, fences, prepared.found)
+            written += write_rest(batch, out, shown, handed_in, handed_in, prepared.run_options, fences, prepared.found)
     except OSError as error:
         why = f"The results could not be written to {out}: {error.strerror}."
         return [*fences.notes, f"{why} What was there before is unchanged. Choose another --out."], True

@@ -20,12 +20,12 @@ def pytest_configure_node(node: Any) -> None:
     marking, prepared = node.config.stash[MARKING], node.config.stash[PREPARED]
     tier, forked = marking.runner.tier, False
     if tier:
-        forked = prepared.boxes.runner(prepared.terms).warm is not None
+        forked = prepared.boxes.runner(prepared.run_options).warm is not None
     node.workerinput["hookwork_seed"] = marking.seed
     node.workerinput["hookwork_repeated"] = [[*file, seed] for file, seed in marking.questions.repeated.items()]
     node.workerinput["hookwork_tier"] = tier
     node.workerinput["hookwork_forked"] = forked
-    node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.kit)
+    node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.box_modules)
     node.workerinput["hookwork_scratch"] = str(prepared.scratch)
 
 
@@ -46,14 +46,14 @@ def runner(config: pytest.Config) -> BoxRunner | None:
     given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
     if not given["hookwork_tier"]:
         return None
-    warm, terms = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].terms
+    warm, run_options = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].run_options
     return BoxRunner(
-        kit=warm.kit,
+        box_modules=warm.box_modules,
         tier=given["hookwork_tier"],
-        limits=terms.limits,
+        limits=run_options.limits,
         warm=warm if given["hookwork_forked"] else None,
-        keep_outputs=terms.keep_outputs,
-        private=terms.private,
+        keep_outputs=run_options.keep_outputs,
+        private=run_options.private,
     )
 
 

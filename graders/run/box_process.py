@@ -19,7 +19,7 @@ from graders.run.memory import MemoryWatch, any_stopped
 from graders.run.memory_cgroup import bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import environment, launch, passed_on
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire import frames
 from graders.wire.forking import ForkedProcess
 from graders.wire.frames import Frame, FrameError
@@ -50,7 +50,7 @@ class Box:
 
     def __init__(
         self,
-        kit: Path,
+        box_modules: Path,
         tier: str = "D",
         limits: Limits | None = None,
         warm: WarmProcess | None = None,
@@ -59,14 +59,14 @@ class Box:
         fuse: LastFuse = last_fuse,
         private: Sequence[str] = (),
     ) -> None:
-        """`kit` is the folder with the modules that exist inside; `tier` is how the box is started.
+        """`box_modules` is the folder with the modules that exist inside; `tier` is how the box is started.
 
         With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
         `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end. Where the tier can
         close files, those in `private` are.
         """
         self._optimizes, self._fuse, self._private = optimizes, fuse, private
-        self._kit, self._tier, self._limits, self._warm = kit, tier, limits or Limits(), warm
+        self._box_modules, self._tier, self._limits, self._warm = box_modules, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
         self._looked = time.monotonic()
@@ -98,10 +98,10 @@ class Box:
     def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
         forked = self._warm is not None
         self._launch = found = launch(
-            self._tier, self.folder, self._kit, self._limits, warm=forked, private=self._private
+            self._tier, self.folder, self._box_modules, self._limits, warm=forked, private=self._private
         )
         if self._warm is not None and found.plan is not None:
-            variables = passed_on() | environment(found.folder, self._kit)
+            variables = passed_on() | environment(found.folder, self._box_modules)
             request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container hands no other descriptor on than the standard ones, nor does Windows.
@@ -112,7 +112,7 @@ class Box:
             stdout=frames_out if standard else subprocess.DEVNULL,
             stderr=self._errors,
             cwd=self.folder,
-            env=found.variables or passed_on() | environment(found.folder, self._kit),
+            env=found.variables or passed_on() | environment(found.folder, self._box_modules),
             pass_fds=() if standard else (frames_out,),
             start_new_session=True,
         )

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from graders.core.errors import HookworkError
 from graders.core.files import read_own, write_atomically
 from graders.core.seeds import SEED_LIMIT
-from graders.run.kit import kit_version
-from graders.run.lacking import missing_modules
+from graders.run.box_modules import box_modules_version
+from graders.run.missing_modules import missing_modules
 from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
@@ -58,7 +58,14 @@ def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_output
     """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
     import torch
 
-    content = [list(cells), questions, limits.to_json(), torch.__version__, platform.python_version(), kit_version()]
+    content = [
+        list(cells),
+        questions,
+        limits.to_json(),
+        torch.__version__,
+        platform.python_version(),
+        box_modules_version(),
+    ]
     content += ["outputs"] * keep_outputs
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graders.core.cells import homes
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.start_failure import explain
 from graders.run.transcript import FROM_INSIDE
@@ -45,7 +45,7 @@ class Probe:
     seed: int
 
 
-def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Draw]], seed: int) -> list[Probe]:
+def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Inputs]], seed: int) -> list[Probe]:
     """The probes of a lesson, one for each exercise and draw; `draws` maps keys to draws.
 
     Generators inside the box start from a seed of their own: the batch's seed stays outside.

@@ -25,7 +25,7 @@ except ImportError:  # Windows: nothing is locked, and nothing swept
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = "hookwork-"
-KINDS = ("box", "job", "kit", "unpacked")
+KINDS = ("box", "job", "modules", "unpacked")
 SETTLED_SECONDS = 60.0
 """A folder younger than this may be about to be locked."""
 

@@ -20,8 +20,8 @@ from graders.run.box_process import Box
 from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
 from graders.run.last_fuse import LastFuse, last_fuse
-from graders.run.terms import Terms
-from graders.run.warm import WarmProcess
+from graders.run.run_options import RunOptions
+from graders.run.warm_process import WarmProcess
 from graders.wire.forking import available as can_fork
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
@@ -124,10 +124,11 @@ class NoRunner:
 class BoxRunner:
     """Runs each notebook in a box of its own: a process forked from `warm`, or started where that is None.
 
-    `kit` is the folder with the modules that exist inside. With `fork`, each probe runs in a process of its own.
+    `box_modules` is the folder with the modules that exist inside. With `fork`, each probe runs in a process of its
+    own.
     """
 
-    kit: Path
+    box_modules: Path
     tier: str = "D"
     limits: Limits = field(default_factory=Limits)
     warm: WarmProcess | None = None
@@ -141,13 +142,19 @@ class BoxRunner:
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
     private: tuple[str, ...] = ()
-    """See `Terms`."""
+    """See `RunOptions`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
         """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
         optimizes = any("optim" in cell for cell in cells)
         return Box(
-            self.kit, self.tier, self.limits, self.warm, optimizes=optimizes, fuse=self.fuse, private=self.private
+            self.box_modules,
+            self.tier,
+            self.limits,
+            self.warm,
+            optimizes=optimizes,
+            fuse=self.fuse,
+            private=self.private,
         )
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
@@ -230,11 +237,11 @@ class StoppingRunner:
 
 
 class CachedRunner:
-    """Takes runs from a cache, where they are there on these terms; what `otherwise` runs is added to it."""
+    """Takes runs from a cache, where they are there with these options; what `otherwise` runs is added to it."""
 
-    def __init__(self, cache: RunCache, terms: Terms, otherwise: Runner) -> None:
-        """A run in any tier that the terms accept will do."""
-        self._cache, self._terms, self._otherwise = cache, terms, otherwise
+    def __init__(self, cache: RunCache, run_options: RunOptions, otherwise: Runner) -> None:
+        """A run in any tier that the options accept will do."""
+        self._cache, self._terms, self._otherwise = cache, run_options, otherwise
         self._digests: dict[int, tuple[Sequence[Probe], str]] = {}
 
     @property

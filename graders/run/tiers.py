@@ -85,8 +85,8 @@ def passed_on() -> dict[str, str]:
     return found | {"PATH": os.pathsep.join([os.path.dirname(python()), os.environ.get("PATH", os.defpath)])}
 
 
-def environment(folder: str, kit: str | Path) -> dict[str, str]:
-    """The variables of a box whose own folder and kit are at these places, as it sees them."""
+def environment(folder: str, box_modules: str | Path) -> dict[str, str]:
+    """The variables of a box whose own folder and modules are at these places, as it sees them."""
     home = folder + "/home"
     return {
         "HOME": home,
@@ -95,7 +95,7 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
         "LOGNAME": "learner",
         "TMPDIR": folder + "/tmp",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(kit),
+        "PYTHONPATH": str(box_modules),
         "PYTHONDONTWRITEBYTECODE": "1",
         "IPYTHONDIR": home + "/ipython",
         "JUPYTER_CONFIG_DIR": home + "/jupyter",
@@ -122,7 +122,7 @@ def environment(folder: str, kit: str | Path) -> dict[str, str]:
 
 
 def launch(
-    tier: str, folder: Path, kit: Path, limits: Limits, *, warm: bool = False, private: Sequence[str] = ()
+    tier: str, folder: Path, box_modules: Path, limits: Limits, *, warm: bool = False, private: Sequence[str] = ()
 ) -> Launch:
     """How a box of this tier is started, as a program of its own or as a fork of the warm process.
 
@@ -130,8 +130,8 @@ def launch(
     """
     if tier in ("A", "B"):
         started = _landlocked if tier == "B" else _namespaces if warm else _bubblewrap
-        return started(folder, kit, limits, hidden(private))
-    return (_container if tier == "C" else _plain)(folder, kit, limits)
+        return started(folder, box_modules, limits, hidden(private))
+    return (_container if tier == "C" else _plain)(folder, box_modules, limits)
 
 
 def missing(tier: str, *, warm: bool = False) -> str:
@@ -160,12 +160,12 @@ def _uid() -> int | None:
     return free_user() if os.getuid() == 0 else None
 
 
-def _plain(folder: Path, kit: Path, limits: Limits) -> Launch:
+def _plain(folder: Path, box_modules: Path, limits: Limits) -> Launch:
     plan = Plan(tier="D", box=BoxPlan(str(folder)), command=_main(), supervised=forking.available)
     return Launch(str(folder), plan)
 
 
-def _landlocked(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+def _landlocked(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     uid = _uid()
     if uid:
         os.chown(folder, uid, uid)
@@ -176,7 +176,7 @@ def _landlocked(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
-    needed = (*opened(), str(kit))
+    needed = (*opened(), str(box_modules))
     walls = Walls(
         readable=(*needed, *_FILES, *_PROC, _ZERO),
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
@@ -223,14 +223,14 @@ _BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/d
 
 
 def _system(
-    folder: Path, kit: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
+    folder: Path, box_modules: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
 ) -> tuple[Pairs, System]:
     """What root has to bind first, so that another user can get at what lies in a closed folder; what tier A shows."""
     stage: list[tuple[str, str]] = []
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
     hides: list[str] = []
-    shown = {path: os.path.realpath(path) for path in (*opened(), *filter(os.path.exists, _FILES), str(kit))}
+    shown = {path: os.path.realpath(path) for path in (*opened(), *filter(os.path.exists, _FILES), str(box_modules))}
     for path, source in shown.items():
         if os.path.islink(path) and any(is_below(source, other) for other in shown):
             links.append((os.readlink(path), path))
@@ -256,7 +256,7 @@ def _is_free(place: str, others: Iterable[str]) -> bool:
     return not any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in others)
 
 
-def _namespaces(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+def _namespaces(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     uid = _uid()
     root = folder / "root"
     root.mkdir()
@@ -265,16 +265,16 @@ def _namespaces(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]
     small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
     places = {"/tmp": small, "/dev/shm": small,
                INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
-    stage, system = _system(folder, kit, uid, places, closed)
+    stage, system = _system(folder, box_modules, uid, places, closed)
     return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, system=system))
 
 
-def _bubblewrap(folder: Path, kit: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+def _bubblewrap(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     program = shutil.which("bwrap")
     if program is None:
         raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
     uid, small = _uid(), str(16 << 20)
-    stage, view = _system(folder, kit, uid, {}, closed)
+    stage, view = _system(folder, box_modules, uid, {}, closed)
     arguments = ["--size", small, "--tmpfs", "/tmp"]
     sources = {target: source for source, target in view.binds}
     emptied = []
@@ -310,7 +310,7 @@ def container_memory(limits: Limits) -> int:
     return HELD_MEMORY + limits.memory_together
 
 
-def container_command(program: str, image: str, name: str, uid: int, kit: Path, limits: Limits) -> list[str]:
+def container_command(program: str, image: str, name: str, uid: int, box_modules: Path, limits: Limits) -> list[str]:
     """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
     memory = container_memory(limits)
     return [
@@ -335,7 +335,7 @@ def container_command(program: str, image: str, name: str, uid: int, kit: Path, 
         f"--tmpfs={INSIDE}:size={limits.files},mode=1777",
         "--tmpfs=/tmp:size=16m",
         "--shm-size=16m",
-        f"--volume={kit}:/kit:ro",
+        f"--volume={box_modules}:/kit:ro",
         *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
         f"--workdir={INSIDE}",
         image,
@@ -348,13 +348,13 @@ def container_command(program: str, image: str, name: str, uid: int, kit: Path, 
     ]
 
 
-def _container(folder: Path, kit: Path, limits: Limits) -> Launch:
+def _container(folder: Path, box_modules: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
     # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.
     rootless = os.path.basename(program) == "podman" and os.getuid() != 0
     uid = 1 + own_number() % 65_000 if rootless else free_user()
-    command = container_command(program, image, folder.name, uid, kit, limits)
+    command = container_command(program, image, folder.name, uid, box_modules, limits)
     # A container goes on when the command that started it is killed.
     return Launch(
         str(folder),

@@ -17,7 +17,7 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.text import clean
 from graders.run.decoded import Decoded
-from graders.run.lacking import missing_modules, undefined_name
+from graders.run.missing_modules import missing_modules, undefined_name
 from graders.wire.data import DataError, empty_rows
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED

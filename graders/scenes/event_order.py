@@ -9,7 +9,7 @@ from typing import Any
 from torch import nn
 from torch.nn.modules import module as _module
 
-from graders.box.callers_hooks import FACTOR, CallersHooks, times
+from graders.box.callers_hooks import FACTOR, CallersHooks, scaled
 from graders.box.failures import KINDS, Failure
 from graders.box.models import fill_grads
 from graders.box.probing import snapshot
@@ -78,7 +78,7 @@ def copied(result: Any) -> Any:
 
 
 def _global_hook(kind: str, what: str) -> Callable[..., Any]:
-    return lambda *args: times(args[PLACE[kind]], FACTOR) if what == "replacing" else None
+    return lambda *args: scaled(args[PLACE[kind]], FACTOR) if what == "replacing" else None
 
 
 def _error_of(call: Callable[[], Any]) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import gradients, own_grads
+from graders.box.passes import gradients, isolated_grads
 from graders.box.probing import snapshot
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, NUMBERS, PASSES, differentiated
@@ -78,7 +78,7 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
 
     def grads(loss: Callable[[], Tensor], way: str = "plain") -> dict[str, Tensor | None]:
         asked = {name: t for name, t in named.items() if t.requires_grad}
-        with own_grads(list(named.values())):  # an aborted pass fills `.grad`, too
+        with isolated_grads(list(named.values())):  # an aborted pass fills `.grad`, too
             return dict(zip(asked, gradients(loss, list(asked.values()), way)))
 
     def one_pass() -> Tensor:

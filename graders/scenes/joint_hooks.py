@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import abort, own_grads
+from graders.box.passes import abort, isolated_grads
 from graders.box.probing import removed, snapshot
 from graders.box.tensors import prepared
 from graders.box.witness import Witness
@@ -52,7 +52,7 @@ class Group:
 
     def aborted(self, *reached: int) -> None:
         """A pass to these tensors that ends in an exception before it comes to the first one."""
-        with own_grads(self.leaves):
+        with isolated_grads(self.leaves):
             abort(lambda: self.loss(0, *reached), self.last)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import FACTOR, CallersHooks, times
+from graders.box.callers_hooks import FACTOR, CallersHooks, scaled
 from graders.box.models import fill_grads, packed, unpacked
 from graders.box.probing import snapshot
 from graders.wire.draws import Rng
@@ -105,7 +105,7 @@ def callers_hooks(module: nn.Module, hooks: str) -> None:
         if p.requires_grad:
             callers.on_parameter(p, name)
     if hooks == "replacing":
-        module.register_full_backward_hook(lambda module, grad_input, grad_output: times(grad_input, FACTOR))
+        module.register_full_backward_hook(lambda module, grad_input, grad_output: scaled(grad_input, FACTOR))
 
 
 def copied(value: Any) -> Any:

@@ -24,11 +24,11 @@ from pathlib import Path
 import torch
 
 from graders.core import course
+from graders.run.box_modules import box_modules_folder
 from graders.run.conversation import Probe, probes_for
-from graders.run.kit import kit_folder
 from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from tests.answers import answers_of
 
 LESSON_1 = answers_of("01")
@@ -38,11 +38,11 @@ CELLS = ["import torch", *(answers[0] for answers in LESSON_1.right.values())]
 TARGET_MS = 30.0
 
 
-def measure(tier: str, notebooks: int, probes: Sequence[Probe], kit: Path, warm: WarmProcess | None) -> float:
+def measure(tier: str, notebooks: int, probes: Sequence[Probe], box_modules: Path, warm: WarmProcess | None) -> float:
     """Milliseconds for one of `notebooks` submissions in a row."""
     started = time.perf_counter()
     for _ in range(notebooks):
-        transcript = BoxRunner(kit, tier, warm=warm).run(CELLS, probes)
+        transcript = BoxRunner(box_modules, tier, warm=warm).run(CELLS, probes)
         assert transcript.ended == "finished", transcript.frames[-1]
     return 1000 * (time.perf_counter() - started) / notebooks
 
@@ -59,13 +59,13 @@ def main() -> None:
     exercises = course.exercises(LESSON)
     probes = probes_for(exercises, {exercise.key: exercise.draws(1) for exercise in exercises}, 1)
     measured: dict[str, list[float]] = {tier: [] for tier in tiers}
-    with kit_folder() as kit, WarmProcess(kit) as process:
+    with box_modules_folder() as box_modules, WarmProcess(box_modules) as process:
         warm = None if options.started or not process.works() else process
         for tier in tiers:
-            measure(tier, 1, probes, kit, warm)  # files come into memory
+            measure(tier, 1, probes, box_modules, warm)  # files come into memory
         for _ in range(options.rounds):
             for tier in random.sample(tiers, len(tiers)):
-                measured[tier].append(measure(tier, options.notebooks, probes, kit, warm))
+                measured[tier].append(measure(tier, options.notebooks, probes, box_modules, warm))
     how = "started" if warm is None else "forked"
     print(f"{options.rounds} rounds; milliseconds a submission, boxes {how}")
     print("tier  median  fastest | beyond D: median  fastest  ratio")

@@ -12,9 +12,9 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
+from graders.box.fork_server import background_steps, import_compiler, preload
 from graders.box.huge_pages import HugePages
 from graders.box.probing import answer
-from graders.box.warm import chores, import_compiler, preload
 from graders.core import course
 from graders.run.intake import read_notebook
 from graders.wire.data import decode, encode, tensors
@@ -26,7 +26,7 @@ def main() -> None:
     os.environ["MPLBACKEND"] = "agg"
     preloaded = preload()
     import_compiler(preloaded)
-    next(chores(preloaded))
+    next(background_steps(preloaded))
     pages = HugePages()
     while pages.move():
         pass

@@ -42,7 +42,7 @@ def test_closed_folders_go_as_well(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap")
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "."])
-def test_files_of_no_bytes_are_bounded_where_bubblewrap_does_not_bound_them(kit: Path, place: str) -> None:
+def test_files_of_no_bytes_are_bounded_where_bubblewrap_does_not_bound_them(box_modules: Path, place: str) -> None:
     if reason := missing("A"):
         pytest.skip(reason)
     code = (
@@ -52,7 +52,7 @@ def test_files_of_no_bytes_are_bounded_where_bubblewrap_does_not_bound_them(kit:
         code + f"os.chmod('{place}/closed', 0)\ntime.sleep(50)",
         f"import os\nassert not os.path.exists('{place}/closed')",
     ]
-    frames = BoxRunner(kit, "A", Limits()).run(cells, []).frames
+    frames = BoxRunner(box_modules, "A", Limits()).run(cells, []).frames
     found = [frame.head for frame in frames if frame.type == "cell"]
     assert [head["status"] for head in found] == ["over-limit", "ok"]
     assert found[0]["message"] == "files: the notebook wrote more than 4000 files"

@@ -15,8 +15,8 @@ from graders.learner.folder import Trouble
 from graders.report.policy import BadPolicy
 from graders.run.intake import Unreadable
 from graders.run.members import BadArchive
-from graders.run.selftest import NoIsolation
 from graders.run.submissions import NoSubmissions
+from graders.run.tier_choice import NoIsolation
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from graders.core.difference import Difference, Kind
-from graders.core.expect import Mismatch, Seen, expect, refuse
-from graders.core.shown import MISSING, kind, show, told_apart
+from graders.core.expect import Mismatch, Seen, expect, fail
+from graders.core.shown import MISSING, format_pair, kind, show
 from graders.wire.data import Refused, decode, encode
 
 
@@ -236,7 +236,7 @@ def test_nan_is_close_to_nan_where_it_is_expected() -> None:
 def test_two_values_are_shown_with_as_many_digits_as_tell_them_apart(
     expected: Any, seen: Any, texts: tuple[str, str]
 ) -> None:
-    assert told_apart(expected, seen) == texts
+    assert format_pair(expected, seen) == texts
 
 
 def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> None:
@@ -300,7 +300,7 @@ def test_a_condition_in_words_names_its_value_or_not() -> None:
     with pytest.raises(Mismatch, match=r"^a: it is gone$"):
         expect(Seen(1, "a")).fail("it is gone")
     with pytest.raises(Mismatch, match=r"^it is gone$"):
-        refuse("it is gone")
+        fail("it is gone")
     with pytest.raises(Mismatch) as caught:
         expect(Seen(1, "a")).differs("two", "one", note="n")
     assert caught.value.difference == Difference(Kind.VALUE, "a", "", "two", "one", "n")

@@ -54,7 +54,7 @@ OTHERWISE = {
     "nets/train.py": "numbers for authors, and no name",
     "nets/train_echo.py": "numbers for authors, and no name",
     "box/forker.py": "an error of a box, in a file that is read as such",
-    "box/pip_stand_in.py": "what pip itself would say, inside a box",
+    "box/stub_pip.py": "what pip itself would say, inside a box",
     "notebook/render.py": "a panel in a notebook, of text that was cleaned",
     "notebook/predictions.py": "one line below a cell, of text that was cleaned",
 }

@@ -19,7 +19,7 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, box_source, exercise
 from graders.differential.implementations import ReferenceFailed
-from graders.judge.apart import Bench
+from graders.judge.bounded_worker import BoundedWorker
 from graders.judge.exercise import judge_exercise
 from graders.notebook.commands import check_in
 from graders.run.transcript import Outcome
@@ -212,7 +212,7 @@ def test_draws_are_made_with_one_thread_however_many_there_are() -> None:
 def test_a_large_answer_is_judged_in_a_process_of_its_own() -> None:
     scale_grad = course.find_exercise("03-scale-grad")
     draws = scale_grad.draws(1)
-    bench = Bench()
+    bench = BoundedWorker()
     try:
         found = bench.judge(scale_grad, draws, [Outcome(seen=Seen({"much": "x"})) for _ in draws])
     finally:

@@ -21,13 +21,13 @@ from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.report import results_json
 from graders.run import memory
+from graders.run.run_options import RunOptions
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
 from tests.notebooks import LESSON
 
-TERMS = Terms(own_work=True)
+TERMS = RunOptions(own_work=True)
 
 
 class Here(Executor):

@@ -25,12 +25,12 @@ from graders.instructor import command
 from graders.instructor.machines import Machines
 from graders.marking.control import CELLS
 from graders.report.exports import EXPORTS
-from graders.run.selftest import choose_runner
-from graders.run.terms import Terms
-from graders.run.warm import WarmProcess
+from graders.run.run_options import RunOptions
+from graders.run.tier_choice import choose_runner
+from graders.run.warm_process import WarmProcess
 from tests import notebooks
 from tests.answers import answers_of
-from tests.doubles import InProcessRunner, NoBoxes, no_head_start
+from tests.doubles import InProcessRunner, NoBoxes, no_prestarted_boxes
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
 
@@ -93,7 +93,7 @@ def hand_in(
 
 def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None = None) -> str:
     """Type `hookwork grade class --out out`; what it prints."""
-    here = Machines(here=lambda now: no_head_start(machines[-1]))
+    here = Machines(here=lambda now: no_prestarted_boxes(machines[-1]))
     if cluster is not None:
         here = replace(here, cluster=cluster)
     done = CliRunner().invoke(app, ["grade", "class", "--out", "out", "--jobs", "1", *arguments], obj=here)
@@ -434,10 +434,12 @@ def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: Sequenc
 class OnlyD(NoBoxes):
     """Boxes of a machine on which tier D is all there is."""
 
-    def runner(self, terms: Terms) -> Any:
-        assert all(map(os.path.exists, terms.private)), "what is to be closed has to be there"
-        super().runner(terms)
-        choose_runner(terms, Path(), WarmProcess(Path(), can_fork=False), lacking=lambda runner: "it is not there")
+    def runner(self, run_options: RunOptions) -> Any:
+        assert all(map(os.path.exists, run_options.private)), "what is to be closed has to be there"
+        super().runner(run_options)
+        choose_runner(
+            run_options, Path(), WarmProcess(Path(), can_fork=False), lacking=lambda runner: "it is not there"
+        )
         return self.given
 
 
@@ -452,7 +454,7 @@ def test_a_class_of_one_student_is_not_run_without_isolation_unless_that_is_allo
     done = CliRunner().invoke(app, command, obj=here)
     assert (done.exit_code, runner.students) == (3, [])
     assert "accept that with --allow-unisolated" in done.output
-    assert {str(Path("class").absolute()), str(Path("out").absolute())} < set(boxes.terms[0].private)
+    assert {str(Path("class").absolute()), str(Path("out").absolute())} < set(boxes.run_options[0].private)
     assert CliRunner().invoke(app, [*command, "--allow-unisolated"], obj=here).exit_code == 0
     assert runner.students == ["ann"]
     own, before = [command[0], "class/ann", *command[2:], "--fresh"], runner.controls
@@ -468,7 +470,7 @@ def test_the_roster_and_the_points_are_nothing_for_a_notebook_to_read(runner: Cl
     here = Machines(here=lambda now: nullcontext(boxes))
     command = ["grade", "class", "--out", "out", "--roster", "roster.csv", "--points", "points.csv"]
     assert CliRunner().invoke(app, command, obj=here).exit_code == 0
-    assert {str(Path(name).absolute()) for name in ("roster.csv", "points.csv")} < set(boxes.terms[0].private)
+    assert {str(Path(name).absolute()) for name in ("roster.csv", "points.csv")} < set(boxes.run_options[0].private)
 
 
 def test_results_of_something_else_are_not_overwritten_by_a_part() -> None:
@@ -562,9 +564,9 @@ AT_ONCE = """
 import sys, time
 from graders.cli import app
 from graders.instructor.machines import Machines
-from tests.doubles import InProcessRunner, no_head_start
+from tests.doubles import InProcessRunner, no_prestarted_boxes
 runner = InProcessRunner("A", before=lambda cells: time.sleep(0.5))
-app(["grade", *sys.argv[1:]], obj=Machines(here=lambda now: no_head_start(runner)))
+app(["grade", *sys.argv[1:]], obj=Machines(here=lambda now: no_prestarted_boxes(runner)))
 """
 
 

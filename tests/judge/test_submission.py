@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.judge.exercise import judge_exercise
 from graders.judge.submission import Verdicts, explain, judge_submission
@@ -115,7 +115,7 @@ def test_each_exercise_is_judged_by_its_own_outcomes() -> None:
 
 
 def test_a_defect_of_a_grader_is_nobodys_zero_and_costs_no_other_exercise() -> None:
-    def judge(exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+    def judge(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
         if exercise is SCALE_SUM:
             raise ZeroDivisionError("a check of ours")
         return judge_exercise(exercise, draws, outcomes)

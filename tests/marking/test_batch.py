@@ -9,17 +9,17 @@ from graders.marking.questions import LessonQuestions, Questions
 from graders.marking.submission import mark_submission
 from graders.run.runner import BoxRunner, NoRunner, StoppingRunner
 from graders.run.submissions import Submission
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.limits import Limits
 from tests.notebooks import BRANCH, LESSON, text
 
 
 def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_one_reason(
-    kit: Path, warm: WarmProcess, tmp_path: Path
+    box_modules: Path, warm: WarmProcess, tmp_path: Path
 ) -> None:
     file = tmp_path / "notebook.ipynb"
     file.write_text(text(BRANCH), encoding="utf-8")
-    marking = Marking(Questions(1), StoppingRunner(BoxRunner(kit, limits=Limits(descriptors=10), warm=warm)))
+    marking = Marking(Questions(1), StoppingRunner(BoxRunner(box_modules, limits=Limits(descriptors=10), warm=warm)))
     found = [marking.result(Submission(name, LESSON, file)) for name in ("ann", "bob", "cy")]
     marking.close()
     assert {result.status.value for result in found} == {"not-graded"}

@@ -14,9 +14,9 @@ from graders.marking.control import CELLS, ControlledRunner, control, slowness
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled
 from graders.run.conversation import Probe
+from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner, StoppingRunner, Stretch, Transcript
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 from tests import notebooks
@@ -37,8 +37,8 @@ def test_only_seconds_are_stretched() -> None:
     assert runner.at_pace(1.5) == BoxRunner(Path("kit"), "A", stretched)
 
 
-def test_the_control_comes_out_right_here(kit: Path) -> None:
-    problem, seconds = control(BoxRunner(kit), 7)
+def test_the_control_comes_out_right_here(box_modules: Path) -> None:
+    problem, seconds = control(BoxRunner(box_modules), 7)
     assert problem == ""
     assert seconds > 0
 
@@ -50,8 +50,8 @@ def test_a_control_that_cannot_run_says_why(tmp_path: Path) -> None:
 
 def test_ones_own_work_has_no_control_and_the_work_of_others_has() -> None:
     runner = BoxRunner(Path("kit"))
-    assert isinstance(controlled(runner, Terms(own_work=True), 1), StoppingRunner)
-    assert isinstance(controlled(runner, Terms(own_work=False), 1), ControlledRunner)
+    assert isinstance(controlled(runner, RunOptions(own_work=True), 1), StoppingRunner)
+    assert isinstance(controlled(runner, RunOptions(own_work=False), 1), ControlledRunner)
 
 
 @dataclass

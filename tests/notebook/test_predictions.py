@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graders import compare, guess, progress
-from graders.box import stand_in
+from graders.box import stub_package
 from graders.core import course
 from graders.notebook import record
 from graders.notebook.predictions import Row, panel
@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_is_said(capsys: pytest.CaptureFixture[s
 
 
 def test_while_a_notebook_is_marked_they_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    stand_in.guess(KEY, 5, w=5)
-    stand_in.guess()
-    stand_in.compare(KEY, w=FIVE)
+    stub_package.guess(KEY, 5, w=5)
+    stub_package.guess()
+    stub_package.compare(KEY, w=FIVE)
     assert said(capsys) == []

@@ -22,7 +22,7 @@ from graders.run.box_users import (
 )
 from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
 as_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root becomes other users")
@@ -86,7 +86,7 @@ def test_an_id_with_a_file_in_shared_memory_is_taken(tmp_path: Path) -> None:
 @as_root
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_a_box_ends_no_process_and_removes_no_file_of_somebody_who_has_the_next_ids(
-    tier: str, kit: Path, warm: WarmProcess
+    tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
     if reason := missing(tier, warm=True):
         pytest.skip(reason)
@@ -98,7 +98,7 @@ def test_a_box_ends_no_process_and_removes_no_file_of_somebody_who_has_the_next_
         for uid, file in zip(uids, files):
             file.touch()
             os.chown(file, uid, uid)
-        BoxRunner(kit, tier, warm=warm).run(["x = 1"], [])
+        BoxRunner(box_modules, tier, warm=warm).run(["x = 1"], [])
         assert [other.poll() for other in others] == [None] * 3
         assert all(file.exists() for file in files)
     finally:

@@ -16,9 +16,9 @@ from graders.marking.questions import Questions
 from graders.marking.setup import set_up
 from graders.run.cache import RunCache, Unkept, from_bytes, run_key, to_bytes
 from graders.run.conversation import Probe
+from graders.run.run_options import RunOptions
 from graders.run.runner import CachedRunner, NoRunner, Transcript
 from graders.run.submissions import Submission
-from graders.run.terms import Terms
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 from tests.answers import answers_of
@@ -29,7 +29,7 @@ LESSON_1 = answers_of("01")
 
 LESSON = "01_where_gradients_live"
 CELLS = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
-TERMS = Terms(isolation="D", own_work=True)
+TERMS = RunOptions(isolation="D", own_work=True)
 
 
 @dataclass
@@ -44,26 +44,26 @@ class Out:
         seed: int = 1,
         *,
         fresh: bool = False,
-        terms: Terms = TERMS,
+        run_options: RunOptions = TERMS,
         **students: list[str],
     ) -> tuple[list[SubmissionResult], int]:
         """The results of these notebooks, and how many of them were run."""
         submissions = [
             Submission(name, LESSON, hand_in(self.folder / name, LESSON, cells)) for name, cells in students.items()
         ]
-        return self.mark_submissions(submissions, seed, fresh=fresh, terms=terms)
+        return self.mark_submissions(submissions, seed, fresh=fresh, run_options=run_options)
 
     def mark_submissions(
-        self, submissions: list[Submission], seed: int = 1, *, fresh: bool = False, terms: Terms = TERMS
+        self, submissions: list[Submission], seed: int = 1, *, fresh: bool = False, run_options: RunOptions = TERMS
     ) -> tuple[list[SubmissionResult], int]:
         """The same with submissions of any kind."""
         self.runner.noted.clear()
         boxes, cache = NoBoxes(self.runner), RunCache(self.folder / "out/runs", fresh=fresh)
-        batch = set_up(seed, terms, boxes, submissions, cache=cache, jobs=1)
+        batch = set_up(seed, run_options, boxes, submissions, cache=cache, jobs=1)
         assert not self.runner.noted  # where they run is settled first
         batch.start(submissions, lambda _: None)
         batch.close()
-        assert bool(boxes.terms) == bool(self.runner.noted)
+        assert bool(boxes.run_options) == bool(self.runner.noted)
         # The files differ in the ids of their cells, which do not matter.
         return [replace(result, sha256="") for result in batch.batch().submissions], len(self.runner.noted)
 
@@ -103,8 +103,8 @@ def test_a_new_submission_costs_one_run_and_an_equal_one_none(out: Out) -> None:
     [
         {"seed": 2},
         {"fresh": True},
-        {"terms": replace(TERMS, limits=Limits(probe_seconds=59.0))},
-        {"terms": replace(TERMS, isolation="B")},
+        {"run_options": replace(TERMS, limits=Limits(probe_seconds=59.0))},
+        {"run_options": replace(TERMS, isolation="B")},
     ],
     ids=["seed", "fresh", "limits", "tier"],
 )

@@ -21,12 +21,12 @@ import pytest
 from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
-from graders.run.kit import kit_folder
+from graders.run.box_modules import box_modules_folder
 from graders.run.leftovers import KINDS, PREFIX, take_lock
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
 from graders.run.tiers import missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from tests import make_class
 from tests.run.catalogue import BRIEF, CASES, FULL, KEYS, LESSON, RIGHT, Case
 
@@ -84,7 +84,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
     within = Path(sys.prefix, "share")
     with (
         listeners(folder, tier, found) as places,
-        kit_folder() as kit,
+        box_modules_folder() as box_modules,
         tempfile.TemporaryDirectory(dir=within if os.access(within, os.W_OK) else folder) as among_python,
     ):
         os.chmod(among_python, 0o755)
@@ -105,10 +105,16 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
             by_limits.setdefault(case.limits, {})[file] = name
         by_limits.setdefault(BRIEF, {})[neighbour] = "neighbour"
         listed = set(folder.iterdir())
-        with WarmProcess(kit) as warm:  # as `pytest graders` marks them
+        with WarmProcess(box_modules) as warm:  # as `pytest graders` marks them
             for limits, names in by_limits.items():
                 runner = BoxRunner(
-                    kit, tier, limits, warm, slack_seconds=2.0, keep_outputs=keep_outputs, private=(among_python,)
+                    box_modules,
+                    tier,
+                    limits,
+                    warm,
+                    slack_seconds=2.0,
+                    keep_outputs=keep_outputs,
+                    private=(among_python,),
                 )
                 marking = Marking(Questions(3), runner, jobs=2)
                 submissions = [Submission(file.parent.name, LESSON, file) for file in names]
@@ -116,7 +122,7 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
                     submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})
                 )
                 marking.close()
-        found.left += processes_of(kit)
+        found.left += processes_of(box_modules)
         found.changed += ["among Python's files"] * (inner.read_text() != "kept")
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
@@ -139,12 +145,12 @@ def is_left(folder: Path) -> bool:
     return lock is not None
 
 
-def processes_of(kit: Path) -> list[str]:
-    """Processes that were started with this kit, or are forks of one that was, whatever they call themselves."""
+def processes_of(box_modules: Path) -> list[str]:
+    """Processes that were started with these modules, or are forks of one that was, whatever their names."""
     left = []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if f"PYTHONPATH={kit}".encode() in environment.read_bytes():
+            if f"PYTHONPATH={box_modules}".encode() in environment.read_bytes():
                 left.append(environment.parent.name)
     return left
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from graders.box.selftest import WALLS
+from graders.box.wall_checks import WALLS
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
 from graders.run.canaries import canaries
 from graders.run.conversation import MAX_NAMES, Probe, run_notebook
 from graders.run.runner import BoxRunner
-from graders.run.selftest import self_test
+from graders.run.tier_choice import self_test
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 

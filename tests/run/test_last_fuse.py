@@ -10,7 +10,7 @@ import pytest
 
 from graders.run.last_fuse import LEAST_HELD, LastFuse, is_short
 from graders.run.runner import BoxRunner, Transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.limits import MIB, Limits
 
 
@@ -68,7 +68,9 @@ def test_the_machine_is_short_of_memory(available: int, total: int, short: bool)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs forked boxes")
-def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(kit: Path, warm: WarmProcess, tmp_path: Path) -> None:
+def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
+    box_modules: Path, warm: WarmProcess, tmp_path: Path
+) -> None:
     """The machine seems short of memory while a box holds 300 MiB, which it does in both of its runs."""
     fuse = LastFuse(lambda: any(box.held() > 300 * MIB for box in fuse._boxes))
     runs = tmp_path / "runs"
@@ -76,7 +78,7 @@ def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(kit: Path, warm:
     modest = "import time\ntime.sleep(4)"
 
     def run(cell: str) -> Transcript:
-        return BoxRunner(kit, "D", Limits(), warm, fuse=fuse).run([cell], [])
+        return BoxRunner(box_modules, "D", Limits(), warm, fuse=fuse).run([cell], [])
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(run, [hungry, modest])

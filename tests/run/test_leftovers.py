@@ -29,7 +29,7 @@ def test_a_temporary_folder_is_gone_afterwards(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     program = (
         "import os, pathlib\nfrom graders.run.leftovers import temporary_folder\n"
-        f"with temporary_folder('kit', pathlib.Path({str(tmp_path)!r})) as folder:\n"
+        f"with temporary_folder('modules', pathlib.Path({str(tmp_path)!r})) as folder:\n"
         "    (folder / 'file').touch()\n    os.kill(os.getpid(), 9)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9

@@ -14,16 +14,16 @@ from graders.run.tiers import missing
 
 CHECK = """\
 import sys
-from graders.run.kit import kit_folder
+from graders.run.box_modules import box_modules_folder
 from graders.run.runner import BoxRunner
-from graders.run.selftest import self_test
+from graders.run.tier_choice import self_test
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 CELL = "import subprocess, sys, torch\\nassert subprocess.run([sys.executable, '-c', 'import torch']).returncode == 0"
-with kit_folder() as kit, WarmProcess(kit) as warm:
+with box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
     for process in (warm, None):
-        runner = BoxRunner(kit, sys.argv[1], warm=process)
+        runner = BoxRunner(box_modules, sys.argv[1], warm=process)
         print(self_test(runner) or "holds", read_transcript(runner.run([CELL], []).frames).cells[0].status)
 """
 

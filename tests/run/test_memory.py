@@ -16,7 +16,7 @@ from graders.run.conversation import run_notebook
 from graders.run.memory import MAPS_SECONDS, SECONDS, MemoryWatch, family
 from graders.run.process_memory import at_most, closed, in_maps, in_sockets, own, share, socket_bytes
 from graders.run.tiers import missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.limits import MIB
 from tests.run.catalogue import CASES
 
@@ -203,14 +203,14 @@ class WatchedBox(Box):
     "case", ["memory in sockets of several processes", "memory of several processes whose first threads have ended"]
 )
 def test_without_a_cgroup_the_watch_sees_what_is_in_no_page_table(
-    kit: Path, warm: WarmProcess, tier: str, case: str
+    box_modules: Path, warm: WarmProcess, tier: str, case: str
 ) -> None:
     if reason := missing(tier, warm=True):
         pytest.skip(reason)
     given = CASES[case]
-    last = run_notebook(WatchedBox(kit, tier, given.limits, warm), list(given.cells), [], given.limits, fork=True)[
-        -1
-    ].head
+    last = run_notebook(
+        WatchedBox(box_modules, tier, given.limits, warm), list(given.cells), [], given.limits, fork=True
+    )[-1].head
     most = given.limits.memory_together // MIB
     assert (last["how"], last["message"]) == ("over-limit", f"memory: its processes together took more than {most} MiB")
 

@@ -162,10 +162,10 @@ for pid in (*others, os.getpid()):
 
 @pytest.mark.parametrize(("kills", "ended"), [(1, "over-limit"), (0, "died")])
 def test_a_box_that_the_kernel_ended_for_its_memory_went_over_the_limit(
-    kit: Path, tmp_path: Path, kills: int, ended: str
+    box_modules: Path, tmp_path: Path, kills: int, ended: str
 ) -> None:
     """What the kernel does is done by the notebook here."""
-    box = CountedBox(kit, "D")
+    box = CountedBox(box_modules, "D")
     box.cgroup = fake(tmp_path / "box", **FILES, memory_current="0\n")
     cell = OUT_OF_MEMORY.format(cgroup=str(box.cgroup), kills=kills)
     last = run_notebook(box, [cell], [], Limits(), fork=True)[-1].head

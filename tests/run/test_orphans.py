@@ -32,16 +32,16 @@ tier, *ways = sys.argv[1:]
 marking = os.fork()
 if marking == 0:
     from graders.run.box_process import Box
-    from graders.run.kit import kit_folder
+    from graders.run.box_modules import box_modules_folder
     from graders.run.runner import BoxRunner
-    from graders.run.warm import WarmProcess
-    with kit_folder() as kit, WarmProcess(kit) as warm:
+    from graders.run.warm_process import WarmProcess
+    with box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
         for way in ways:
             if way == "cut off":
-                Box(kit, tier, warm=warm).__enter__()
+                Box(box_modules, tier, warm=warm).__enter__()
                 warm.close()
             else:
-                runner = BoxRunner(kit, tier, warm=None if way == "started" else warm)
+                runner = BoxRunner(box_modules, tier, warm=None if way == "started" else warm)
                 assert runner.run([{NOTEBOOK!r}], []).ended == "finished"
     os._exit(0)
 assert os.waitpid(marking, 0)[1] == 0

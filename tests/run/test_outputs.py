@@ -9,7 +9,7 @@ import pytest
 
 from graders.run.runner import BoxRunner
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.frames import MAX_OUTPUTS
 from graders.wire.limits import Limits
 
@@ -37,9 +37,11 @@ plt.show()
 
 @pytest.mark.parametrize("started", [False, True], ids=["forked", "started"])
 @pytest.mark.parametrize("keep", [False, True], ids=["marks alone", "outputs kept"])
-def test_pictures_are_drawn_for_those_who_keep_outputs(kit: Path, warm: WarmProcess, keep: bool, started: bool) -> None:
+def test_pictures_are_drawn_for_those_who_keep_outputs(
+    box_modules: Path, warm: WarmProcess, keep: bool, started: bool
+) -> None:
     cells = [DRAWN, FIGURE, PYPLOT, f"assert (Picture.drawn >= 3) is {keep}, Picture.drawn", "print(Picture.drawn)"]
-    runner = BoxRunner(kit, warm=None if started else warm, keep_outputs=keep)
+    runner = BoxRunner(box_modules, warm=None if started else warm, keep_outputs=keep)
     frames = runner.run(cells, []).frames
     assert [(cell.status, cell.message) for cell in read_transcript(frames).cells] == [("ok", "")] * len(cells)
     shown = [(frame.head["cell"], json.loads(frame.body)) for frame in frames if frame.type == "output"]
@@ -48,29 +50,29 @@ def test_pictures_are_drawn_for_those_who_keep_outputs(kit: Path, warm: WarmProc
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["marks alone", "outputs kept"])
-def test_a_drawing_that_raises_fails_its_cell_alike(kit: Path, warm: WarmProcess, keep: bool) -> None:
+def test_a_drawing_that_raises_fails_its_cell_alike(box_modules: Path, warm: WarmProcess, keep: bool) -> None:
     bad = "import matplotlib.pyplot as plt\nfigure = plt.figure()\nfigure.text(0, 0, r'$\\bad{$')\n"
     cells = [bad + "figure.savefig('x.png')", bad + "figure.canvas.draw()", bad + "plt.show()"]
-    run = read_transcript(BoxRunner(kit, warm=warm, keep_outputs=keep).run(cells, []).frames)
+    run = read_transcript(BoxRunner(box_modules, warm=warm, keep_outputs=keep).run(cells, []).frames)
     assert [cell.status for cell in run.cells] == ["raised", "raised", "ok"]
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["marks alone", "outputs kept"])
-def test_pictures_count_for_an_eighth_of_what_else_is_shown(kit: Path, warm: WarmProcess, keep: bool) -> None:
+def test_pictures_count_for_an_eighth_of_what_else_is_shown(box_modules: Path, warm: WarmProcess, keep: bool) -> None:
     limits = Limits(output=40_000)
     pictures = "import matplotlib.pyplot as plt\nfor _ in range(5):\n    plt.plot([1, 2])\n    plt.show()"
     endless = "from IPython.display import publish_display_data\nwhile True:\n"
     endless += "    publish_display_data({'image/png': 'x' * 10_000})"
     page = "from IPython.display import HTML\nHTML('x' * 50_000)"
     cells = [pictures, "print('x' * 50_000)", page, endless]
-    run = read_transcript(BoxRunner(kit, limits=limits, warm=warm, keep_outputs=keep).run(cells, []).frames)
+    run = read_transcript(BoxRunner(box_modules, limits=limits, warm=warm, keep_outputs=keep).run(cells, []).frames)
     assert [cell.status for cell in run.cells] == ["ok", "over-limit", "over-limit", "over-limit"]
 
 
-def test_of_many_outputs_the_first_are_kept(kit: Path, warm: WarmProcess) -> None:
+def test_of_many_outputs_the_first_are_kept(box_modules: Path, warm: WarmProcess) -> None:
     # Where a cell shows more than a thousand things faster than they are read, Jupyter leaves some out.
     cells = ["for number in range(500):\n    display(number)"] * 5
-    transcript = BoxRunner(kit, warm=warm, keep_outputs=True).run(cells, [])
+    transcript = BoxRunner(box_modules, warm=warm, keep_outputs=True).run(cells, [])
     shown = [json.loads(frame.body) for frame in transcript.frames if frame.type == "output"]
     assert (transcript.ended, len(shown)) == ("finished", MAX_OUTPUTS)
     assert [int(output["data"]["text/plain"]) for output in shown] == [*range(500)] * (MAX_OUTPUTS // 500)

@@ -19,7 +19,7 @@ from graders.notebook.commands import check_in
 from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked")
 
@@ -106,10 +106,10 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def graded(cells: Sequence[str], kit: Path, **options: Any) -> tuple[str, ...]:
+def graded(cells: Sequence[str], box_modules: Path, **options: Any) -> tuple[str, ...]:
     """What grading says."""
     asked = LessonQuestions.of(EXERCISES, SEED)
-    run = read_transcript(BoxRunner(kit, **options).run(cells, asked.probes).frames)
+    run = read_transcript(BoxRunner(box_modules, **options).run(cells, asked.probes).frames)
     return tuple(result.status.value for result in judge_submission(asked.exercises, asked.verdicts, cells, run))
 
 
@@ -120,8 +120,8 @@ def test_a_check_below_the_answer_says_what_is_expected(name: str) -> None:
 
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
 @pytest.mark.parametrize("name", CASES)
-def test_grading_says_the_same(kit: Path, warm: WarmProcess, name: str, fork: bool) -> None:
-    assert graded(CASES[name].cells, kit, fork=fork, warm=warm) == CASES[name].graded
+def test_grading_says_the_same(box_modules: Path, warm: WarmProcess, name: str, fork: bool) -> None:
+    assert graded(CASES[name].cells, box_modules, fork=fork, warm=warm) == CASES[name].graded
 
 
 EVERYTHING = (SCALING, SCALE, CRASH, CLAMPING, CLAMP, DROPPING)
@@ -129,15 +129,15 @@ EVERYTHING = (SCALING, SCALE, CRASH, CLAMPING, CLAMP, DROPPING)
 
 @pytest.mark.slow  # kernels are started anew: fifteen seconds each
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
-def test_grading_in_a_started_kernel_says_the_same(kit: Path, fork: bool) -> None:
-    assert graded(EVERYTHING, kit, fork=fork) == ("passed", "passed")
+def test_grading_in_a_started_kernel_says_the_same(box_modules: Path, fork: bool) -> None:
+    assert graded(EVERYTHING, box_modules, fork=fork) == ("passed", "passed")
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])
-def test_grading_in_isolation_says_the_same(kit: Path, warm: WarmProcess, tier: str) -> None:
+def test_grading_in_isolation_says_the_same(box_modules: Path, warm: WarmProcess, tier: str) -> None:
     if reason := missing(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
-    assert graded(EVERYTHING, kit, tier=tier, warm=warm) == ("passed", "passed")
+    assert graded(EVERYTHING, box_modules, tier=tier, warm=warm) == ("passed", "passed")
 
 
 LITTERING = """\
@@ -165,7 +165,7 @@ except ChildProcessError:
 
 
 @pytest.mark.parametrize("fork", [True, False], ids=["forked probes", "probes in the kernel"])
-def test_nothing_of_a_probe_reaches_the_next_cell(kit: Path, warm: WarmProcess, fork: bool) -> None:
+def test_nothing_of_a_probe_reaches_the_next_cell(box_modules: Path, warm: WarmProcess, fork: bool) -> None:
     answer = PLAIN_CLAMP.replace("\n", "\n    ")
     # An answer that leaves another default dtype breaks rule 2; the exercise of the next cell does not notice.
-    assert graded((LITTERING, CLEAN + answer), kit, fork=fork, warm=warm) == ("wrong", "passed")
+    assert graded((LITTERING, CLEAN + answer), box_modules, fork=fork, warm=warm) == ("wrong", "passed")

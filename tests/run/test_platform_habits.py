@@ -17,7 +17,7 @@ from graders.marking.questions import LessonQuestions
 from graders.run.runner import BoxRunner
 from graders.run.tiers import missing
 from graders.run.transcript import Cell, Run, read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from tests.notebooks import BRANCH
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pip and kernels as they are on Linux")
@@ -52,11 +52,11 @@ def tier() -> str:
 
 
 @pytest.fixture(scope="module")
-def mark(kit: Path, warm: WarmProcess, tier: str) -> Mark:
+def mark(box_modules: Path, warm: WarmProcess, tier: str) -> Mark:
     """Run these cells in a box, and judge."""
 
     def run_cells(*cells: str) -> Marked:
-        frames = BoxRunner(kit, tier, warm=warm, keep_outputs=True).run(cells, ASKED.probes).frames
+        frames = BoxRunner(box_modules, tier, warm=warm, keep_outputs=True).run(cells, ASKED.probes).frames
         run = read_transcript(frames)
         (result,) = judge_submission(ASKED.exercises, ASKED.verdicts, cells, run)
         shown = [json.loads(frame.body) for frame in frames if frame.type == "output"]

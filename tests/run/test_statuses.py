@@ -24,13 +24,13 @@ from graders.marking.questions import LessonQuestions, Questions
 from graders.marking.submission import mark_submission
 from graders.report import results_json
 from graders.run import conversation
+from graders.run.box_modules import box_modules_folder
 from graders.run.box_process import Box, BoxTimeout
-from graders.run.kit import kit_folder
 from graders.run.memory import family
 from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.frames import Frame, pack
 from graders.wire.limits import MIB, Limits
 from tests import notebooks
@@ -92,7 +92,7 @@ def given(
 
 @pytest.fixture(scope="module")
 def mark(
-    request: pytest.FixtureRequest, kit: Path, warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, box_modules: Path, warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str, Given], SubmissionResult]]:
     """Verdicts the notebook of a test, two at a time."""
     folder = tmp_path_factory.mktemp("notebooks")
@@ -103,7 +103,7 @@ def mark(
         file = folder / name / f"{notebook.lesson}.ipynb"
         file.parent.mkdir()
         file.write_text(notebook.text, encoding="utf-8")
-        runner = BoxRunner(kit, limits=notebook.limits, warm=None if notebook.started else warm)
+        runner = BoxRunner(box_modules, limits=notebook.limits, warm=None if notebook.started else warm)
         return mark_submission(Submission(name, notebook.lesson, file), QUESTIONS, runner).result
 
     def start(name: str, notebook: Given) -> Future[SubmissionResult]:
@@ -394,12 +394,12 @@ def test_printing_without_end_costs_its_cell_and_little_memory(found: Submission
     assert "over a limit: output: the notebook wrote more than 8 MiB of output" in message(found, "01-chain-grads")
 
 
-def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(kit: Path, warm: WarmProcess) -> None:
+def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(box_modules: Path, warm: WarmProcess) -> None:
     cells = [IMPORT, BRANCH, "for _ in range(100):\n    print('x' * (1 << 20))\n" + CHAIN, PASSES]
     asked = QUESTIONS.of(LESSON)
     peak_memory()
     before = peak_memory()
-    transcript = BoxRunner(kit, warm=warm).run(cells, asked.probes)
+    transcript = BoxRunner(box_modules, warm=warm).run(cells, asked.probes)
     assert peak_memory() - before < 50e6
     results = judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
     assert {exercise.key: (exercise.status.value, exercise.score) for exercise in results} == FULL | {
@@ -554,12 +554,12 @@ def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -
 # Here the probes run in the kernel itself; the kernel is forked all the same, to save the time of a start.
 
 
-def test_results_without_fork_are_the_same(kit: Path, warm: WarmProcess) -> None:
+def test_results_without_fork_are_the_same(box_modules: Path, warm: WarmProcess) -> None:
     endless = "def branch_grads(w, x):\n    while True:\n        pass"
     wrong = LESSON_1.wrong["01-chain-grads"]["reversed-list"]
     exercises = of_one_case(LESSON)
     with_fork, without = (
-        results_of([endless, wrong, PASSES], BoxRunner(kit, limits=SHORT, warm=warm, fork=fork), exercises)
+        results_of([endless, wrong, PASSES], BoxRunner(box_modules, limits=SHORT, warm=warm, fork=fork), exercises)
         for fork in (True, False)
     )
     assert without == with_fork
@@ -570,25 +570,27 @@ def test_results_without_fork_are_the_same(kit: Path, warm: WarmProcess) -> None
     }
 
 
-def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(kit: Path, warm: WarmProcess) -> None:
-    runner = BoxRunner(kit, limits=AMPLE, warm=warm, fork=False)
+def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(
+    box_modules: Path, warm: WarmProcess
+) -> None:
+    runner = BoxRunner(box_modules, limits=AMPLE, warm=warm, fork=False)
     results = results_of([*ODD_STATE, *ANSWERS_2], runner, list(course.exercises(LESSON_2)))
     assert [exercise.status.value for exercise in results] == ["passed"] * len(ANSWERS_2)
 
 
 @pytest.mark.slow
-def test_cells_that_run_again_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
+def test_cells_that_run_again_take_of_the_same_time(box_modules: Path, warm: WarmProcess) -> None:
     cells = ["import time\ntime.sleep(2)", "def branch_grads(w, x):\n    while True:\n        pass", CHAIN, PASSES]
     statuses = {}
     for seconds in (4, 40):
-        runner = BoxRunner(kit, limits=Limits(notebook_seconds=seconds, probe_seconds=1), warm=warm, fork=False)
+        runner = BoxRunner(box_modules, limits=Limits(notebook_seconds=seconds, probe_seconds=1), warm=warm, fork=False)
         results = results_of(cells, runner, of_one_case(LESSON))
         statuses[seconds] = [exercise.status.value for exercise in results]
     assert statuses == {4: ["timed-out"] * 3, 40: ["timed-out", "passed", "passed"]}
 
 
-def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(kit: Path, warm: WarmProcess) -> None:
-    run = read_transcript(BoxRunner(kit, warm=warm).run(["1 / 0", "", " \n", "x = 1"], []).frames)
+def test_an_empty_cell_does_not_get_the_error_of_the_cell_before(box_modules: Path, warm: WarmProcess) -> None:
+    run = read_transcript(BoxRunner(box_modules, warm=warm).run(["1 / 0", "", " \n", "x = 1"], []).frames)
     assert [(cell.index, cell.status) for cell in run.cells] == [(0, "raised"), (1, "ok"), (2, "ok"), (3, "ok")]
 
 
@@ -644,22 +646,22 @@ def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> No
 # Nothing survives.
 
 
-def processes_of(kit: Path) -> list[int]:
-    """The ids of living processes that were started for a box with this kit."""
+def processes_of(box_modules: Path) -> list[int]:
+    """The ids of living processes that were started for a box with these modules."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
-            if folder.name.isdigit() and str(kit).encode() in (folder / "environ").read_bytes():
+            if folder.name.isdigit() and str(box_modules).encode() in (folder / "environ").read_bytes():
                 found.append(int(folder.name))
         except OSError:  # it ended meanwhile, or is somebody else's
             continue
     return [pid for pid in found if pid != os.getpid()]
 
 
-def survivors(kit: Path) -> list[int]:
-    """What is left of the processes of a kit after a moment in which the killed may die; ended here at last."""
+def survivors(box_modules: Path) -> list[int]:
+    """What is left of the processes of boxes after a moment in which the killed may die; ended here at last."""
     for _ in range(100):
-        if not (left := processes_of(kit)):
+        if not (left := processes_of(box_modules)):
             return []
         time.sleep(0.05)
     for pid in left:
@@ -687,8 +689,11 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
         CHAIN,
         PASSES,
     ]
-    with kit_folder() as kit:
-        asked, runner = LessonQuestions.of(of_one_case(LESSON), SEED), NotingRunner(kit, limits=Limits(probe_seconds=4))
+    with box_modules_folder() as box_modules:
+        asked, runner = (
+            LessonQuestions.of(of_one_case(LESSON), SEED),
+            NotingRunner(box_modules, limits=Limits(probe_seconds=4)),
+        )
         run = read_transcript(runner.run(cells, asked.probes).frames)
         results = judge_submission(asked.exercises, asked.verdicts, cells, run)
         assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
@@ -697,7 +702,7 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
         for box in noted:
             assert box.folder.name[:13] == "hookwork-box-"
             assert not box.folder.exists()
-        assert survivors(kit) == []
+        assert survivors(box_modules) == []
 
 
 class KillingRunner(NotingRunner):
@@ -720,10 +725,10 @@ class StoppingRunner(KillingRunner):
 
 @pytest.mark.parametrize("kind", [KillingRunner, StoppingRunner])
 def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
-    kind: type[KillingRunner], kit: Path, warm: WarmProcess
+    kind: type[KillingRunner], box_modules: Path, warm: WarmProcess
 ) -> None:
     cells = [IMPORT, BRANCH, CHAIN, PASSES]
-    runner = kind(kit, limits=Limits(cell_seconds=4), warm=warm)
+    runner = kind(box_modules, limits=Limits(cell_seconds=4), warm=warm)
     asked = LessonQuestions.of(of_one_case(LESSON), SEED)
     run = read_transcript(runner.run(cells, asked.probes).frames)
     results = judge_submission(asked.exercises, asked.verdicts, cells, run)
@@ -731,24 +736,24 @@ def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
     assert len(vars(runner)["noted"]) == 2
 
 
-def test_a_notebook_that_takes_too_long_by_itself_is_run_once(kit: Path, warm: WarmProcess) -> None:
-    runner = NotingRunner(kit, limits=SHORT, warm=warm)
+def test_a_notebook_that_takes_too_long_by_itself_is_run_once(box_modules: Path, warm: WarmProcess) -> None:
+    runner = NotingRunner(box_modules, limits=SHORT, warm=warm)
     loop = "import time\ndef branch_grads(w, x):\n    time.sleep(60)"
     asked = LessonQuestions.of(of_one_case(LESSON)[:1], SEED)
     assert read_transcript(runner.run([loop], asked.probes).frames).ended == "finished"
     assert len(vars(runner)["noted"]) == 1  # nothing stood still: it is its own doing, and takes its time but once
 
 
-def end_a_box_while_its_probe_hangs(kit: Path) -> None:
+def end_a_box_while_its_probe_hangs(box_modules: Path) -> None:
     """Start an endless probe, and end its box when its process is there. Raises `BoxTimeout`."""
     probes = LessonQuestions.of(of_one_case(LESSON)[:1], SEED).probes
     transcript: list[Frame] = []
-    with Box(kit) as box:
+    with Box(box_modules) as box:
 
         def receive(deadline: float) -> Frame:
             if transcript[-1:] and transcript[-1].type == "asked":
                 for _ in range(600):
-                    if len(processes_of(kit)) >= 3:  # the box, its kernel, and the probe
+                    if len(processes_of(box_modules)) >= 3:  # the box, its kernel, and the probe
                         break
                     time.sleep(0.05)
                 deadline = time.monotonic()
@@ -760,7 +765,7 @@ def end_a_box_while_its_probe_hangs(kit: Path) -> None:
 
 
 def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:
-    with kit_folder() as kit:
+    with box_modules_folder() as box_modules:
         with pytest.raises(BoxTimeout):
-            end_a_box_while_its_probe_hangs(kit)
-        assert survivors(kit) == []
+            end_a_box_while_its_probe_hangs(box_modules)
+        assert survivors(box_modules) == []

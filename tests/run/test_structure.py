@@ -25,12 +25,12 @@ from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.report import gradebook, results_json
-from graders.run.kit import kit_folder
+from graders.run.box_modules import box_modules_folder
 from graders.run.leftovers import temporary_folder
 from graders.run.runner import BoxRunner
 from graders.run.submissions import find_submissions
 from graders.run.tiers import missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 
@@ -309,9 +309,9 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
 
 def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
-    with temporary_folder("unpacked") as scratch, kit_folder() as kit, WarmProcess(kit) as warm:
+    with temporary_folder("unpacked") as scratch, box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
         submissions = find_submissions(folder, [LESSON], scratch).submissions
-        marking = Marking(Questions(5), BoxRunner(kit, tier, warm=warm), jobs=2)
+        marking = Marking(Questions(5), BoxRunner(box_modules, tier, warm=warm), jobs=2)
         marking.start(submissions, lambda result: None)
         batch = marking.batch()
         marking.close()

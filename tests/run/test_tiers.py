@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from graders.run import tiers
+from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner
-from graders.run.selftest import NoIsolation, choose_runner, self_test
-from graders.run.terms import Terms
+from graders.run.tier_choice import NoIsolation, choose_runner, self_test
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.launch import BoxPlan, Plan, Walls
 from graders.wire.limits import MIB, Limits
 
@@ -57,13 +57,13 @@ echo "$@" >> {log}
 [ "$1" = rm ] && exit
 for one in "$@"; do case "$one" in --env=PYTHONPATH=*) ;; --env=*) export "${{one#--env=}}" ;; esac; done
 mkdir -p {inside}
-export HOME={inside}/home PYTHONPATH={kit}
+export HOME={inside}/home PYTHONPATH={box_modules}
 cd {inside} && exec {python} -m graders.box.main 1 '{plan}'
 """
 
 
 def test_a_notebook_runs_over_the_standard_streams_of_a_container(
-    kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    box_modules: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, program = tmp_path / "log", tmp_path / "bin/podman"
     program.parent.mkdir()
@@ -71,14 +71,14 @@ def test_a_notebook_runs_over_the_standard_streams_of_a_container(
         FAKE.format(
             log=log,
             inside=tmp_path / "inside",
-            kit=kit,
+            box_modules=box_modules,
             python=sys.executable,
             plan=BoxPlan(str(tmp_path / "inside")).to_json(),
         )
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    run = read_transcript(BoxRunner(kit, "C").run(["x = 1", "!echo hello", "1 / 0"], []).frames)
+    run = read_transcript(BoxRunner(box_modules, "C").run(["x = 1", "!echo hello", "1 / 0"], []).frames)
     assert (run.ended, [cell.status for cell in run.cells]) == ("finished", ["ok", "ok", "raised"])
     started, removed = log.read_text().splitlines()
     name = next(word for word in started.split() if word.startswith("--name=")).removeprefix("--name=")
@@ -94,13 +94,13 @@ class NoProcess(WarmProcess):
 
 def choose(isolation: str, *, own_work: bool = False, allow: bool = False, **problems: str) -> str:
     """The tier that is chosen where those that are not named hold, and the others have these problems."""
-    terms = Terms(isolation=isolation, own_work=own_work, allow_unisolated=allow)
-    return chosen(terms, lambda runner: problems.get(runner.tier, "")).tier
+    run_options = RunOptions(isolation=isolation, own_work=own_work, allow_unisolated=allow)
+    return chosen(run_options, lambda runner: problems.get(runner.tier, "")).tier
 
 
-def chosen(terms: Terms, test: Callable[[BoxRunner], str], warm: WarmProcess | None = None) -> BoxRunner:
+def chosen(run_options: RunOptions, test: Callable[[BoxRunner], str], warm: WarmProcess | None = None) -> BoxRunner:
     """The runner that is chosen where nothing is lacking, and the tiers are tested like this."""
-    return choose_runner(terms, Path(), warm or NoProcess(Path()), lacking=lambda runner: "", test=test)
+    return choose_runner(run_options, Path(), warm or NoProcess(Path()), lacking=lambda runner: "", test=test)
 
 
 def test_the_best_tier_that_holds_is_chosen() -> None:
@@ -110,9 +110,9 @@ def test_the_best_tier_that_holds_is_chosen() -> None:
 
 def test_a_tier_that_holds_only_around_started_boxes_is_used_with_these() -> None:
     warm = NoProcess(Path())
-    runner = chosen(Terms(), lambda runner: "it does not start" if runner.warm else "", warm)
+    runner = chosen(RunOptions(), lambda runner: "it does not start" if runner.warm else "", warm)
     assert (runner.tier, runner.warm) == ("A", None)
-    assert chosen(Terms(), lambda runner: "", warm).warm is warm
+    assert chosen(RunOptions(), lambda runner: "", warm).warm is warm
 
 
 def test_a_class_is_not_marked_without_isolation_unless_that_is_allowed() -> None:
@@ -130,26 +130,30 @@ def test_a_tier_that_was_asked_for_and_does_not_hold_is_refused_in_any_case() ->
 
 
 def test_the_tiers_whose_cached_runs_will_do() -> None:
-    assert Terms().accepted_tiers == ("A", "B", "C")
-    assert Terms(own_work=True).accepted_tiers == Terms(allow_unisolated=True).accepted_tiers == ("A", "B", "C", "D")
-    assert Terms(isolation="B", own_work=True).accepted_tiers == ("B",)
+    assert RunOptions().accepted_tiers == ("A", "B", "C")
+    assert (
+        RunOptions(own_work=True).accepted_tiers
+        == RunOptions(allow_unisolated=True).accepted_tiers
+        == ("A", "B", "C", "D")
+    )
+    assert RunOptions(isolation="B", own_work=True).accepted_tiers == ("B",)
 
 
 @pytest.mark.parametrize("tier", ["A", "B"])
-def test_the_tiers_hold_here(tier: str, kit: Path) -> None:
+def test_the_tiers_hold_here(tier: str, box_modules: Path) -> None:
     if reason := tiers.missing(tier):
         pytest.skip(reason)
-    assert self_test(BoxRunner(kit, tier)) == ""
+    assert self_test(BoxRunner(box_modules, tier)) == ""
 
 
 @pytest.mark.parametrize("tier", ["A", "B", "D"])
 def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(
-    tier: str, kit: Path, warm: WarmProcess
+    tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
     if reason := tiers.missing(tier, warm=warm.works()):
         pytest.skip(reason)
-    found = self_test(BoxRunner(kit, tier, Limits(descriptors=10), warm))
-    short = self_test(BoxRunner(kit, tier, Limits(descriptors=1 << 40), warm))
+    found = self_test(BoxRunner(box_modules, tier, Limits(descriptors=10), warm))
+    short = self_test(BoxRunner(box_modules, tier, Limits(descriptors=1 << 40), warm))
     assert short.startswith("the limits of this shell are too low (")
     assert short.endswith(f" open files are too few. Remedy: `ulimit -n {1 << 40}`)")
     assert found.startswith("it does not start here (open files: ")

@@ -14,7 +14,7 @@ from graders.marking.questions import LessonQuestions
 from graders.run.conversation import SLACK_SECONDS
 from graders.run.runner import BoxRunner
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.limits import Limits
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
 
@@ -46,11 +46,11 @@ while True:
 """
 
 
-def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LIMITS) -> dict[str, str]:
+def statuses(cells: list[str], box_modules: Path, warm: WarmProcess, limits: Limits = LIMITS) -> dict[str, str]:
     """What becomes of the exercises of lesson 1; fails where the notebook took longer than its budget."""
     asked = LessonQuestions.of(course.exercises(LESSON), SEED)
     started = time.monotonic()
-    frames = BoxRunner(kit, limits=limits, warm=warm).run(cells, asked.probes).frames
+    frames = BoxRunner(box_modules, limits=limits, warm=warm).run(cells, asked.probes).frames
     assert time.monotonic() - started < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
     run = read_transcript(frames)
     assert run.seconds < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS
@@ -58,9 +58,9 @@ def statuses(cells: list[str], kit: Path, warm: WarmProcess, limits: Limits = LI
     return {exercise.name: found.status.value for exercise, found in zip(asked.exercises, results)}
 
 
-def test_exercises_that_do_not_end_leave_the_others_their_share(kit: Path, warm: WarmProcess) -> None:
+def test_exercises_that_do_not_end_leave_the_others_their_share(box_modules: Path, warm: WarmProcess) -> None:
     cells = [LOOP.format(name="branch_grads"), LOOP.format(name="chain_grads"), PASSES]
-    assert statuses(cells, kit, warm) == {
+    assert statuses(cells, box_modules, warm) == {
         "branch_grads": "timed-out",
         "chain_grads": "timed-out",
         "per_pass_grads": "passed",
@@ -68,16 +68,16 @@ def test_exercises_that_do_not_end_leave_the_others_their_share(kit: Path, warm:
 
 
 @pytest.mark.slow
-def test_kernels_that_are_killed_by_exercises_take_of_the_same_time(kit: Path, warm: WarmProcess) -> None:
+def test_kernels_that_are_killed_by_exercises_take_of_the_same_time(box_modules: Path, warm: WarmProcess) -> None:
     names = ("branch_grads", "chain_grads", "per_pass_grads")
     cells = ["import time\ntime.sleep(2)", *(KILL.format(name=name) for name in names)]
-    assert set(statuses(cells, kit, warm).values()) <= {"crashed", "timed-out"}
+    assert set(statuses(cells, box_modules, warm).values()) <= {"crashed", "timed-out"}
 
 
 @pytest.mark.slow  # clocks run out
 @pytest.mark.parametrize("first", [True, False])
-def test_writing_to_every_descriptor_takes_of_the_same_time(kit: Path, warm: WarmProcess, first: bool) -> None:
+def test_writing_to_every_descriptor_takes_of_the_same_time(box_modules: Path, warm: WarmProcess, first: bool) -> None:
     cells = [FLOOD, BRANCH, CHAIN, PASSES] if first else [BRANCH, FLOOD, CHAIN, PASSES]
-    found = statuses(cells, kit, warm)
+    found = statuses(cells, box_modules, warm)
     assert found["branch_grads"] != "passed" if first else found["branch_grads"] == "passed"
     assert found["per_pass_grads"] != "not-graded"

@@ -16,10 +16,10 @@ import pytest
 from graders.run import visible
 from graders.run.canaries import canaries
 from graders.run.runner import BoxRunner
-from graders.run.selftest import self_test
+from graders.run.tier_choice import self_test
 from graders.run.tiers import missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
 
@@ -68,18 +68,18 @@ def read_by_a_notebook(runner: BoxRunner, *paths: Path) -> str:
     return run.cells[0].message
 
 
-def runners(tier: str, kit: Path, warm: WarmProcess, private: tuple[str, ...] = ()) -> list[BoxRunner]:
+def runners(tier: str, box_modules: Path, warm: WarmProcess, private: tuple[str, ...] = ()) -> list[BoxRunner]:
     """Of a tier: with boxes that are forked, and where it can be, with boxes that are started."""
     ways = [process for process in (warm, None) if not missing(tier, warm=process is not None)]
     if not ways:
         pytest.skip(missing(tier))
-    return [BoxRunner(kit, tier, warm=process, private=private) for process in ways]
+    return [BoxRunner(box_modules, tier, warm=process, private=private) for process in ways]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
-    tier: str, place: Path, kit: Path, warm: WarmProcess
+    tier: str, place: Path, box_modules: Path, warm: WarmProcess
 ) -> None:
     files = [place / name for name in ("class/ada/01.ipynb", "results/runs/seed", "results/results.json", "roster.csv")]
     for file in files:
@@ -88,7 +88,7 @@ def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
         file.chmod(0o666)
     private = tuple(str(place / name) for name in ("class", "results", "roster.csv"))
     before = sorted(place.rglob("*"))
-    for runner in runners(tier, kit, warm, private):
+    for runner in runners(tier, box_modules, warm, private):
         assert read_by_a_notebook(runner, place / "class", *files) == "ValueError: []"
     assert self_test(runner) == ""
     assert [file.read_text() for file in files] == ["somebody's"] * 4
@@ -120,24 +120,26 @@ def test_a_canary_of_a_process_that_was_killed_is_removed_by_the_next_self_test(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
-def test_what_else_lies_in_a_prefix_is_closed_to_every_notebook(tier: str, kit: Path, warm: WarmProcess) -> None:
+def test_what_else_lies_in_a_prefix_is_closed_to_every_notebook(
+    tier: str, box_modules: Path, warm: WarmProcess
+) -> None:
     with tempfile.TemporaryDirectory(prefix="hookwork-test-", dir=PREFIX) as folder:
         file = Path(folder, "old-results.csv")
         file.write_text("somebody's")
         for path in (Path(folder), file):
             path.chmod(0o755)
-        for runner in runners(tier, kit, warm):
+        for runner in runners(tier, box_modules, warm):
             assert read_by_a_notebook(runner, file, Path(os.__file__)) == "ValueError: ['os.py']"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_a_place_that_cannot_be_closed_is_found_by_the_self_test_and_named_with_the_remedy(
-    tier: str, kit: Path, warm: WarmProcess
+    tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
     """Python itself lies in it."""
     with tempfile.NamedTemporaryFile(dir=PACKAGES, prefix=".hookwork-test-"):
-        found = self_test(runners(tier, kit, warm, (str(PACKAGES),))[0])
+        found = self_test(runners(tier, box_modules, warm, (str(PACKAGES),))[0])
     assert found.startswith(f"not prevented: reading or changing what lies in {PACKAGES} (move it out of the folders")
 
 
@@ -175,8 +177,10 @@ def test_the_package_itself_and_what_an_installation_left_are_copies() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
-def test_no_notebook_reads_a_copy_of_the_package(tier: str, checkout: Path, kit: Path, warm: WarmProcess) -> None:
-    for runner in runners(tier, kit, warm):
+def test_no_notebook_reads_a_copy_of_the_package(
+    tier: str, checkout: Path, box_modules: Path, warm: WarmProcess
+) -> None:
+    for runner in runners(tier, box_modules, warm):
         assert read_by_a_notebook(runner, checkout, *checkout.iterdir()) == "ValueError: []"
     assert self_test(runner) == ""
 
@@ -232,18 +236,18 @@ def test_landlock_alone_closes_files_and_lets_only_folders_of_modules_be_listed(
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_temporary_files_may_lie_in_what_is_open(tier: str) -> None:
-    """They are closed, but for the box's own folder and its kit."""
+    """They are closed, but for the box's own folder and its modules."""
     if not os.access(PREFIX / "share", os.W_OK):
         pytest.skip(f"nothing can be put into {PREFIX / 'share'}")
     program = f"""
 import tempfile
 from pathlib import Path
-from graders.run.kit import kit_folder
-from graders.run.warm import WarmProcess
+from graders.run.box_modules import box_modules_folder
+from graders.run.warm_process import WarmProcess
 from tests.run.test_visible import *
-with kit_folder() as kit, WarmProcess(kit) as warm:
+with box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
     Path(tempfile.gettempdir(), "job").write_text("somebody's")
-    for runner in runners({tier!r}, kit, warm):
+    for runner in runners({tier!r}, box_modules, warm):
         print(repr(self_test(runner)), read_by_a_notebook(runner, Path(tempfile.gettempdir(), "job")))
 """
     with tempfile.TemporaryDirectory(prefix="hw-", dir=PREFIX / "share") as folder:

@@ -17,7 +17,7 @@ from graders.author.mutate.mutants import Mutant, mannered, mutants
 from graders.author.prove import mark_source
 from graders.core import course
 from graders.core.errors import HookworkError
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.marking.jobs import default_jobs
 from graders.notebook.commands import is_right
 
@@ -125,7 +125,7 @@ def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
     return list(found.values())
 
 
-def verdict(exercise: Exercise, source: str, draws: list[Draw]) -> str:
+def verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
     """What becomes of an answer, found in a child; one that takes too long is refused, as one that raises.
 
     Most mutants are refused by their first draw.

@@ -6,8 +6,8 @@
         ├ main                runs the notebook with nbclient, writes frames (`main.py`)
         └ kernel              the learner's code
 
-Run as `python -m graders.box.warm DESCRIPTOR [optimizes]`, with the environment of a box. The descriptor is the socket
-on which requests come; it says `ready` first. With `optimizes`, there are notebooks to come that make optimizers.
+Run as `python -m graders.box.fork_server DESCRIPTOR [optimizes]`, with the environment of a box. The descriptor is the
+socket on which requests come; it says `ready` first. With `optimizes`, notebooks will come that make optimizers.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def preload() -> Preloaded:
     return Preloaded()
 
 
-def chores(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
+def background_steps(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
     """What can wait until there are boxes: a step after each, on another core meanwhile. First `compiler` is called.
 
     It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts. Then memory
@@ -135,8 +135,8 @@ def serve() -> None:
         os.close(answer)
         _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
-    ahead = chores(preloaded, compiler) if "optimizes" in sys.argv[2:] else chores(preloaded)
-    forker.serve(control, box, chores=ahead, before=before)
+    ahead = background_steps(preloaded, compiler) if "optimizes" in sys.argv[2:] else background_steps(preloaded)
+    forker.serve(control, box, background_steps=ahead, before=before)
 
 
 @contextlib.contextmanager

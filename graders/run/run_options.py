@@ -1,4 +1,4 @@
-"""The terms on which notebooks are run."""
+"""How notebooks are run: limits, isolation, what is kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graders.wire.limits import Limits
 
 
 @dataclass(frozen=True)
-class Terms:
+class RunOptions:
     """Limits and isolation, the same for all notebooks of a batch. They can be sent to another machine.
 
     `isolation` is a tier, or "auto" for the best that holds. Somebody's `own_work` needs none and has no control marked

@@ -9,7 +9,7 @@ import pytest
 
 from graders.core.expect import Seen
 from graders.core.results import Status
-from graders.judge.apart import LARGE, Bench, Bounds, is_large
+from graders.judge.bounded_worker import LARGE, BoundedWorker, Bounds, is_large
 from graders.judge.exercise import judge_exercise
 from graders.judge.submission import Verdicts
 from graders.run.transcript import Outcome
@@ -24,8 +24,8 @@ def answered(what: str) -> list[Outcome]:
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
-    found = Bench(Bounds(seconds=4, memory=256 << 20))
+def bench() -> Iterator[BoundedWorker]:
+    found = BoundedWorker(Bounds(seconds=4, memory=256 << 20))
     yield found
     found.close()
 
@@ -35,7 +35,7 @@ def bench() -> Iterator[Bench]:
     [("time", "that took more than 4 seconds or 256 MiB"),
      ("memory", "the check whether it ends failed on it with MemoryError")],
 )  # fmt: skip
-def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: Bench, what: str, why: str) -> None:
+def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: BoundedWorker, what: str, why: str) -> None:
     result = bench.judge(HEAVY, DRAWS, answered(what))
     assert (result.status, result.score, result.max_score) == (Status.SUSPECT, 0.0, 1)
     assert result.message == f"The answer could not be judged: {why}. An instructor should look at it."
@@ -43,17 +43,17 @@ def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: Benc
 
 
 def test_the_clock_ends_what_uses_no_core() -> None:
-    bench = Bench(Bounds(seconds=1000, clock=0.5))
+    bench = BoundedWorker(Bounds(seconds=1000, clock=0.5))
     assert bench.judge(HEAVY, DRAWS, answered("time")).status is Status.SUSPECT
 
 
-def test_it_comes_to_the_same_result(bench: Bench) -> None:
+def test_it_comes_to_the_same_result(bench: BoundedWorker) -> None:
     draws = SCALE_SUM.draws(1)
     outcomes = [Outcome(seen=Seen({"total": 1.0}), size=LARGE + 1) for _ in draws]
     assert bench.judge(SCALE_SUM, draws, outcomes) == judge_exercise(SCALE_SUM, draws, outcomes)
 
 
-def test_a_defect_of_ours_is_raised_here_too(bench: Bench) -> None:
+def test_a_defect_of_ours_is_raised_here_too(bench: BoundedWorker) -> None:
     with pytest.raises(RuntimeError, match=r"AttributeError: .*'GONE'"):
         bench.judge(replace(HEAVY, class_name="GONE"), DRAWS, answered("good"))
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from graders.box.endless_results import Clock
 from graders.box.forked import ForkedProbes
 from graders.box.kernel import run_probe
 from graders.box.probing import answer
-from graders.box.without_end import Clock
 from graders.wire import forking
 from graders.wire.frames import Frame
 from tests.box.test_probing import notebook, probed
@@ -28,7 +28,7 @@ def read_by(reading: Callable[[Any], Any], cell: str, **draw: Any) -> dict[str, 
     return found.head
 
 
-def without_end(message: str) -> dict[str, Any]:
+def endless(message: str) -> dict[str, Any]:
     return {"type": "raised", "status": "over-limit", "message": message}
 
 
@@ -39,7 +39,7 @@ def without_end(message: str) -> dict[str, Any]:
 )  # fmt: skip
 def test_an_iterator_of_python_s_own_is_read_so_far(endless: str) -> None:
     found = probed(f"import itertools\ndef f(x):\n    return {endless}", lambda student, x: list(student.f(x)), x=1)
-    assert found.head == without_end("its result does not come to an end within 4000 values; return a list")
+    assert found.head == endless("its result does not come to an end within 4000 values; return a list")
 
 
 def test_an_iterator_with_an_end_can_be_read_and_keeps_its_name() -> None:
@@ -87,7 +87,7 @@ ENDLESS = {
 def test_what_is_still_being_read_when_the_time_is_nearly_over_has_no_end(kind: str) -> None:
     reading, cell = ENDLESS[kind]
     started = time.monotonic()
-    assert read_by(reading, cell + "\ndef f(): return E()") == without_end(WITHIN_4_TENTHS)
+    assert read_by(reading, cell + "\ndef f(): return E()") == endless(WITHIN_4_TENTHS)
     assert time.monotonic() - started < 10
 
 
@@ -99,7 +99,7 @@ def test_a_forked_probe_says_it_before_it_is_ended() -> None:
     probes = ForkedProbes(lambda request: run_probe(names, request))
     found = probes.answer("90-a", Frame(head), 3.0, 2.0)
     probes.end()
-    assert found.head == without_end("its result does not come to an end within 1.2 seconds; return a list")
+    assert found.head == endless("its result does not come to an end within 1.2 seconds; return a list")
 
 
 @alarms
@@ -114,7 +114,7 @@ def test_a_function_that_is_still_running_then_goes_on() -> None:
 
 
 @alarms
-def test_a_hook_that_is_slow_is_no_result_without_end() -> None:
+def test_a_hook_that_is_slow_is_no_endless_result() -> None:
     cell = (
         "import time, torch\nclass Hook:\n    def __call__(self, grad): time.sleep(0.6)\n"
         "def f():\n    x = torch.ones(2, requires_grad=True)\n    x.register_hook(Hook())\n    return x"
@@ -134,7 +134,7 @@ def test_memory_that_runs_out_while_it_is_read_is_its_own_too() -> None:
     cell = (
         "class E:\n    def __iter__(self): return self\n    def __next__(self): raise MemoryError\ndef f(): return E()"
     )
-    assert read_by(list, cell) == without_end(
+    assert read_by(list, cell) == endless(
         "its result does not come to an end within the memory that there is; return a list"
     )
     assert read_by(list, "def f(): raise MemoryError")["message"].startswith("memory")

@@ -24,7 +24,7 @@ SHARE = 0.8
 """Of the time for a probe: what is read longer than that is not read to its end."""
 
 
-class WithoutEnd(BaseException):
+class EndlessResult(BaseException):
     """What was returned goes on and on; the message says how far. No `Exception`: probes note those and go on."""
 
 
@@ -36,7 +36,7 @@ class Clock:
     pace: float = 1.0
 
 
-def bounded(result: Any) -> Any:
+def bounded_iterator(result: Any) -> Any:
     """`result`; one of Python's own iterators with a bound, under the same name. No signal interrupts these."""
     kind = type(result)
     if kind.__module__ not in ("builtins", "itertools") or not hasattr(kind, "__next__"):
@@ -45,7 +45,7 @@ def bounded(result: Any) -> Any:
 
 
 class _Bounded:
-    """An iterator that raises `WithoutEnd` instead of a value too many."""
+    """An iterator that raises `EndlessResult` instead of a value too many."""
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values, self._left = values, MAX_ITEMS
@@ -55,14 +55,14 @@ class _Bounded:
 
     def __next__(self) -> Any:
         if not self._left:
-            raise WithoutEnd(f"{MAX_ITEMS} values")
+            raise EndlessResult(f"{MAX_ITEMS} values")
         self._left -= 1
         return next(self._values)
 
 
 @contextlib.contextmanager
-def ringing(clock: Clock | None, namespace: Mapping[str, Any]) -> Iterator[None]:
-    """Raise `WithoutEnd` in here when the time is nearly over and what was returned is still being read.
+def alarm_for_endless_results(clock: Clock | None, namespace: Mapping[str, Any]) -> Iterator[None]:
+    """Raise `EndlessResult` in here when the time is nearly over and what was returned is still being read.
 
     Nothing happens to a function that is still running, nor where a platform or a thread gets no signals.
     """
@@ -72,8 +72,8 @@ def ringing(clock: Clock | None, namespace: Mapping[str, Any]) -> Iterator[None]
         return
 
     def ring(_: int, frame: FrameType | None) -> None:
-        if reads_result(_stack(frame), namespace):
-            raise WithoutEnd(f"{round(SHARE * clock.seconds / clock.pace, 1):g} seconds")
+        if reads_result(_frames_from_outermost(frame), namespace):
+            raise EndlessResult(f"{round(SHARE * clock.seconds / clock.pace, 1):g} seconds")
 
     before = signal.signal(signal.SIGALRM, ring)
     # Again and again: between two values, there is nothing to be seen.
@@ -100,7 +100,7 @@ def reads_result(frames: Sequence[FrameType], namespace: Mapping[str, Any]) -> b
     return False
 
 
-def _stack(innermost: FrameType | None) -> list[FrameType]:
+def _frames_from_outermost(innermost: FrameType | None) -> list[FrameType]:
     found = []
     while innermost is not None:
         found.append(innermost)

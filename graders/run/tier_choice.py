@@ -8,16 +8,16 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from graders.box.selftest import WALLS
+from graders.box.wall_checks import WALLS
 from graders.core.errors import ExitCode, HookworkError
 from graders.core.text import clean
 from graders.run.box_process import BoxDied, BoxTimeout
 from graders.run.canaries import canaries
+from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner
 from graders.run.start_failure import explain
-from graders.run.terms import Terms
 from graders.run.tiers import WARM_TIERS, container_memory, missing
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError
 
@@ -83,14 +83,14 @@ def self_test(runner: BoxRunner) -> str:
 
 
 def choose_runner(
-    terms: Terms,
-    kit: Path,
+    run_options: RunOptions,
+    box_modules: Path,
     warm: WarmProcess,
     *,
     lacking: Callable[[BoxRunner], str] = missing_for,
     test: Callable[[BoxRunner], str] = self_test,
 ) -> BoxRunner:
-    """What runs notebooks on these terms: in the tier that they name, or for "auto" in the best that holds.
+    """What runs notebooks with these options: in the tier that they name, or for "auto" in the best that holds.
 
     Boxes are forked from `warm` where that holds. A runner is used when nothing is `lacking` and its `test` finds
     nothing. Tier D protects nothing: it is for somebody's own work, and for a class it has to be allowed. Raises
@@ -99,16 +99,16 @@ def choose_runner(
 
     def runner_in(tier: str, process: WarmProcess | None) -> BoxRunner:
         return BoxRunner(
-            kit=kit,
+            box_modules=box_modules,
             tier=tier,
-            limits=terms.limits,
+            limits=run_options.limits,
             warm=process,
-            keep_outputs=terms.keep_outputs,
-            private=terms.private,
+            keep_outputs=run_options.keep_outputs,
+            private=run_options.private,
         )
 
     reasons: dict[str, list[str]] = {}
-    for tier in ("A", "B") if terms.isolation == "auto" else (terms.isolation,):
+    for tier in ("A", "B") if run_options.isolation == "auto" else (run_options.isolation,):
         if tier == "D":
             break
         problems = []
@@ -121,14 +121,14 @@ def choose_runner(
             else:
                 return runner
         reasons.setdefault(problems[0], []).append(tier)
-    if terms.isolation in ("auto", "D") and (terms.own_work or terms.allow_unisolated):
+    if run_options.isolation in ("auto", "D") and (run_options.own_work or run_options.allow_unisolated):
         if not warm.works():  # a kernel that has to be started takes seconds: the notebook's own will do
             return runner_in("D", None)
         runner = runner_in("D", warm)
         if not (problem := test(runner)):
             return runner
         reasons.setdefault(problem, []).append("D")
-    elif terms.isolation in ("auto", "D"):
+    elif run_options.isolation in ("auto", "D"):
         reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
                 "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
     told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())

@@ -1,4 +1,4 @@
-"""The kit: the few modules of the package that exist inside the box."""
+"""The few modules of the package that exist inside a box, copied into a folder of their own."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from graders.run.leftovers import sweep, temporary_folder
 PACKAGE = Path(__file__).parent.parent
 ROOMS = ("box", "wire", "scenes")
 """What runs inside, the language in which it is spoken to, and what callers do with a learner's function."""
-STAND_INS = {"graders": "box/stand_in.py", "pip": "box/pip_stand_in.py"}
+STUB_PACKAGES = {"graders": "box/stub_package.py", "pip": "box/stub_pip.py"}
 """Packages that a notebook finds in place of others, and what they are made of."""
 SHARED = ("figures.py", "nets")
 """Modules outside of these that lessons import and that do no harm there."""
 
 
 @contextmanager
-def empty_kit_folder() -> Iterator[Path]:
-    """Where a kit for the boxes of this process may be made; removed afterwards."""
+def empty_modules_folder() -> Iterator[Path]:
+    """An empty folder for the modules of boxes; removed afterwards."""
     sweep()
-    with temporary_folder("kit") as folder:
+    with temporary_folder("modules") as folder:
         yield folder.resolve()  # a box may have no links that lead there
 
 
 @contextmanager
-def kit_folder() -> Iterator[Path]:
-    """A kit for the boxes of this process, removed afterwards."""
-    with empty_kit_folder() as folder:
-        yield make_kit(folder)
+def box_modules_folder() -> Iterator[Path]:
+    """A folder with the modules of boxes; removed afterwards."""
+    with empty_modules_folder() as folder:
+        yield write_box_modules(folder)
 
 
-def make_kit(folder: Path) -> Path:
-    """Write the kit into `folder`, to be put on the box's import path, unless it is there; returns `folder`.
+def write_box_modules(folder: Path) -> Path:
+    """Fill `folder`, which is to be on the import path of boxes, unless that is done; returns it.
 
-    matplotlib is imported for it, so a kit is made when something has to run, and not before.
+    matplotlib is imported for it, so this is done when something has to run, and not before.
     """
     if not folder.joinpath("graders").exists():
         write_modules(folder)
@@ -49,11 +49,11 @@ def make_kit(folder: Path) -> Path:
 
 
 def write_modules(folder: Path) -> None:
-    """The first part of a kit: all that is imported from it."""
+    """The first part: all that is imported in a box."""
     package = folder / "graders"
-    for name, stand_in in STAND_INS.items():
+    for name, stub in STUB_PACKAGES.items():
         (folder / name).mkdir(parents=True)
-        shutil.copyfile(PACKAGE / stand_in, folder / name / "__init__.py")
+        shutil.copyfile(PACKAGE / stub, folder / name / "__init__.py")
     for name in SHARED:
         source = PACKAGE / name
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, package / name)
@@ -61,20 +61,20 @@ def write_modules(folder: Path) -> None:
         (package / room).mkdir()
         for module in sorted((PACKAGE / room).glob("*.py")):
             shutil.copyfile(module, package / room / module.name)
-    for name in STAND_INS:
+    for name in STUB_PACKAGES:
         compileall.compile_dir(folder / name, quiet=1)
     for path in (folder, *folder.rglob("*")):  # boxes may run as another user, whatever umask this one has
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def write_font_list(kit: Path) -> None:
+def write_font_list(box_modules: Path) -> None:
     """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
     with warnings.catch_warnings():  # what one version says of another is no news for a learner
         warnings.simplefilter("ignore")
         import matplotlib
         from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
 
-    folder = kit / "matplotlib"
+    folder = box_modules / "matplotlib"
     folder.mkdir(exist_ok=True)  # the warm process may have been faster
     folder.chmod(0o755)
     for file in Path(matplotlib.get_cachedir()).glob("fontlist-*.json"):
@@ -82,8 +82,8 @@ def write_font_list(kit: Path) -> None:
 
 
 @functools.cache
-def kit_version() -> str:
-    """A digest of everything that a kit is made of: another version may run a notebook differently."""
+def box_modules_version() -> str:
+    """A digest of everything that exists in a box: another version may run a notebook differently."""
     digest = hashlib.sha256()
     for place in (PACKAGE / name for name in (*ROOMS, *SHARED)):
         for file in sorted(place.rglob("*") if place.is_dir() else [place]):

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from graders.core.exercise import Draw, Exercise
+from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult
 from graders.judge.exercise import judge_exercise, suspect
 from graders.run.transcript import Outcome
@@ -42,7 +42,7 @@ def is_large(outcomes: Sequence[Outcome]) -> bool:
     return max((outcome.size for outcome in outcomes), default=0) > LARGE
 
 
-class Bench:
+class BoundedWorker:
     """A process that judges, started when it is first needed, and anew after it was ended."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
@@ -52,7 +52,7 @@ class Bench:
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
 
-    def judge(self, exercise: Exercise, draws: Sequence[Draw], outcomes: Sequence[Outcome]) -> ExerciseResult:
+    def judge(self, exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
         """As `judge_exercise`, and suspect where that goes over the bounds. Raises what it raises."""
         place = exercise.module, exercise.class_name
         with self._lock:
@@ -96,7 +96,7 @@ class Bench:
         self._process = self._connection = None
 
 
-BENCH = Bench()
+BOUNDED_WORKER = BoundedWorker()
 """The one of this process."""
 
 

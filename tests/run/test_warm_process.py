@@ -17,12 +17,12 @@ from graders.core import course
 from graders.core.results import ExerciseResult
 from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.questions import LessonQuestions
-from graders.run.boxes import head_start
+from graders.run.boxes import prestarted_boxes
 from graders.run.runner import BoxRunner
-from graders.run.selftest import self_test
+from graders.run.tier_choice import self_test
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.launch import BoxPlan, BoxRequest, Plan
 
@@ -31,24 +31,24 @@ ONE_OF = 48
 TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
 
 
-def statuses(cells: list[str], kit: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
-    run = read_transcript(BoxRunner(kit, tier, warm=warm).run(cells, []).frames)
+def statuses(cells: list[str], box_modules: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
+    run = read_transcript(BoxRunner(box_modules, tier, warm=warm).run(cells, []).frames)
     assert run.ended == "finished", run.message
     return [(cell.status, cell.message) for cell in run.cells]
 
 
 @pytest.mark.parametrize("tier", [tier for tier in TIERS if tier != "D"])
-def test_the_walls_hold_around_a_forked_box(tier: str, kit: Path, warm: WarmProcess) -> None:
-    assert self_test(BoxRunner(kit, tier, warm=warm)) == ""
+def test_the_walls_hold_around_a_forked_box(tier: str, box_modules: Path, warm: WarmProcess) -> None:
+    assert self_test(BoxRunner(box_modules, tier, warm=warm)) == ""
 
 
 @pytest.mark.slow
-def test_a_lesson_is_marked_alike_warm_and_cold(kit: Path, warm: WarmProcess) -> None:
+def test_a_lesson_is_marked_alike_warm_and_cold(box_modules: Path, warm: WarmProcess) -> None:
     lesson = course.lessons()[-1]
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     cells = [cell.source for cell in content.cells if cell.cell_type == "code"]
     asked = LessonQuestions.of(course.exercises(lesson), 3)
-    marks = [marks_of(cells, asked, BoxRunner(kit, TIERS[0], warm=process)) for process in (warm, None)]
+    marks = [marks_of(cells, asked, BoxRunner(box_modules, TIERS[0], warm=process)) for process in (warm, None)]
     assert marks[0] == marks[1]
     assert {result.status.value for result in marks[0][2]} == {"passed"}
 
@@ -64,7 +64,9 @@ def marks_of(
 
 @pytest.mark.slow  # many notebooks for each lesson
 @pytest.mark.parametrize("lesson", [lesson for lesson in course.lessons() if "plt." in course.source(lesson)])
-def test_all_answers_are_marked_alike_with_and_without_pictures(lesson: str, kit: Path, warm: WarmProcess) -> None:
+def test_all_answers_are_marked_alike_with_and_without_pictures(
+    lesson: str, box_modules: Path, warm: WarmProcess
+) -> None:
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     solved = [cell.source for cell in content.cells if cell.cell_type == "code"]
     asked = LessonQuestions.of(course.exercises(lesson), 3)
@@ -73,14 +75,15 @@ def test_all_answers_are_marked_alike_with_and_without_pictures(lesson: str, kit
     for number in range(1, max(map(len, answers)), ONE_OF):
         cells = [*solved, *(sources[number % len(sources)] for sources in answers)]
         plain, drawn = (
-            marks_of(cells, asked, BoxRunner(kit, TIERS[0], warm=warm, keep_outputs=keep)) for keep in (False, True)
+            marks_of(cells, asked, BoxRunner(box_modules, TIERS[0], warm=warm, keep_outputs=keep))
+            for keep in (False, True)
         )
         assert plain == drawn
 
 
 @pytest.mark.slow  # in each tier two kernels are started anew, for comparison
 @pytest.mark.parametrize("tier", TIERS)
-def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmProcess) -> None:
+def test_notebooks_behave_as_in_a_started_box(tier: str, box_modules: Path, warm: WarmProcess) -> None:
     cells = [
         "import matplotlib\nmatplotlib.pyplot",  # forgotten imports fail as they do at home
         "import torch\ntorch.utils.checkpoint.nonsense",
@@ -97,20 +100,20 @@ def test_notebooks_behave_as_in_a_started_box(tier: str, kit: Path, warm: WarmPr
         "later = 1",
     ]
     started = "D" if missing(tier) else tier  # without bubblewrap, tier A is to be had from the warm process alone
-    assert statuses(cells, kit, warm, tier) == statuses(cells, kit, None, started)
+    assert statuses(cells, box_modules, warm, tier) == statuses(cells, box_modules, None, started)
 
 
-def test_forked_kernels_draw_numbers_of_their_own(kit: Path, warm: WarmProcess) -> None:
+def test_forked_kernels_draw_numbers_of_their_own(box_modules: Path, warm: WarmProcess) -> None:
     cells = ["import random, numpy\nraise ValueError(f'{random.random()} {numpy.random.rand()}')"]
-    (first,), (second,) = statuses(cells, kit, warm), statuses(cells, kit, warm)
+    (first,), (second,) = statuses(cells, box_modules, warm), statuses(cells, box_modules, warm)
     assert first[0] == "raised"
     assert all(number != other for number, other in zip(first[1].split()[1:], second[1].split()[1:]))
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_nothing_is_left_when_a_box_ends(tier: str, kit: Path, warm: WarmProcess) -> None:
+def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: WarmProcess) -> None:
     cells = ["import subprocess\nsubprocess.Popen(['sleep', '1000'])"]
-    BoxRunner(kit, tier, warm=warm).run(cells, [])
+    BoxRunner(box_modules, tier, warm=warm).run(cells, [])
     assert warm._process is not None
     deadline = time.monotonic() + 5
     while (left := descendants(warm._process.pid)) and time.monotonic() < deadline:
@@ -118,17 +121,17 @@ def test_nothing_is_left_when_a_box_ends(tier: str, kit: Path, warm: WarmProcess
     assert left == []
 
 
-def test_a_killed_warm_process_is_replaced(kit: Path) -> None:
-    with WarmProcess(kit) as process:
+def test_a_killed_warm_process_is_replaced(box_modules: Path) -> None:
+    with WarmProcess(box_modules) as process:
         assert process.works()
         assert process._process is not None
         os.kill(process._process.pid, signal.SIGKILL)
         process._process.wait()
-        assert statuses(["x = 1"], kit, process) == [("ok", "")]
+        assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
 
 
-def test_boxes_end_with_the_warm_process(kit: Path) -> None:
-    with WarmProcess(kit) as process:
+def test_boxes_end_with_the_warm_process(box_modules: Path) -> None:
+    with WarmProcess(box_modules) as process:
         assert process.works()
         assert process._process is not None
         pid = process._process.pid
@@ -141,14 +144,14 @@ def test_boxes_end_with_the_warm_process(kit: Path) -> None:
         os.kill(pid, 0)
 
 
-def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
-    with WarmProcess(kit) as process:
+def test_it_can_begin_before_it_is_needed(box_modules: Path) -> None:
+    with WarmProcess(box_modules) as process:
         process.begin()
         assert process._process is not None
         pid = process._process.pid
-        assert statuses(["x = 1"], kit, process) == [("ok", "")]
+        assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
         assert process._process.pid == pid
-    with WarmProcess(kit) as process:
+    with WarmProcess(box_modules) as process:
         process.begin()
         begun = process._process
     assert begun is not None
@@ -160,57 +163,59 @@ def test_it_can_begin_before_it_is_needed(kit: Path) -> None:
 )
 def test_it_begins_before_torch_is_imported_here(module: str) -> None:
     slow = "{'torch', 'numpy', 'nbformat'}"
-    program = f"import sys, graders.run.warm, graders.{module}\nassert not {slow} & set(sys.modules)"
+    program = f"import sys, graders.run.warm_process, graders.{module}\nassert not {slow} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(kit: Path) -> None:
+def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(box_modules: Path) -> None:
     there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
     optimizes = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
-    with WarmProcess(kit) as process:
-        assert statuses([there], kit, process) == [("raised", "AssertionError")]
-        assert statuses([there, optimizes], kit, process) == [("ok", ""), ("ok", "")]
-        assert statuses([there], kit, process) == [("ok", "")]
+    with WarmProcess(box_modules) as process:
+        assert statuses([there], box_modules, process) == [("raised", "AssertionError")]
+        assert statuses([there, optimizes], box_modules, process) == [("ok", ""), ("ok", "")]
+        assert statuses([there], box_modules, process) == [("ok", "")]
 
 
-def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(kit: Path, tmp_path: Path) -> None:
+def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(
+    box_modules: Path, tmp_path: Path
+) -> None:
     there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
     files = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
     files[1].write_text("loss.backward()")
     files[2].write_text("torch.optim.SGD")
     for handed_in, found in ((files[:2], ("raised", "AssertionError")), (files, ("ok", ""))):
-        with head_start(now=True, files=handed_in) as boxes:
-            assert statuses(["pass"], boxes.warm.kit, boxes.warm) == [("ok", "")]
-            assert statuses([there], boxes.warm.kit, boxes.warm) == [found]
+        with prestarted_boxes(now=True, files=handed_in) as boxes:
+            assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+            assert statuses([there], boxes.warm.box_modules, boxes.warm) == [found]
 
 
-def test_a_head_start_makes_the_kit_and_ends_what_nobody_waited_for() -> None:
-    with head_start(now=True) as boxes:
+def test_prestarted_boxes_have_their_modules_and_ends_what_nobody_waited_for() -> None:
+    with prestarted_boxes(now=True) as boxes:
         process = boxes.warm
-        assert process.kit.joinpath("graders/box/warm.py").exists()
+        assert process.box_modules.joinpath("graders/box/fork_server.py").exists()
         begun = process._process
     assert begun is not None
     assert begun.returncode == -signal.SIGKILL  # nobody waits until it has imported everything
-    assert not process.kit.exists()
-    with head_start(now=False) as boxes:
-        assert list(boxes.warm.kit.iterdir()) == []
+    assert not process.box_modules.exists()
+    with prestarted_boxes(now=False) as boxes:
+        assert list(boxes.warm.box_modules.iterdir()) == []
         assert boxes.warm._process is None
 
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_what_cannot_be_started_says_why(tmp_path: Path, begun: bool) -> None:
     (tmp_path / "graders").mkdir()
-    (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken kit')")
+    (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken module')")
     with WarmProcess(tmp_path) as process:
         if begun:
             process.begin()
-        with pytest.raises(ForkerDied, match="ImportError: a broken kit"):
+        with pytest.raises(ForkerDied, match="ImportError: a broken module"):
             process.fork(BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}), [])
         assert not process.works()
 
 
-def test_where_nothing_can_be_forked_nothing_is_started(kit: Path) -> None:
-    with WarmProcess(kit, can_fork=False) as process:
+def test_where_nothing_can_be_forked_nothing_is_started(box_modules: Path) -> None:
+    with WarmProcess(box_modules, can_fork=False) as process:
         process.begin()
         assert not process.works()
         assert process._process is None

@@ -22,13 +22,13 @@ START_SECONDS = 60.0
 class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process ends with it."""
 
-    def __init__(self, kit: Path, *, can_fork: bool = available, optimizes: bool = False) -> None:
-        """`kit` is the folder with the modules that exist in a box, when the process starts.
+    def __init__(self, box_modules: Path, *, can_fork: bool = available, optimizes: bool = False) -> None:
+        """`box_modules` is the folder with the modules that exist in a box, when the process starts.
 
         What optimizers need is imported beside the first box if some notebook `optimizes`, and otherwise before the
         first that does.
         """
-        self.kit, self._can_fork, self._optimizes = kit, can_fork, optimizes
+        self.box_modules, self._can_fork, self._optimizes = box_modules, can_fork, optimizes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = False
@@ -78,16 +78,18 @@ class WarmProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [
-                    *(python(), "-m", "graders.box.warm", str(theirs.fileno())),
+                    *(python(), "-m", "graders.box.fork_server", str(theirs.fileno())),
                     *(["optimizes"] if self._optimizes else []),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
-                cwd=self.kit,
-                # matplotlib's list of fonts lies in the kit.
-                env=passed_on() | environment(str(self.kit), self.kit) | {"MPLCONFIGDIR": str(self.kit / "matplotlib")},
+                cwd=self.box_modules,
+                # matplotlib's list of fonts lies beside the modules.
+                env=passed_on()
+                | environment(str(self.box_modules), self.box_modules)
+                | {"MPLCONFIGDIR": str(self.box_modules / "matplotlib")},
                 start_new_session=True,
             )
         self._starting = True

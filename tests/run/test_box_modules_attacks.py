@@ -1,4 +1,4 @@
-"""The kit and the warm process, as a notebook and another user of the machine see them: nothing can be put there."""
+"""The modules of boxes and the warm process, as a notebook and another user see them: nothing can be put there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from graders.run.runner import BoxRunner
 from graders.run.tiers import WARM_TIERS, missing
 from graders.run.transcript import read_transcript
-from graders.run.warm import WarmProcess
+from graders.run.warm_process import WarmProcess
 
 TIERS = [tier for tier in WARM_TIERS if tier != "D" and not missing(tier, warm=True)]
 
@@ -20,8 +20,8 @@ POISON = """
 import os
 from pathlib import Path
 import graders
-kit = Path(graders.__file__).parents[1]
-module = kit / "graders/box/session.py"
+box_modules = Path(graders.__file__).parents[1]
+module = box_modules / "graders/box/session.py"
 own = Path("own.py")
 own.write_text("raise SystemExit('poisoned')")
 done = []
@@ -34,14 +34,14 @@ def attempt(name, action):
 for name, action in {
     "write": lambda: module.write_text(own.read_text()),
     "append": lambda: open(module, "a").close(),
-    "bytecode": lambda: open(next((kit / "graders/box/__pycache__").iterdir()), "r+b").close(),
-    "add": lambda: (kit / "sitecustomize.py").write_text("import own"),
+    "bytecode": lambda: open(next((box_modules / "graders/box/__pycache__").iterdir()), "r+b").close(),
+    "add": lambda: (box_modules / "sitecustomize.py").write_text("import own"),
     "replace": lambda: os.replace(own, module),
-    "link": lambda: os.symlink(own.absolute(), kit / "torch.py"),
+    "link": lambda: os.symlink(own.absolute(), box_modules / "torch.py"),
     "remove": lambda: module.unlink(),
-    "rename": lambda: (kit / "graders").rename(kit / "before"),
-    "swap": lambda: kit.rename(kit.with_name("kit")),
-    "mode": lambda: kit.chmod(0o777),
+    "rename": lambda: (box_modules / "graders").rename(box_modules / "before"),
+    "swap": lambda: box_modules.rename(box_modules.with_name("box_modules")),
+    "mode": lambda: box_modules.chmod(0o777),
 }.items():
     attempt(name, action)
 raise ValueError(done)
@@ -71,10 +71,10 @@ raise ValueError(sequenced, taken)
 """
 
 
-def digest(kit: Path) -> str:
-    """Of all names, permissions and contents in a kit."""
+def digest(box_modules: Path) -> str:
+    """Of all names, permissions and contents in the folder of modules."""
     found = hashlib.sha256()
-    for path in sorted(kit.rglob("*")):
+    for path in sorted(box_modules.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         found.update(repr((str(path), path.lstat().st_mode, content)).encode())
     return found.hexdigest()
@@ -82,21 +82,21 @@ def digest(kit: Path) -> str:
 
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_notebook_changes_nothing_in_the_kit_and_reaches_no_socket_of_the_warm_process(
-    tier: str, kit: Path, warm: WarmProcess
+    tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
-    BoxRunner(kit, tier, warm=warm).run(["x = 1"], [])  # whatever is still being prepared is there afterwards
-    before = digest(kit)
+    BoxRunner(box_modules, tier, warm=warm).run(["x = 1"], [])  # whatever is still being prepared is there afterwards
+    before = digest(box_modules)
     for process in (warm, None) if not missing(tier) else (warm,):
-        cells = read_transcript(BoxRunner(kit, tier, warm=process).run([POISON, KNOCK], []).frames).cells
+        cells = read_transcript(BoxRunner(box_modules, tier, warm=process).run([POISON, KNOCK], []).frames).cells
         assert [cell.message for cell in cells] == ["ValueError: []", "ValueError: ([], [])"]
-    assert digest(kit) == before
-    (cell,) = read_transcript(BoxRunner(kit, tier, warm=warm).run(["x = 1"], []).frames).cells
+    assert digest(box_modules) == before
+    (cell,) = read_transcript(BoxRunner(box_modules, tier, warm=warm).run(["x = 1"], []).frames).cells
     assert cell.status == "ok"
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can become another user")
-def test_another_user_changes_nothing_in_the_kit(kit: Path, tmp_path: Path) -> None:
-    before = digest(kit)
+def test_another_user_changes_nothing_in_the_kit(box_modules: Path, tmp_path: Path) -> None:
+    before = digest(box_modules)
     script = """
     cd "$1" && cat graders/box/main.py >/dev/null || exit 9
     for attempt in 'echo x > graders/box/main.py' 'echo x > sitecustomize.py' 'rm -f graders/box/main.py' \\
@@ -106,7 +106,7 @@ def test_another_user_changes_nothing_in_the_kit(kit: Path, tmp_path: Path) -> N
     exit 0
     """
     done = subprocess.run(
-        ["sh", "-c", script, "sh", kit],
+        ["sh", "-c", script, "sh", box_modules],
         user=400_001,
         group=400_001,
         extra_groups=[],
@@ -115,4 +115,4 @@ def test_another_user_changes_nothing_in_the_kit(kit: Path, tmp_path: Path) -> N
         check=True,
     )
     assert done.stdout == ""
-    assert digest(kit) == before
+    assert digest(box_modules) == before

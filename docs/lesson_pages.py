@@ -13,7 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from graders.author.build import notebook_files
-from graders.author.lesson import INSTALL
+from graders.author.lesson import INSTALL_CELL
 from graders.core import course, course_map, rules
 from graders.core.files import write_atomically
 from graders.core.source import prediction_keys
@@ -54,8 +54,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
 
 def write_pages(folder: Path) -> None:
     """A notebook for each lesson, and an index; what is as it should be is left, so that Sphinx need not read it."""
-    files = {f"{lesson}.ipynb": nbformat.writes(page(lesson)) + "\n" for lesson in course.lessons()}
-    files |= {"index.md": index(), rules.PAGE: rules.page()}
+    files = {f"{lesson}.ipynb": nbformat.writes(page(lesson)) + "\n" for lesson in course.lesson_stems()}
+    files |= {"index.md": index(), rules.RULES_FILE_NAME: rules.rules_page()}
     folder.mkdir(exist_ok=True)
     for old in folder.iterdir():
         if old.name not in files:
@@ -68,22 +68,22 @@ def write_pages(folder: Path) -> None:
 
 def index() -> str:
     """The page that lists the lessons: the map of the course."""
-    pages = [*(f"{course.title(lesson)} <{lesson}>" for lesson in course.lessons()), "rules"]
-    return INDEX.format(hours=course_map.hours(), map=course_map.as_markdown(), pages="\n".join(pages))
+    pages = [*(f"{course.lesson_title(lesson)} <{lesson}>" for lesson in course.lesson_stems()), "rules"]
+    return INDEX.format(hours=course_map.whole_course_hours(), map=course_map.as_markdown(), pages="\n".join(pages))
 
 
 def page(lesson: str) -> NotebookNode:
     """The notebook of a lesson as a page: learner's cells, and what those cells show that are no exercise."""
     learners, solved = (nbformat.read(file, as_version=4) for file in notebook_files(lesson))
     shown = {cell["id"]: cell for cell in solved.cells if cell.cell_type == "code"}
-    hints = {exercise.key: exercise.hints for exercise in course.exercises(lesson)}
+    hints = {exercise.key: exercise.hints for exercise in course.lesson_exercises(lesson)}
     cells = []
     for cell in learners.cells:
         if cell.cell_type == "markdown":
             cells.append(nbformat.v4.new_markdown_cell(cell.source))
             if len(cells) == 1:
                 cells.append(nbformat.v4.new_markdown_cell(NOTE.format(file=f"{lesson}.ipynb")))
-        elif cell.source not in (INSTALL, "progress()"):
+        elif cell.source not in (INSTALL_CELL, "progress()"):
             key = cell.metadata.get("nbgrader", {}).get("grade_id")
             answered = key or prediction_keys(cell.source)
             cells.append(_code(cell, [] if answered else _without_comparisons(shown[cell["id"]].outputs)))

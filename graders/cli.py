@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from graders.core.errors import ERROR_LIMIT, ExitCode, FileTrouble, HookworkError, NotInstalled
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.instructor import command as instructor
 from graders.learner import completion
 
@@ -30,7 +30,7 @@ def typed_text_cleaned() -> Iterator[None]:
     except Exception as error:  # the class that they have in common is private
         message = getattr(error, "message", None)
         if isinstance(message, str):
-            error.message = clean(message, ERROR_LIMIT)  # type: ignore[attr-defined]
+            error.message = clean_text(message, ERROR_LIMIT)  # type: ignore[attr-defined]
         raise
 
 
@@ -55,9 +55,9 @@ class Commands(TyperGroup):
             trouble = FileTrouble(error)
         else:
             raise typer.Exit(code or ExitCode.FINE)
-        from graders.core.terminal import console
+        from graders.core.terminal import output_terminal
 
-        console(stderr=True).say(f"✗ {trouble.shown()}", style="red")
+        output_terminal(stderr=True).say(f"✗ {trouble.message_line()}", style="red")
         raise typer.Exit(trouble.exit_code)
 
 
@@ -75,16 +75,17 @@ Folder = Annotated[
     typer.Option("--folder", "-C", help="Your folder with the lessons; default: this one, or [bold]hookwork[/] in it."),
 ]
 Key = Annotated[
-    str, typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=completion.keys)
+    str,
+    typer.Argument(help="The key of an exercise, for example 01-chain-grads.", autocompletion=completion.complete_keys),
 ]
 
 
 def show_version(wanted: bool) -> None:
     """Print the version and end."""
     if wanted:
-        from graders.core.terminal import console
+        from graders.core.terminal import output_terminal
 
-        console().say(f"hookwork {version('hookwork')}")
+        output_terminal().say(f"hookwork {version('hookwork')}")
         raise typer.Exit
 
 
@@ -126,7 +127,7 @@ def check(
         typer.Argument(
             metavar="LESSON|FILE",
             help="A lesson (3, or its name), a key, a notebook or a folder; default: all that you have begun.",
-            autocompletion=completion.lessons,
+            autocompletion=completion.complete_lessons,
         ),
     ] = None,
     folder: Folder = None,
@@ -258,9 +259,9 @@ def new(
     hookwork new 20-double-grad --topic doubling
     """
     from graders.author.skeleton import new_exercise
-    from graders.core.terminal import console
+    from graders.core.terminal import output_terminal
 
-    out = console()
+    out = output_terminal()
     for file in new_exercise(key, topic):
         out.say(f"written: {file}")
     out.say(f"What is still to be written: hookwork build --check {key[:2]}")
@@ -293,45 +294,47 @@ def build(
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
     from graders.core.source import SourceError
-    from graders.core.terminal import console, lines
+    from graders.core.terminal import output_terminal, plain_lines
 
-    out, errors = console(), console(stderr=True)
+    out, errors = output_terminal(), output_terminal(stderr=True)
     problems: list[str] = []
 
     def complain(problem: str) -> None:
         problems.append(problem)
-        errors.print(lines(f"✗ {problem}"), soft_wrap=True)
+        errors.print(plain_lines(f"✗ {problem}"), soft_wrap=True)
 
     if mutate:
-        for survivor in score.scores(score.chosen(lessons or []), score.parsed(part), out.say):
+        for survivor in score.score_exercises(score.choose_keys(lessons or []), score.parse_part(part), out.say):
             complain(survivor)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     if ablate:
-        for needless in ablation.ablated(score.chosen(lessons or []), out.say):
+        for needless in ablation.ablate_exercises(score.choose_keys(lessons or []), out.say):
             complain(needless)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     chosen = tuple(
-        lesson for lesson in course.lessons() if not lessons or any(lesson.startswith(part) for part in lessons)
+        lesson for lesson in course.lesson_stems() if not lessons or any(lesson.startswith(part) for part in lessons)
     )
     if not chosen:
-        raise course.UnknownLesson(f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lessons())}")
+        raise course.UnknownLesson(
+            f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
+        )
     if check:
-        for problem in prove.prove(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
+        for problem in prove.prove_lessons(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
             complain(problem)
     else:
         for lesson in chosen:
             try:
-                for file in building.build(lesson):
+                for file in building.build_lesson(lesson):
                     out.say(f"written: {file}")
             except SourceError as error:  # the other lessons are built all the same
-                complain(error.shown())
+                complain(error.message_line())
     if problems:
         return ExitCode.NOT_PASSED
     out.say("The course holds." if check else "Built.")
     return ExitCode.FINE
 
 
-instructor.register(app)
+instructor.register_commands(app)
 
 if __name__ == "__main__":
     app()

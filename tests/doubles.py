@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from graders.box.probing import answer
+from graders.box.probing import answer_probe
 from graders.run.boxes import Boxes
 from graders.run.conversation import Probe
 from graders.run.run_options import RunOptions
 from graders.run.runner import Transcript
-from graders.wire.data import decode, tensors
+from graders.wire.data import arrays_to_tensors, decode
 from graders.wire.frames import Frame
 
 
@@ -46,15 +46,15 @@ class InProcessRunner:
         for probe in probes:
             source: dict[str, Any] = {}
             exec(probe.source, source)
-            draw = tensors(decode(probe.tree, probe.body))
-            found = answer(source["probe"], namespace, draw, probe.seed)
+            draw = arrays_to_tensors(decode(probe.tree, probe.body))
+            found = answer_probe(source["probe"], namespace, draw, probe.seed)
             frames.append(
                 Frame({"type": "asked", "key": probe.key, "case": probe.case, "cells": len(cells), "nonce": "0"})
             )
             frames.append(Frame({**found.head, "nonce": "0"}, found.body))
         return Transcript([*frames, Frame({"type": "probe-end"}), ended()], self.tier, self.pace)
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         self.confirmed += 1
 
 

@@ -39,7 +39,7 @@ def hand_in(folder: Path, lesson: str, cells: list[str]) -> Path:
 
 def make_class(folder: Path, lessons: tuple[str, ...] | None = None) -> None:
     """Write the class into `folder`, for lessons 1 and 2 unless others are named."""
-    for lesson in lessons or course.lessons()[1:3]:
+    for lesson in lessons or course.lesson_stems()[1:3]:
         answers = answers_of(lesson)
         right = [sources[0] for sources in answers.right.values()]
         mistakes = [list(sources.values()) for sources in answers.wrong.values()]
@@ -48,7 +48,7 @@ def make_class(folder: Path, lessons: tuple[str, ...] | None = None) -> None:
         for number, student in enumerate(("cleo", "dev", "eli")):
             # One mistake each, in the first exercise; the rest is right.
             hand_in(folder / student, lesson, [SETUP, mistakes[0][number % len(mistakes[0])], *right[1:]])
-        name = course.exercises(lesson)[0].name
+        name = course.lesson_exercises(lesson)[0].name
         endless = f"def {name}(*args, **kwargs):\n    while True:\n        pass"
         hand_in(folder / "finn", lesson, [SETUP, endless, *right[1:]])
         hand_in(folder / "gwen", lesson, [SETUP, *(wrong[0] for wrong in mistakes), HOSTILE, "raise SystemExit"])
@@ -62,7 +62,7 @@ def make_mixed_class(folder: Path, lesson: str) -> dict[str, str]:
     Six students handed in a second file, which is untouched; the work of ten is "unreadable", all other "right".
     """
     right = [SETUP, *(sources[0] for sources in answers_of(lesson).right.values())]
-    stub = [SETUP, f"def {course.exercises(lesson)[0].name}(*args):\n    raise NotImplementedError"]
+    stub = [SETUP, f"def {course.lesson_exercises(lesson)[0].name}(*args):\n    raise NotImplementedError"]
     became: dict[str, str] = {}
 
     def put(student: str, place: str, cells: list[str] = right, name: str = lesson, work: str = "right") -> None:

@@ -58,7 +58,7 @@ SCALE_SUM = PlainExercise(
     cases=({"kind": "double"}, {"kind": "negate"}),
     draw=a_vector,
     source="""
-from graders.box.probing import snapshot, tensor_hooks
+from graders.box.probing import count_tensor_hooks, detached_copy
 from torch import Tensor
 
 def probe(student, x, kind):
@@ -66,7 +66,7 @@ def probe(student, x, kind):
     total = student.scale_sum(x, {"double": 2.0, "negate": -1.0}[kind])
     if isinstance(total, Tensor):
         total.backward()
-    return {"total": snapshot(total), "x.grad": x.grad, "hooks": tensor_hooks(x)}
+    return {"total": detached_copy(total), "x.grad": x.grad, "hooks": count_tensor_hooks(x)}
 """,
     checks=(
         Check("test_the_sum_is_right", the_sum_is_right),

@@ -15,7 +15,7 @@ from graders.core import course
 from graders.core.exercise import Exercise
 from graders.differential.exercise import SceneExercise, find_exercise
 
-LESSONS = course.lessons()
+LESSONS = course.lesson_stems()
 EXERCISES = course.every_exercise()
 
 
@@ -31,7 +31,7 @@ def test_the_names_are_unique() -> None:
 def test_the_exercise_is_well_formed(exercise: Exercise) -> None:
     # What becomes of its answers, and whether the notebooks are as built, `hookwork build --check` tells.
     found = find_exercise(exercise.key)
-    assert [*prove.well_formed(found), *prove.well_answered(found, answers_to(found))] == []
+    assert [*prove.missing_parts(found), *prove.missing_answers(found, answers_to(found))] == []
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_a_lesson_runs_through_on_an_older_processor(lesson: str, monkeypatch: p
     # Rounding differs there. A net whose training is chaotic may then end elsewhere than its lesson says.
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
-    assert prove.runs_through(lesson) == []
+    assert prove.solution_problems(lesson) == []
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
@@ -54,7 +54,7 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
             for cell in content.cells
             if "nbgrader" in cell.metadata
         }
-        for exercise in course.exercises(lesson):
+        for exercise in course.lesson_exercises(lesson):
             assert marked[exercise.key] == {
                 "schema_version": 3,
                 "grade_id": exercise.key,
@@ -73,7 +73,7 @@ def test_nbgrader_metadata_is_complete(lesson: str) -> None:
 
 def test_missing_answers_are_reported() -> None:
     solution = Answers((Answer("the solution", "", passes=True),))
-    assert list(prove.well_answered(exercise("12-count-macs"), solution)) == [
+    assert list(prove.missing_answers(exercise("12-count-macs"), solution)) == [
         "12-count-macs: tests/answers has no right answer in another style"
     ]
 
@@ -100,12 +100,12 @@ WATCHES = "def record_grad(t, store):\n    return t.register_hook(lambda g: stor
 )
 def test_an_answer_that_does_not_come_out_right_is_reported_once(key: str, answer: Answer, problem: str) -> None:
     draws = prove.draws_by_seed(exercise(key), range(3))
-    assert list(prove.come_out_right(exercise(key), [answer], draws)) == [f"{key}, seed 0: {problem}"]
+    assert list(prove.wrong_outcomes(exercise(key), [answer], draws)) == [f"{key}, seed 0: {problem}"]
 
 
 def test_an_exercise_that_lacks_something_is_reported() -> None:
     bare = replace(exercise("12-count-macs"), title=" ", hints=("one",), contract="Short.", why="Because.", minutes=0)
-    assert list(prove.well_formed(bare)) == [
+    assert list(prove.missing_parts(bare)) == [
         "12-count-macs has no title",
         "12-count-macs has fewer than two hints",
         "12-count-macs does not say how long it takes and how hard it is: minutes=10, difficulty=1",
@@ -117,7 +117,7 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
 def test_a_scene_that_is_given_what_is_not_in_the_box_is_reported() -> None:
     found = find_exercise("03-scale-grad")
     scene = replace(found.scene, given={**found.scene.given, "arguments": math.sqrt})
-    (problem,) = prove.well_formed(replace(found, scene=scene))
+    (problem,) = prove.missing_parts(replace(found, scene=scene))
     assert (
         problem == "03-scale-grad: <built-in function sqrt> cannot be written into the box: give the scene plain values"
     )
@@ -133,14 +133,14 @@ def test_an_edited_notebook_is_reported(tmp_path: Path) -> None:
     for folder, content in (("lessons", learners), ("solutions", solved)):
         (tmp_path / folder).mkdir()
         nbformat.write(content, tmp_path / folder / f"{lesson}.ipynb")
-    assert build.stale_in(tmp_path / f"lessons/{lesson}.ipynb", lesson, solved=False) == [
+    assert build.stale_notebook(tmp_path / f"lessons/{lesson}.ipynb", lesson, solved=False) == [
         f"lessons/{lesson}.ipynb is not what solutions/{lesson}.py builds: run `hookwork build`"
     ]
-    (bare,) = build.stale_in(tmp_path / f"solutions/{lesson}.ipynb", lesson, solved=True)
+    (bare,) = build.stale_notebook(tmp_path / f"solutions/{lesson}.ipynb", lesson, solved=True)
     assert "figures without alt text" in bare
 
 
 def test_a_missing_notebook_is_reported(tmp_path: Path) -> None:
-    assert build.stale_in(tmp_path / "a.ipynb", LESSONS[0], solved=False) == [
+    assert build.stale_notebook(tmp_path / "a.ipynb", LESSONS[0], solved=False) == [
         f"{tmp_path.name}/a.ipynb is missing: run `hookwork build`"
     ]

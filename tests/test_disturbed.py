@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.memory import family
-from graders.run.tiers import missing
+from graders.run.memory import process_tree
+from graders.run.tiers import missing_for_tier
 from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
@@ -35,7 +35,7 @@ pytestmark = [
 ]
 
 MOMENTS = int(os.environ.get("HOOKWORK_MOMENTS", "4"))
-TIERS = [tier for tier in "ABD" if not missing(tier, warm=True)]
+TIERS = [tier for tier in "ABD" if not missing_for_tier(tier, warm=True)]
 SHORT = ("--cell-timeout=4", "--probe-timeout=3", "--notebook-timeout=12")
 STOP_SECONDS = 7.0
 """Longer than any probe or cell may take."""
@@ -53,7 +53,7 @@ class Run:
 
     def processes(self, *, inner: bool) -> list[int]:
         """The warm process; with `inner` what it has forked: boxes, their nests and kernels, and probes."""
-        found = [pid for pid in family(self.process.pid)[1:] if "graders.box" in arguments(pid)]
+        found = [pid for pid in process_tree(self.process.pid)[1:] if "graders.box" in arguments(pid)]
         return found[1:] if inner else found[:1]
 
     def one(self, rng: random.Random, *, inner: bool) -> int | None:
@@ -230,7 +230,7 @@ def cluster(folder: Path, inside: Sequence[str] = ()) -> Iterator[Cluster]:
 def begun(run: Run, workers: list[subprocess.Popen[bytes]]) -> None:
     """Wait until a worker has a warm process, or the run is over."""
     while run.process.poll() is None and not any(
-        "graders.box" in arguments(pid) for worker in workers for pid in family(worker.pid)
+        "graders.box" in arguments(pid) for worker in workers for pid in process_tree(worker.pid)
     ):
         time.sleep(0.05)
 

@@ -18,13 +18,13 @@ import pytest
 
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
-from graders.marking.setup import controlled
+from graders.marking.setup import controlled_runner
 from graders.report import results_json
-from graders.run.cache import from_bytes
+from graders.run.cache import transcript_from_bytes
 from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from tests import make_class
 from tests.answers import answers_of
 
@@ -72,7 +72,7 @@ def hand_in(folder: Path, *students: str) -> Path:
     return folder
 
 
-@pytest.mark.skipif(bool(missing("A")), reason="tier A cannot be tried here without the warm process")
+@pytest.mark.skipif(bool(missing_for_tier("A")), reason="tier A cannot be tried here without the warm process")
 def test_when_bubblewrap_goes_away_nobody_gets_a_zero(
     place: Path, box_modules: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -80,14 +80,14 @@ def test_when_bubblewrap_goes_away_nobody_gets_a_zero(
     (place / "bin/bwrap").symlink_to(str(shutil.which("bwrap")))
     monkeypatch.setenv("PATH", str(place / "bin"))
     class_ = hand_in(place / "class", "ada", "ben")
-    batch = Marking(Questions(1), controlled(BoxRunner(box_modules, "A"), RunOptions(), 1))
+    batch = Marking(Questions(1), controlled_runner(BoxRunner(box_modules, "A"), RunOptions(), 1))
     ada, ben = (Submission(name, LESSON, class_ / name / f"{LESSON}.ipynb") for name in ("ada", "ben"))
     assert batch.result(ada).score == 4.0
     (place / "bin/bwrap").unlink()
     lost = batch.result(ben)
     assert (lost.status.value, lost.graded) == ("not-graded", False)
     assert "bubblewrap (the command bwrap) is gone" in lost.message
-    batch.confirm()  # nor is it known whether all was well while ada's was marked
+    batch.confirm_runs()  # nor is it known whether all was well while ada's was marked
     batch.close()
     assert [submission.status.value for submission in batch.batch().submissions] == ["not-graded", "not-graded"]
 
@@ -125,7 +125,7 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     assert {file.suffix for file in (place / "out").rglob("*") if file.is_file()} == {".frames", ""}
     assert {file.name for file in (place / "out").rglob("*") if not file.suffix} == {"runs", "seed"}
     for file in place.glob("out/runs/*.frames"):
-        assert from_bytes(file.read_bytes())[-1].type == "ended"
+        assert transcript_from_bytes(file.read_bytes())[-1].type == "ended"
     left = list(temporary.glob("hookwork-*"))
     assert left
     for folder in left:

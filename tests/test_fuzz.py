@@ -25,9 +25,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graders.core.results import Status
-from graders.core.text import clean
-from graders.run.archives import CLASS, ArchiveLimits, unpack
-from graders.run.cache import from_bytes, to_bytes
+from graders.core.text import clean_text
+from graders.run.archives import CLASS_LIMITS, ArchiveLimits, unpack_archive
+from graders.run.cache import transcript_from_bytes, transcript_to_bytes
 from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
 from graders.run.members import BadArchive
 from graders.run.transcript import Outcome, read_transcript
@@ -164,7 +164,7 @@ def packed(head: Any, body: bytes) -> bytes:
 
 SEEN = {"a": torch.ones(2, 3), "b": [1, -0.5, "text", None, (True, float("inf"))], "c": {"d": torch.zeros(0, 4)}}
 HONEST = b"".join(
-    frames.pack(frame)
+    frames.pack_frame(frame)
     for frame in (
         Frame({"type": "ready"}),
         Frame({"type": "cell", "cell": 0, "status": "raised", "message": "ValueError: no", "seconds": 0.1}),
@@ -200,7 +200,7 @@ def check_outcome(outcome: Outcome) -> None:
         assert outcome.status not in (None, Status.PASSED, Status.WRONG, Status.NOT_GRADED)
     for text in (outcome.error, outcome.message, outcome.line, outcome.call):
         assert len(text) <= 300
-        assert clean(text) == text
+        assert clean_text(text) == text
 
 
 def check_stream(raw: bytes) -> None:
@@ -212,7 +212,7 @@ def check_stream(raw: bytes) -> None:
         return stream.read(count)
 
     try:
-        while (frame := frames.read(read_exactly)) is not None:
+        while (frame := frames.read_frame(read_exactly)) is not None:
             assert type(frame.type) is str
             found.append(frame)
     except FrameError as error:
@@ -222,11 +222,13 @@ def check_stream(raw: bytes) -> None:
     ended = Frame({"type": "ended", "how": "finished", "message": "", "seconds": 0.1})
     transcript = [asked, *inside, ended]
     run = read_transcript(transcript)
-    for outcome in run.attempts("90-a", 2)[0]:
+    for outcome in run.outcomes_by_place("90-a", 2)[0]:
         check_outcome(outcome)
-    assert all(clean(cell.message) == cell.message and cell.index >= 0 for cell in run.cells)
+    assert all(clean_text(cell.message) == cell.message and cell.index >= 0 for cell in run.cells)
     # What is kept can be judged again and says the same.
-    assert to_bytes(from_bytes(to_bytes(transcript))) == to_bytes(transcript)
+    assert transcript_to_bytes(transcript_from_bytes(transcript_to_bytes(transcript))) == transcript_to_bytes(
+        transcript
+    )
 
 
 @MANY
@@ -272,7 +274,7 @@ def check_notebook(raw: bytes) -> None:
         found = parse_notebook(raw)
     except Unreadable as error:
         assert str(error).endswith(".")
-        assert clean(str(error)) == str(error)
+        assert clean_text(str(error)) == str(error)
         return
     assert type(found) is Notebook
     assert 1 <= len(found.cells) <= MAX_CELLS
@@ -323,11 +325,11 @@ def test_an_archive_is_unpacked_or_refused(
     def check(raw: bytes) -> None:
         file.write_bytes(raw)
         inner.parent.mkdir()
-        for limits in (ArchiveLimits(), CLASS):
+        for limits in (ArchiveLimits(), CLASS_LIMITS):
             try:
-                unpack(file, inner, limits)
+                unpack_archive(file, inner, limits)
             except BadArchive as error:
-                assert clean(str(error), 1000) == str(error)
+                assert clean_text(str(error), 1000) == str(error)
             assert all(
                 path.suffix == ".ipynb" and path.stat().st_size < 1000 for path in inner.rglob("*") if not path.is_dir()
             )

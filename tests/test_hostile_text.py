@@ -25,7 +25,7 @@ from graders.run.submissions import Submission, find_submissions
 from graders.run.transcript import read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
-from graders.wire.limits import PRINTED
+from graders.wire.limits import PRINTED_CHARACTERS
 from tests import notebooks
 from tests.batches import batch
 from tests.notebooks import LESSON
@@ -126,7 +126,9 @@ def test_what_comes_out_of_a_box_is_shown_without_traps(trap: str) -> None:
     assert traps(data) == traps(table) == traps(printed) == set()
     shown = json.loads(data)["submissions"][0]["exercises"]
     assert all(traps(exercise["message"]) == set() and "\n" not in exercise["message"] for exercise in shown)
-    assert all(traps(exercise["printed"]) == set() and len(exercise["printed"]) <= PRINTED for exercise in shown)
+    assert all(
+        traps(exercise["printed"]) == set() and len(exercise["printed"]) <= PRINTED_CHARACTERS for exercise in shown
+    )
     assert all(traps(check["message"]) == set() for exercise in shown for check in exercise["checks"])
     assert len(list(csv.reader(io.StringIO(table)))) == 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from graders.core.text import points
+from graders.core.text import format_points
 from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 LESSON = "01_where_gradients_live"
 STUDENTS = 100
-EXERCISES = course.exercises(LESSON)
+EXERCISES = course.lesson_exercises(LESSON)
 
 
 def answers(rng: random.Random) -> dict[str, tuple[str, str | None, str]]:
@@ -70,7 +70,7 @@ def test_a_class_of_a_hundred_comes_out_as_it_was_made(tmp_path: Path) -> None:
     with (tmp_path / "out/gradebook.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["student"]: row[f"{LESSON} total"] for row in rows} == {
-        name: points(submission["score"]) for name, submission in results.items()
+        name: format_points(submission["score"]) for name, submission in results.items()
     }
     assert len(list((tmp_path / "out/feedback").rglob("*.html"))) == STUDENTS
     page = (tmp_path / "out/class.html").read_text()

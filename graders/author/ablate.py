@@ -17,51 +17,51 @@ from typing import Any
 import torch
 
 from graders.author.answers import answers_to
-from graders.author.in_child import in_child
+from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
 from graders.core.exercise import Inputs
 from graders.differential.exercise import SceneExercise, find_exercise
-from graders.differential.explaining import NOTHING
+from graders.differential.explaining import NOTHING_DONE
 from graders.differential.implementations import Implementation
 from graders.marking.jobs import default_jobs
-from graders.notebook.commands import observed
+from graders.notebook.commands import probe_outcomes
 
 SEEDS = (4, 5)
-Shown = frozenset[str]
+Observations = frozenset[str]
 """The observations, as "section: name", in which a wrong program shows itself."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class AblatedExercise:
     """What showed of the wrong programs of one exercise. Observations are named by the family's own sections."""
 
     family: str
     observations: tuple[str, ...]
-    programs: tuple[Shown, ...]
+    programs: tuple[Observations, ...]
     unneeded: tuple[str, ...]
     """Wrong answers that show nothing of their own."""
 
 
-def ablated(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
+def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
     """What the exercises with these keys could do without; `report` is told what was tried.
 
     An observation belongs to a family of scenes: it stays as long as one of the exercises needs it.
     """
     context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
-    families: dict[str, list[Tried]] = {}
+    families: dict[str, list[AblatedExercise]] = {}
     with ProcessPoolExecutor(default_jobs(), context) as pool:
-        for key, job in [(key, pool.submit(ablate, key)) for key in keys]:
+        for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
             tried = job.result()
             report(f"{key}: {len(tried.programs)} wrong programs tried")
             families.setdefault(tried.family, []).append(tried)
             yield from (f"{key}: {what} shows nothing that a mistake or a mutant does not" for what in tried.unneeded)
     for family, members in families.items():
         observations = list(dict.fromkeys(name for tried in members for name in tried.observations))
-        for name in superfluous(observations, [shown for tried in members for shown in tried.programs]):
+        for name in superfluous_observations(observations, [shown for tried in members for shown in tried.programs]):
             yield f"{family}: no wrong program shows itself in this observation alone: {name}"
 
 
-def ablate(key: str) -> Tried:
+def ablate_exercise(key: str) -> AblatedExercise:
     """What shows of the wrong programs of an exercise."""
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = find_exercise(key)
@@ -71,20 +71,20 @@ def ablate(key: str) -> Tried:
     # What is expected is found here once, and not in each child.
     expected = [subject.outcome(None, one, draw).seen for draw in chain(*draws.values()) for one in subject.references]
     programs = subject.stage.players[subject.mistakes.start :]
-    mistakes = [_shown(exercise, one, draws) for one in programs if one is not NOTHING]
-    mutants = [_shown(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
-    wrong = {one.what: _shown(exercise, one.source, draws) for one in answers.every if not one.passes}
+    mistakes = [_revealing_observations(exercise, one, draws) for one in programs if one is not NOTHING_DONE]
+    mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
+    wrong = {one.what: _revealing_observations(exercise, one.source, draws) for one in answers.every if not one.passes}
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
     seen = [(section, name) for shown in expected if shown for section in shown.keys for name in shown[section].keys]
-    return Tried(
+    return AblatedExercise(
         family=exercise.scene.family.__name__,
-        observations=tuple(dict.fromkeys(_named(exercise, f"{section}: {name}") for section, name in seen)),
+        observations=tuple(dict.fromkeys(_observation_name(exercise, f"{section}: {name}") for section, name in seen)),
         programs=(*known, *filter(None, wrong.values())),
-        unneeded=tuple(unneeded(wrong, known)),
+        unneeded=tuple(unneeded_answers(wrong, known)),
     )
 
 
-def superfluous(observations: Sequence[str], programs: Sequence[Shown]) -> list[str]:
+def superfluous_observations(observations: Sequence[str], programs: Sequence[Observations]) -> list[str]:
     """Observations that can go together, while every program still shows itself in one that stays."""
     count = {name: sum(name in shown for shown in programs) for name in observations}
     gone: set[str] = set()
@@ -94,34 +94,39 @@ def superfluous(observations: Sequence[str], programs: Sequence[Shown]) -> list[
     return [name for name in observations if name in gone]
 
 
-def unneeded(wrong: Mapping[str, Shown], known: Sequence[Shown]) -> list[str]:
+def unneeded_answers(wrong: Mapping[str, Observations], known: Sequence[Observations]) -> list[str]:
     """Wrong answers that are refused wherever something known is refused."""
     return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
 
 
-def _shown(exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Inputs]]) -> Shown:
+def _revealing_observations(
+    exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Inputs]]
+) -> Observations:
     """In which observations a wrong program, or the text of one, shows itself."""
 
     def look() -> list[str]:
         found: set[str] = set()
         try:
-            namespace = _namespace(exercise, program)
+            namespace = _program_namespace(exercise, program)
             for seed, drawn in draws.items():
                 for draw in drawn:
-                    (outcome,) = observed(exercise, namespace, seed, [draw])
+                    (outcome,) = probe_outcomes(exercise, namespace, seed, [draw])
                     if outcome.seen is None:
                         found.add(f"it ends with {outcome.error or outcome.status}")
                     else:
-                        found |= {_named(exercise, path) for path in exercise.subject.differences(outcome.seen, draw)}
+                        found |= {
+                            _observation_name(exercise, path)
+                            for path in exercise.subject.differences(outcome.seen, draw)
+                        }
         except Exception as error:
             found.add(f"it ends with {type(error).__name__}")
         return sorted(found)
 
-    found = in_child(look)
+    found = run_in_child(look)
     return frozenset(["it comes to no end"] if found is None else found)
 
 
-def _namespace(exercise: SceneExercise, program: Implementation | str) -> dict[str, Any]:
+def _program_namespace(exercise: SceneExercise, program: Implementation | str) -> dict[str, Any]:
     if isinstance(program, Implementation):
         return {exercise.name: program.function}
     namespace: dict[str, Any] = {"__name__": "__main__"}
@@ -129,7 +134,7 @@ def _namespace(exercise: SceneExercise, program: Implementation | str) -> dict[s
     return namespace
 
 
-def _named(exercise: SceneExercise, path: str) -> str:
+def _observation_name(exercise: SceneExercise, path: str) -> str:
     """The observation of a path such as "the gradient is scaled: x.grad[2]", as the family says it."""
     section, _, inner = path.partition(": ")
     own = {name: given for given, name in exercise.scene.names.items()}

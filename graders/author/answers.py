@@ -27,9 +27,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from graders.author.places import places
+from graders.author.places import exercise_files
 from graders.core import course
-from graders.core.exercise import Exercise, sentence_of
+from graders.core.exercise import Exercise, check_sentence
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import RULES
 from graders.core.source import SourceError, exercise_cells
@@ -75,7 +75,7 @@ class Answer:
     """The check that has to refuse a wrong answer; None when any will do."""
     violates: str | None = None
 
-    def problem(self, result: ExerciseResult) -> str:
+    def problem_with(self, result: ExerciseResult) -> str:
         """What is wrong with the result of this answer; empty when it came out as it should."""
         if self.passes and result.status is not Status.PASSED:
             first = next((check.message for check in result.checks if not check.passed), result.message)
@@ -92,7 +92,7 @@ class Answer:
         if result.status is not Status.WRONG:
             return f"is {result.status.value}, not refused by {check}: {result.message}"
         refused = [check.name for check in result.checks if not check.passed]
-        return "" if sentence_of(check) in refused else f"is not refused by {check}, but by: {', '.join(refused)}"
+        return "" if check_sentence(check) in refused else f"is not refused by {check}, but by: {', '.join(refused)}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Answers:
         """The solution first."""
         return [answer for answer in self.every if answer.passes]
 
-    def lists(self, headline: str) -> bool:
+    def lists_survivor(self, headline: str) -> bool:
         """Whether a mutant with this headline is listed as right."""
         texts = [[re.escape(text.strip()) for text in begin.split("…")] for begin in self.survivors]
         return any(re.match(".*".join(parts), headline) for parts in texts)
@@ -115,8 +115,8 @@ class Answers:
 
 def answers_to(exercise: Exercise) -> Answers:
     """The solution of an exercise and the answers in its file. Raises `SourceError` when that is missing."""
-    source = course.source(exercise.lesson)
-    there = _answers(exercise)
+    source = course.lesson_source(exercise.lesson)
+    there = _answers_module(exercise)
     solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
     return Answers(
         every=(
@@ -125,13 +125,13 @@ def answers_to(exercise: Exercise) -> Answers:
                 Answer(f"right answer {number}", text, passes=True)
                 for number, text in enumerate(getattr(there, "RIGHT", []), 1)
             ),
-            *map(_quoting, getattr(there, "WRONG", [])),
+            *map(_wrong_answer, getattr(there, "WRONG", [])),
         ),
         survivors=dict(getattr(there, "SURVIVORS", {})),
     )
 
 
-def _quoting(wrong: Wrong) -> Answer:
+def _wrong_answer(wrong: Wrong) -> Answer:
     return Answer(
         what=f"the wrong answer {wrong.what!r}",
         source=wrong.source,
@@ -149,11 +149,11 @@ def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
     for answer in answers.every:
         if answer.check not in names:
             yield f"{exercise.key}: {answer.what} names the check {answer.check}, which is not there"
-        if answer.violates is not None and not _stands(answer.violates, contract):
+        if answer.violates is not None and not _is_in_contract(answer.violates, contract):
             yield f"{exercise.key}: {answer.what} quotes {answer.violates!r}, which is not in the contract or a rule"
 
 
-def _stands(quote: str, contract: str) -> bool:
+def _is_in_contract(quote: str, contract: str) -> bool:
     """Whether the contract holds a quote, or the rule that it names."""
     quote = " ".join(quote.split())
     if (match := _RULE.fullmatch(quote)) is None:
@@ -168,23 +168,23 @@ def imports_of(source: str) -> str:
     return "\n".join(ast.unparse(statement) for statement in statements)
 
 
-def _answers(exercise: Exercise) -> ModuleType:
+def _answers_module(exercise: Exercise) -> ModuleType:
     """The module `tests/answers/lesson_NN_topic/function_name.py`. Raises `SourceError` when it is missing."""
-    file = places(exercise.key, exercise.lesson).answers
+    file = exercise_files(exercise.key, exercise.lesson).answers
     if not file.exists():
         raise SourceError(f"{file} is missing: it holds right answers in other styles")
-    return load(file)
+    return load_module(file)
 
 
-def load(file: Path) -> ModuleType:
+def load_module(file: Path) -> ModuleType:
     """A Python file as a module of its own; it may import from files beside it, as in `from .shared import ...`."""
     folder = f"answers_{file.parent.name}"
     if folder not in sys.modules:
-        _execute(folder, file.parent / "__init__.py", [str(file.parent)])
-    return _execute(f"{folder}.{file.stem}", file)
+        _execute_module(folder, file.parent / "__init__.py", [str(file.parent)])
+    return _execute_module(f"{folder}.{file.stem}", file)
 
 
-def _execute(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
+def _execute_module(name: str, file: Path, folders: list[str] | None = None) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file, submodule_search_locations=folders)
     if spec is None or spec.loader is None or not file.exists():
         raise SourceError(f"{file} cannot be imported")

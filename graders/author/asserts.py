@@ -27,7 +27,7 @@ def without_asserts(source: str) -> str:
         if (text.strip() and not text.lstrip().startswith(("assert", "if", "for"))) or ";" in _code_after(source, node):
             raise SourceError(f"{text.strip()!r}: give the assert a line of its own")
         lines[start:stop] = [None] * (stop - start)
-    return _closed_up(lines)
+    return _close_gaps(lines)
 
 
 def _code_after(source: str, node: ast.stmt) -> str:
@@ -41,7 +41,7 @@ def _only_asserts(tree: ast.AST) -> Iterator[ast.stmt]:
     for _, body in ast.iter_fields(tree):
         children = body if isinstance(body, list) else [body]
         statements = [node for node in children if isinstance(node, ast.stmt)]
-        gone = [node for node in statements if _asserts(node)]
+        gone = [node for node in statements if _is_assertion(node)]
         if gone and len(gone) == len(statements) and not isinstance(tree, ast.Module):
             raise SourceError(
                 f"learners see no asserts, and without {ast.unparse(gone[0])!r} nothing is left of the "
@@ -53,13 +53,13 @@ def _only_asserts(tree: ast.AST) -> Iterator[ast.stmt]:
                 yield from _only_asserts(node)
 
 
-def _asserts(node: ast.stmt) -> bool:
+def _is_assertion(node: ast.stmt) -> bool:
     if isinstance(node, (ast.If, ast.For)):
-        return all(map(_asserts, (*node.body, *node.orelse)))
+        return all(map(_is_assertion, (*node.body, *node.orelse)))
     return isinstance(node, ast.Assert)
 
 
-def _closed_up(lines: list[str | None]) -> str:
+def _close_gaps(lines: list[str | None]) -> str:
     """The lines that are left; where some went, no more blank ones than one side had."""
     kept: list[str] = []
     gap = False

@@ -14,7 +14,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
-from graders.author.lesson import notebook
+from graders.author.lesson import lesson_notebook
 from graders.core import course, rules
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, prediction_keys
@@ -23,13 +23,13 @@ from graders.notebook import record
 CELL_SECONDS = 120
 
 
-def build(lesson: str) -> list[Path]:
+def build_lesson(lesson: str) -> list[Path]:
     """Write the learner's and the solved notebook of a lesson; returns their paths. Raises `SourceError`."""
-    solved = execute(lesson)
+    solved = execute_solution(lesson)
     files = notebook_files(lesson)
-    for file, content in zip(files, (notebook(lesson, solved=False), solved)):
+    for file, content in zip(files, (lesson_notebook(lesson, solved=False), solved)):
         write_atomically(file, nbformat.writes(content) + "\n")
-    write_atomically(course.lessons_folder() / rules.PAGE, rules.page())  # every lesson links to it
+    write_atomically(course.lessons_folder() / rules.RULES_FILE_NAME, rules.rules_page())  # every lesson links to it
     return list(files)
 
 
@@ -38,24 +38,24 @@ def notebook_files(lesson: str) -> tuple[Path, Path]:
     return course.lessons_folder() / f"{lesson}.ipynb", course.solutions_folder() / f"{lesson}.ipynb"
 
 
-def execute(lesson: str) -> NotebookNode:
+def execute_solution(lesson: str) -> NotebookNode:
     """The solved notebook with its outputs, once the asserts of the source have held.
 
     What it shows comes from a run without them, as readers have it. Raises `SourceError` when a cell raises, or a guess
     of the source is not what came out.
     """
     run_with_asserts(lesson)
-    content = notebook(lesson, solved=True)
-    run_through(content, f"solutions/{lesson}.py without its asserts")
+    content = lesson_notebook(lesson, solved=True)
+    run_notebook(content, f"solutions/{lesson}.py without its asserts")
     return content
 
 
 def run_with_asserts(lesson: str) -> None:
     """Run the solved notebook as the source has it. Raises `SourceError` as `execute` does."""
-    run_through(notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
+    run_notebook(lesson_notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
 
 
-def run_through(content: NotebookNode, source: str) -> None:
+def run_notebook(content: NotebookNode, source: str) -> None:
     """Run a notebook in an empty folder; its cells get what they show. `source` names the file in messages.
 
     Raises `SourceError` when a cell raises, or a guess is not what came out.
@@ -75,13 +75,13 @@ def run_through(content: NotebookNode, source: str) -> None:
         except CellExecutionError as error:
             what = f"{error.ename}: {error.evalue}".rstrip(": ")
             raise SourceError(f"{source} does not run through: {what} at {_failing_line(error)}") from None
-        right = record.load(Path(folder)).predictions
+        right = record.load_record(Path(folder)).predictions
     for key in (key for cell in content.cells if cell.cell_type == "code" for key in prediction_keys(cell.source)):
         if not right.get(key):
-            raise SourceError(f"{source}: the guess {key!r} is not what came out: {_compared(content, key)}")
+            raise SourceError(f"{source}: the guess {key!r} is not what came out: {_compare_output(content, key)}")
 
 
-def _compared(content: NotebookNode, key: str) -> str:
+def _compare_output(content: NotebookNode, key: str) -> str:
     """What `compare` showed, in one line."""
     shown = [
         output.data["text/plain"]
@@ -99,24 +99,26 @@ def _failing_line(error: CellExecutionError) -> str:
     return next((line.strip("-> ") for line in lines if line.startswith("--") and "> " in line), "an unknown line")
 
 
-def stale(lesson: str) -> list[str]:
+def stale_notebooks(lesson: str) -> list[str]:
     """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
     learners, solved = notebook_files(lesson)
-    page = learners.with_name(rules.PAGE)
-    old = not page.exists() or page.read_text(encoding="utf-8") != rules.page()
-    problems = [f"lessons/{rules.PAGE} is not what graders/core/rules.py says: run `hookwork build`"] if old else []
-    return [*problems, *stale_in(learners, lesson, solved=False), *stale_in(solved, lesson, solved=True)]
+    page = learners.with_name(rules.RULES_FILE_NAME)
+    old = not page.exists() or page.read_text(encoding="utf-8") != rules.rules_page()
+    problems = (
+        [f"lessons/{rules.RULES_FILE_NAME} is not what graders/core/rules.py says: run `hookwork build`"] if old else []
+    )
+    return [*problems, *stale_notebook(learners, lesson, solved=False), *stale_notebook(solved, lesson, solved=True)]
 
 
-def stale_in(file: Path, lesson: str, *, solved: bool) -> list[str]:
+def stale_notebook(file: Path, lesson: str, *, solved: bool) -> list[str]:
     """The same of one file: the learner's notebook, or the one with the answers."""
     name = f"{file.parent.name}/{file.name}"
     if not file.exists():
         return [f"{name} is missing: run `hookwork build`"]
     problems = []
-    there, built = nbformat.read(file, as_version=4), notebook(lesson, solved=solved)
+    there, built = nbformat.read(file, as_version=4), lesson_notebook(lesson, solved=solved)
     nbformat.validate(there)
-    if _comparable(there) != _comparable(built):
+    if _comparable_content(there) != _comparable_content(built):
         problems.append(f"{name} is not what solutions/{lesson}.py builds: run `hookwork build`")
     outputs = [output for cell in there.cells for output in cell.get("outputs", [])]
     if not solved and outputs:
@@ -128,12 +130,12 @@ def stale_in(file: Path, lesson: str, *, solved: bool) -> list[str]:
     return problems
 
 
-def _comparable(content: NotebookNode) -> Sequence[object]:
-    cells = [(cell["id"], cell.cell_type, cell.source, _ours(cell.metadata)) for cell in content.cells]
+def _comparable_content(content: NotebookNode) -> Sequence[object]:
+    cells = [(cell["id"], cell.cell_type, cell.source, _own_metadata(cell.metadata)) for cell in content.cells]
     return [content.metadata.get("hookwork"), content.metadata.get("kernelspec"), cells]
 
 
-def _ours(metadata: NotebookNode) -> dict[str, object]:
+def _own_metadata(metadata: NotebookNode) -> dict[str, object]:
     return {name: metadata[name] for name in ("nbgrader", "hookwork", "jupyter", "tags") if name in metadata}
 
 

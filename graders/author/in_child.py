@@ -12,7 +12,7 @@ SECONDS = 20
 """What a program may take before its child is ended."""
 
 
-def in_child(work: Callable[[], Any]) -> Any:
+def run_in_child(work: Callable[[], Any]) -> Any:
     """What `work` returns, as JSON has it, from a forked child that prints nothing; None when it comes to no end.
 
     Torch must be at one thread in this process: one that has used its threads cannot be forked.

@@ -11,14 +11,14 @@ import nbformat
 from nbformat import NotebookNode
 
 from graders.author.asserts import without_asserts
-from graders.author.predictions import blanked, check_pairs
+from graders.author.predictions import check_pairs, without_answers
 from graders.core import course, course_map, rules
-from graders.core.effort import effort
+from graders.core.effort import describe_effort
 from graders.core.exercise import Exercise
-from graders.core.source import SourceError, prediction_keys, stub, without_marks
-from graders.core.text import points
+from graders.core.source import SourceError, make_stub, prediction_keys, without_solution_marks
+from graders.core.text import format_points
 
-INSTALL = """\
+INSTALL_CELL = """\
 # Says what to do where the course is not installed; where it is, this does nothing.
 import importlib.util
 import sys
@@ -32,24 +32,26 @@ if importlib.util.find_spec("graders") is None:
 It fetches nothing: as long as the course is in no package index, the name there belongs to whoever takes it.
 """
 
-RULES = "{{rules}}"
+RULES_PLACEHOLDER = "{{rules}}"
 """Stands in lesson 1 for the three rules."""
-MAP = "{{map}}"
+MAP_PLACEHOLDER = "{{map}}"
 """Stands in lesson 0 for the map of the course."""
-LINK = f"*The [rules of all exercises]({rules.PAGE}) hold, too.*"
+RULES_LINK = f"*The [rules of all exercises]({rules.RULES_FILE_NAME}) hold, too.*"
 """Below each contract that was written with them in mind."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
-def notebook(lesson: str, *, solved: bool, asserts: bool = False) -> NotebookNode:
+def lesson_notebook(lesson: str, *, solved: bool, asserts: bool = False) -> NotebookNode:
     """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
 
     `asserts` keeps those of the source, for a notebook that is only run. Raises `SourceError`.
     """
-    return notebook_from(course.source(lesson), lesson, course.exercises(lesson), solved=solved, asserts=asserts)
+    return notebook_from_source(
+        course.lesson_source(lesson), lesson, course.lesson_exercises(lesson), solved=solved, asserts=asserts
+    )
 
 
-def notebook_from(
+def notebook_from_source(
     source: str, lesson: str, exercises: Iterable[Exercise], *, solved: bool, asserts: bool = False
 ) -> NotebookNode:
     """The same from the text of a lesson's source and the lesson's exercises.
@@ -66,13 +68,13 @@ def notebook_from(
         for cell in given:
             key = cell.metadata.get("exercise")
             if key is None:
-                cells.append(_plain(cell, solved=solved))
+                cells.append(_plain_cell(cell, solved=solved))
             elif key in left:
                 cells += _exercise_cells(left.pop(key), cell.source, solved)
             else:
                 raise SourceError(f"a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
         first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
-        cells.insert(first, nbformat.v4.new_code_cell(INSTALL))
+        cells.insert(first, nbformat.v4.new_code_cell(INSTALL_CELL))
         if not asserts:
             cells = _without_asserts(cells)
         _give_ids(cells)
@@ -96,14 +98,16 @@ def source_cells(source: str) -> list[NotebookNode]:
     return list(jupytext.reads(source, fmt="py:percent").cells)
 
 
-def _plain(cell: NotebookNode, *, solved: bool) -> NotebookNode:
+def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
     """A cell of the source. The code of one that only draws ("figure") or gives an answer away is folded."""
     if cell.cell_type == "markdown":
-        text = cell.source.replace(RULES, rules.brief()).replace(MAP, course_map.as_markdown())
+        text = cell.source.replace(RULES_PLACEHOLDER, rules.brief_rules()).replace(
+            MAP_PLACEHOLDER, course_map.as_markdown()
+        )
         return nbformat.v4.new_markdown_cell(text)
     folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
-    source = cell.source if solved else blanked(cell.source)
+    source = cell.source if solved else without_answers(cell.source)
     return nbformat.v4.new_code_cell(source, metadata=folded if fold else {})
 
 
@@ -117,24 +121,24 @@ def _without_asserts(cells: list[NotebookNode]) -> list[NotebookNode]:
 
 def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[NotebookNode]:
     try:
-        unsolved = stub(source)
+        unsolved = make_stub(source)
     except SourceError as error:
         raise SourceError(f"exercise {exercise.key}: {error}") from None
-    worth = f"{points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
+    worth = f"{format_points(exercise.points)} point{'' if exercise.points == 1 else 's'}"
     heading = f"### Exercise `{exercise.key}`: {exercise.title} ({worth})"
-    heading += f"\n\n*{effort(exercise)}*" if effort(exercise) else ""
+    heading += f"\n\n*{describe_effort(exercise)}*" if describe_effort(exercise) else ""
     heading += f"\n\n{exercise.contract}"
     if exercise.follows_rules:
-        heading += f"\n\n{LINK}"
-    answer = nbformat.v4.new_code_cell(without_marks(source) if solved else unsolved)
-    answer.metadata["nbgrader"] = _nbgrader(exercise.key, solution=True, points=exercise.points)
+        heading += f"\n\n{RULES_LINK}"
+    answer = nbformat.v4.new_code_cell(without_solution_marks(source) if solved else unsolved)
+    answer.metadata["nbgrader"] = _nbgrader_metadata(exercise.key, solution=True, points=exercise.points)
     answer.metadata["hookwork"] = {"exercise": exercise.key}
     check = nbformat.v4.new_code_cell(f'check("{exercise.key}")')
-    check.metadata["nbgrader"] = _nbgrader(f"{exercise.key}-check", solution=False)
+    check.metadata["nbgrader"] = _nbgrader_metadata(f"{exercise.key}-check", solution=False)
     return [nbformat.v4.new_markdown_cell(heading), answer, check]
 
 
-def _nbgrader(grade_id: str, *, solution: bool, points: float | None = None) -> dict[str, Any]:
+def _nbgrader_metadata(grade_id: str, *, solution: bool, points: float | None = None) -> dict[str, Any]:
     """Nbgrader's cell metadata, schema 3.
 
     An answer is a cell with points that nbgrader shows and leaves to be marked (by the graders); the check

@@ -13,7 +13,7 @@ TODO = "TODO:"
 
 
 @dataclass(frozen=True)
-class Places:
+class ExerciseFiles:
     """The files of an exercise in a clone. Others of the same lesson share the source."""
 
     grader: Path
@@ -23,10 +23,10 @@ class Places:
     """Where it has one of its own, and not one of a family."""
 
 
-def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
+def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> ExerciseFiles:
     """The files of the exercise of this key, in the lesson of this stem."""
-    words = course.words(key)
-    return Places(
+    words = course.key_file_stem(key)
+    return ExerciseFiles(
         grader=root / "graders" / f"lesson_{lesson}" / f"test_{words}.py",
         answers=root / "tests" / "answers" / f"lesson_{lesson}" / f"{words}.py",
         source=root / "solutions" / f"{lesson}.py",
@@ -34,7 +34,7 @@ def places(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> Places:
     )
 
 
-def unwritten(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
+def find_todos(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
     """What an author still has to write for a lesson: file, line and what belongs there."""
     folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
     graders = sorted(folders[0].glob("test_*.py"))

@@ -13,7 +13,7 @@ from graders.core.source import SourceError, prediction_keys
 
 KEY = re.compile(r"\d\d(-[a-z0-9]+)+")
 PREDICT = "**Predict.**"
-REASON = "no_guess"
+NO_GUESS = "no_guess"
 """Why nothing can be guessed, in the first line of a text cell: `# %% [markdown] no_guess="a matter of taste"`."""
 
 
@@ -26,7 +26,7 @@ class Call:
     names: tuple[str, ...]
 
 
-def blanked(source: str) -> str:
+def without_answers(source: str) -> str:
     """The learner's form of a cell with a guess: `...` in place of each value. Other cells stay as they are."""
     if not prediction_keys(source):
         return source
@@ -50,13 +50,13 @@ def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
         if cell.cell_type != "code":
             continue
         if prediction_keys(cell.source):
-            made = _call(_only_guess(cell.source), number)
+            made = _parse_call(_only_guess(cell.source), number)
             if not KEY.fullmatch(made.key) or made.key[:2] != lesson[:2]:
                 raise SourceError(f"the guess {made.key!r}: a key here looks like {lesson[:2]}-four-gradients")
             if made.key in guesses:
                 raise SourceError(f"the guess {made.key!r} is there twice")
             guesses[made.key] = made
-        for shown in _compares(cell.source, number):
+        for shown in _compare_calls(cell.source, number):
             if shown.key in compares:
                 raise SourceError(f"compare({shown.key!r}) is there twice: show all of it once")
             compares[shown.key] = shown
@@ -70,10 +70,10 @@ def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
             raise SourceError(f"compare({key!r}) belongs into a cell below its guess")
 
 
-def unguessed(cells: Sequence[NotebookNode]) -> Iterator[str]:
+def questions_without_guess(cells: Sequence[NotebookNode]) -> Iterator[str]:
     """The first words of each question to which no guess follows in the next cell, and no reason is given why."""
     for cell, following in zip(cells, [*cells[1:], None]):
-        if cell.cell_type != "markdown" or PREDICT not in cell.source or cell.metadata.get(REASON):
+        if cell.cell_type != "markdown" or PREDICT not in cell.source or cell.metadata.get(NO_GUESS):
             continue
         if following is None or following.cell_type != "code" or not prediction_keys(following.source):
             yield " ".join(cell.source.partition(PREDICT)[2].split()[:8])
@@ -97,7 +97,7 @@ def _only_guess(source: str) -> ast.Call:
     return call
 
 
-def _compares(source: str, cell: int) -> Iterator[Call]:
+def _compare_calls(source: str, cell: int) -> Iterator[Call]:
     if "compare(" not in source:
         return
     try:
@@ -109,9 +109,9 @@ def _compares(source: str, cell: int) -> Iterator[Call]:
             if len(node.args) != 1 or not isinstance(node.args[0], ast.Constant):
                 raise SourceError(f"{ast.unparse(node)}: the first argument is the key of the guess, and the only one "
                                   "without a name")  # fmt: skip
-            yield _call(node, cell)
+            yield _parse_call(node, cell)
 
 
-def _call(node: ast.Call, cell: int) -> Call:
+def _parse_call(node: ast.Call, cell: int) -> Call:
     (key,) = (argument.value for argument in node.args if isinstance(argument, ast.Constant))
     return Call(cell, str(key), tuple(str(keyword.arg) for keyword in node.keywords))

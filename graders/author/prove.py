@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
-from graders.author.build import run_with_asserts, stale
-from graders.author.lesson import notebook, source_cells
-from graders.author.places import places, unwritten
-from graders.author.predictions import REASON, unguessed
-from graders.author.prove_scenes import depends_on_the_seed, draws_by_seed, mistakes_are_recognised, well_written
+from graders.author.build import run_with_asserts, stale_notebooks
+from graders.author.lesson import lesson_notebook, source_cells
+from graders.author.places import exercise_files, find_todos
+from graders.author.predictions import NO_GUESS, questions_without_guess
+from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
@@ -22,7 +22,7 @@ from graders.differential.exercise import NotInTheBox, SceneExercise, find_exerc
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from graders.run.boxes import prestarted_boxes
 from graders.run.run_options import RunOptions
 from graders.run.runner import Runner
@@ -32,15 +32,17 @@ PARTS = 5
 """Into how many pieces of work the proof of an exercise is cut."""
 
 
-def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20)) -> Iterator[str]:
+def prove_lessons(
+    lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20)
+) -> Iterator[str]:
     """All that is wrong with these lessons, as it is found; `report` is told what holds so far.
 
     Solutions have to pass and wrong answers have to fail on each of `seeds`.
     """
     yield from unique_names()
     for lesson in lessons:
-        yield from unwritten(lesson)
-    lessons = tuple(lesson for lesson in lessons if not any(unwritten(lesson)))
+        yield from find_todos(lesson)
+    lessons = tuple(lesson for lesson in lessons if not any(find_todos(lesson)))
     if not lessons:
         return
     context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
@@ -51,7 +53,7 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequen
                 pool.submit(prove_notebooks, lesson),
                 *(
                     pool.submit(prove_exercise, exercise.key, part)
-                    for exercise in course.exercises(lesson)
+                    for exercise in course.lesson_exercises(lesson)
                     for part in parts
                 ),
             ]
@@ -59,15 +61,17 @@ def prove(lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequen
         }
         for lesson, jobs in work.items():
             yield from dict.fromkeys(problem for job in jobs for problem in job.result())
-            report(f"{lesson}: notebooks as built, {len(course.exercises(lesson))} exercises on {len(seeds)} seeds")
-    yield from lessons_run(lessons)
+            report(
+                f"{lesson}: notebooks as built, {len(course.lesson_exercises(lesson))} exercises on {len(seeds)} seeds"
+            )
+    yield from lesson_run_problems(lessons)
     report("every lesson run from top to bottom and marked")
 
 
 def prove_notebooks(lesson: str) -> list[str]:
     """What is wrong with the notebooks of a lesson."""
     try:
-        return [*stale(lesson), *without_guess(lesson, course.source(lesson))]
+        return [*stale_notebooks(lesson), *without_guess(lesson, course.lesson_source(lesson))]
     except SourceError as error:
         return [str(error)]
 
@@ -76,8 +80,8 @@ def without_guess(lesson: str, source: str) -> list[str]:
     """Questions of a lesson that learners cannot answer by a guess."""
     return [
         f"solutions/{lesson}.py: no guess follows the question {question!r}: write one, or say why not, as in "
-        f'# %% [markdown] {REASON}="a matter of taste"'
-        for question in unguessed(source_cells(source))
+        f'# %% [markdown] {NO_GUESS}="a matter of taste"'
+        for question in questions_without_guess(source_cells(source))
     ]
 
 
@@ -87,14 +91,14 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     try:
         answers = answers_to(exercise)
     except SourceError as error:
-        return [*well_formed(exercise), str(error)]
+        return [*missing_parts(exercise), str(error)]
     draws = draws_by_seed(exercise, seeds)
     return [
-        *well_formed(exercise),
-        *well_answered(exercise, answers),
-        *come_out_right(exercise, answers.every, draws),
-        *mistakes_are_recognised(exercise, draws),
-        *depends_on_the_seed(exercise, draws),
+        *missing_parts(exercise),
+        *missing_answers(exercise, answers),
+        *wrong_outcomes(exercise, answers.every, draws),
+        *unrecognised_mistakes(exercise, draws),
+        *seed_independent_cases(exercise, draws),
     ]
 
 
@@ -103,7 +107,7 @@ def unique_names() -> list[str]:
     every = course.every_exercise()
     found = []
     for what, values in (
-        ("key", [*(exercise.key for exercise in every), *course.predictions()]),
+        ("key", [*(exercise.key for exercise in every), *course.all_prediction_keys()]),
         ("function", [exercise.name for exercise in every]),
         ("title", [exercise.title for exercise in every]),
     ):
@@ -111,7 +115,7 @@ def unique_names() -> list[str]:
     return found
 
 
-def well_formed(exercise: SceneExercise) -> Iterator[str]:
+def missing_parts(exercise: SceneExercise) -> Iterator[str]:
     """What an exercise lacks for a learner."""
     if not exercise.title.strip():
         yield f"{exercise.key} has no title"
@@ -125,22 +129,22 @@ def well_formed(exercise: SceneExercise) -> Iterator[str]:
         yield f"{exercise.key} has no contract with an example in its docstring"
     if exercise.key[:2] != exercise.lesson[:2]:
         yield f"{exercise.key} is in the grader of lesson {exercise.lesson[:2]}"
-    if exercise.file.name != places(exercise.key, exercise.lesson).grader.name:
-        yield f"{exercise.key} is in {exercise.file.name}: call the file test_{course.words(exercise.key)}.py"
-    yield from well_written(exercise)
+    if exercise.file.name != exercise_files(exercise.key, exercise.lesson).grader.name:
+        yield f"{exercise.key} is in {exercise.file.name}: call the file test_{course.key_file_stem(exercise.key)}.py"
+    yield from contract_problems(exercise)
     for mistake in exercise.mistakes:
         if len(mistake.message) > 300:
             yield f"{exercise.key}, {mistake.id}: the message has {len(mistake.message)} characters, more than 300"
 
 
-def well_answered(exercise: Exercise, answers: Answers) -> Iterator[str]:
+def missing_answers(exercise: Exercise, answers: Answers) -> Iterator[str]:
     """What is missing among the answers to an exercise, and which quote what is not there. None of them is run."""
     if len(answers.right) < 2:
         yield f"{exercise.key}: tests/answers has no right answer in another style"
     yield from unfounded_quotes(exercise, answers)
 
 
-def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
+def wrong_outcomes(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """Right answers pass, wrong answers fail and are recognised; one problem for each that does not.
 
     `draws` are those of each seed.
@@ -148,44 +152,44 @@ def come_out_right(exercise: Exercise, answers: Sequence[Answer], draws: Mapping
     left = list(answers)
     for seed, drawn in draws.items():
         for answer in tuple(left):
-            if problem := _problem(exercise, answer, seed, drawn):
+            if problem := _answer_problem(exercise, answer, seed, drawn):
                 left.remove(answer)
                 yield f"{exercise.key}, seed {seed}: {answer.what} {problem}"
 
 
-def _problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Inputs]) -> str:
+def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Inputs]) -> str:
     """What is wrong with the result of this answer.
 
     A wrong one of which no headline is asked has shown what it is as soon as the named check refuses it on one draw.
     """
     if not answer.passes and answer.mistake is None:
-        namespace = _run(exercise, answer.source)
-        if any(not answer.problem(check_in(exercise, namespace, seed, draws=[draw])) for draw in draws):
+        namespace = _run_source(exercise, answer.source)
+        if any(not answer.problem_with(check_namespace(exercise, namespace, seed, draws=[draw])) for draw in draws):
             return ""
-    return answer.problem(mark_source(exercise, answer.source, seed, draws))
+    return answer.problem_with(mark_source(exercise, answer.source, seed, draws))
 
 
 def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Inputs] | None = None) -> ExerciseResult:
     """The result of an answer, given as the text of its cell, in this process."""
-    return check_in(exercise, _run(exercise, source), seed, draws=draws)
+    return check_namespace(exercise, _run_source(exercise, source), seed, draws=draws)
 
 
-def _run(exercise: Exercise, source: str) -> dict[str, object]:
+def _run_source(exercise: Exercise, source: str) -> dict[str, object]:
     namespace: dict[str, object] = {"__name__": "__main__"}
     exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
     return namespace
 
 
-def lessons_run(lessons: tuple[str, ...]) -> list[str]:
+def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:
     """Every lesson runs through, and is marked as it should be."""
     with prestarted_boxes(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
         runner = boxes.runner(RunOptions(isolation="D", own_work=True))
-        jobs = [pool.submit(runs_through, lesson) for lesson in lessons]
-        jobs += [pool.submit(marked_in_a_box, lesson, runner) for lesson in lessons]
+        jobs = [pool.submit(solution_problems, lesson) for lesson in lessons]
+        jobs += [pool.submit(box_problems, lesson, runner) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
-def runs_through(lesson: str) -> list[str]:
+def solution_problems(lesson: str) -> list[str]:
     """What stops the solved notebook in an ordinary kernel, where its checks are shown and its asserts hold.
 
     Without its asserts, as readers have it, it runs in a box.
@@ -197,15 +201,15 @@ def runs_through(lesson: str) -> list[str]:
     return []
 
 
-def marked_in_a_box(lesson: str, runner: Runner) -> list[str]:
+def box_problems(lesson: str, runner: Runner) -> list[str]:
     """In a box every cell of the solution runs and every answer passes; the learner's notebook is not attempted."""
     try:
-        asked = LessonQuestions.of(course.exercises(lesson), seed=0)
+        asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), seed=0)
     except NotInTheBox:
         return []  # said already, of the exercise
     problems = []
     for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):
-        cells = [cell.source for cell in notebook(lesson, solved=solved).cells if cell.cell_type == "code"]
+        cells = [cell.source for cell in lesson_notebook(lesson, solved=solved).cells if cell.cell_type == "code"]
         run = read_transcript(runner.run(cells, asked.probes).frames)
         if solved:
             problems += [f"solutions/{lesson}.py: {cell.message}" for cell in run.cells if cell.status != "ok"]

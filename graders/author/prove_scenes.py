@@ -5,22 +5,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, words
+from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, count_words
 from graders.core.exercise import Inputs
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, SceneExercise
-from graders.differential.explaining import NOTHING
-from graders.notebook.commands import check_in
+from graders.differential.explaining import NOTHING_DONE
+from graders.notebook.commands import check_namespace
 
 
-def well_written(exercise: SceneExercise) -> Iterator[str]:
+def contract_problems(exercise: SceneExercise) -> Iterator[str]:
     """What its contract and its scene lack."""
     written = exercise.written
     for what, text, most in (
         ("task", written.task, TASK_WORDS),
         ("fine print", written.fine_print, FINE_PRINT_WORDS),
     ):
-        if (count := words(text)) > most:
+        if (count := count_words(text)) > most:
             yield f"{exercise.key}: its {what} has {count} words, more than {most}"
     if not any(step.shows for step in written.example):
         yield f"{exercise.key}: its example shows nothing: it needs lines after >>>, and what comes out"
@@ -35,12 +35,12 @@ def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, li
     return {seed: exercise.draws(seed) for seed in seeds}
 
 
-def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
+def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """Each wrong program is refused, and taken for the mistake that it is; one problem for each that is not."""
     left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
     for seed, drawn in draws.items():
-        for program in [program for program in left if program is not NOTHING]:
-            result = check_in(exercise, {exercise.name: program.afresh().function}, seed, draws=drawn)
+        for program in [program for program in left if program is not NOTHING_DONE]:
+            result = check_namespace(exercise, {exercise.name: program.fresh_copy().function}, seed, draws=drawn)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
@@ -51,7 +51,7 @@ def mistakes_are_recognised(exercise: SceneExercise, draws: Mapping[int, list[In
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
 
 
-def depends_on_the_seed(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
+def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """In every case, what a right answer showed under one seed is refused under the next."""
     subject = exercise.subject
     for one, other in itertools.pairwise(draws):

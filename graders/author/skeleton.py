@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from graders.author.places import TODO, places
+from graders.author.places import TODO, exercise_files
 from graders.core import course
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, exercise_cells
@@ -159,8 +159,8 @@ def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE
         raise SourceError("exercises are written in a clone of the course: see graders/author/your-own-lesson.md")
     if not KEY.fullmatch(key):
         raise SourceError(f"{key!r} is no key of an exercise: it looks like 03-scale-grad")
-    lesson = _lesson(key, topic, root)
-    found = places(key, lesson, root)
+    lesson = _lesson_stem(key, topic, root)
+    found = exercise_files(key, lesson, root)
     source = found.source.read_text(encoding="utf-8") if found.source.exists() else ""
     if key in exercise_cells(source):
         raise SourceError(f"{found.source.relative_to(root)} has a cell for {key}: choose another key, or edit that")
@@ -168,20 +168,20 @@ def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE
         if file.exists():
             raise SourceError(f"{file.relative_to(root)} exists: choose another key, or edit that")
     texts = {
-        found.grader: _filled(GRADER, key, lesson),
-        found.answers: _filled(ANSWERS, key, lesson),
-        found.scene: _filled(SCENE, key, lesson),
+        found.grader: _fill_template(GRADER, key, lesson),
+        found.answers: _fill_template(ANSWERS, key, lesson),
+        found.scene: _fill_template(SCENE, key, lesson),
         found.source: _with_cell(source, key, lesson),
     }
     for file in (found.grader, found.answers):
         if not (file.parent / "__init__.py").exists():
-            texts[file.parent / "__init__.py"] = f'"""Lesson {int(lesson[:2])}. {_title(lesson)}."""\n'
+            texts[file.parent / "__init__.py"] = f'"""Lesson {int(lesson[:2])}. {_lesson_title(lesson)}."""\n'
     for file, text in texts.items():
         write_atomically(file, text)
     return list(texts)
 
 
-def _lesson(key: str, topic: str | None, root: Path) -> str:
+def _lesson_stem(key: str, topic: str | None, root: Path) -> str:
     """The stem of the lesson to which the key belongs."""
     there = sorted({file.name.removeprefix("lesson_") for file in root.glob(f"graders/lesson_{key[:2]}_*")})
     if there:
@@ -197,23 +197,23 @@ def _lesson(key: str, topic: str | None, root: Path) -> str:
 
 def _with_cell(source: str, key: str, lesson: str) -> str:
     """The lesson's source with a cell for the exercise before its end, or a new one."""
-    cell = _filled(CELL, key, lesson)
+    cell = _fill_template(CELL, key, lesson)
     if not source:
-        return _filled(SOURCE.replace("@CELL@", CELL), key, lesson)
+        return _fill_template(SOURCE.replace("@CELL@", CELL), key, lesson)
     ends = [match.start() for match in _END.finditer(source)]
     place = ends[0] if ends else len(source)
     before = source[:place].rstrip("\n")
     return f"{before}\n\n{cell}{source[place:]}" if ends else f"{before}\n\n{cell.rstrip()}\n"
 
 
-def _filled(template: str, key: str, lesson: str) -> str:
-    name = course.words(key)
+def _fill_template(template: str, key: str, lesson: str) -> str:
+    name = course.key_file_stem(key)
     values = {
         "KEY": key, "NAME": name, "CLASS": "".join(word.capitalize() for word in name.split("_")),
-        "NUMBER": str(int(lesson[:2])), "TOPIC": _title(lesson), "TODO": TODO,
+        "NUMBER": str(int(lesson[:2])), "TOPIC": _lesson_title(lesson), "TODO": TODO,
     }  # fmt: skip
     return re.sub(r"@([A-Z]+)@", lambda match: values[match[1]], template)
 
 
-def _title(lesson: str) -> str:
+def _lesson_title(lesson: str) -> str:
     return lesson[3:].replace("_", " ").capitalize()

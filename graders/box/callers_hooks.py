@@ -6,14 +6,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
-FACTOR = 2.0
+REPLACING_FACTOR = 2.0
 """By what a replacing hook multiplies: an output, or a gradient."""
 
 
 class CallersHooks:
     """Hooks that were there before the learner's function came, and what became of them.
 
-    `what` is "none", "watching" (they return nothing) or "replacing" (an output, or a gradient, times `FACTOR`).
+    `what` is "none", "watching" (they return nothing) or "replacing" (an output, or a gradient, times `REPLACING_FACTOR`).
     `log` holds an event such as "forward model" for each time that one was called. A `Witness` made afterwards tells
     whether they are still there, the same ones in the same order.
     """
@@ -28,7 +28,7 @@ class CallersHooks:
         """Two hooks on a tensor that requires grad: the first watches, the second does what the caller's do."""
         register: Any = t.register_hook
         if self.what != "none":
-            self.handles += [register(self._watch(f"grad {name}")), register(self._gradient(name))]
+            self.handles += [register(self._watching_hook(f"grad {name}")), register(self._gradient_hook(name))]
         return self
 
     def on_parameter(self, p: Tensor, name: str) -> CallersHooks:
@@ -36,7 +36,7 @@ class CallersHooks:
         register: Any = p.register_post_accumulate_grad_hook
         if self.what != "none":
             self.on_tensor(p, name)
-            self.handles.append(register(self._watch(f"accumulated {name}")))
+            self.handles.append(register(self._watching_hook(f"accumulated {name}")))
         return self
 
     def on_module(self, module: nn.Module, name: str, *, backward: bool = False) -> CallersHooks:
@@ -48,15 +48,15 @@ class CallersHooks:
         if self.what == "none":
             return self
         self.handles += [
-            module.register_forward_pre_hook(self._watch(f"pre {name}")),
-            module.register_forward_pre_hook(self._watch(f"pre with kwargs {name}"), with_kwargs=True),
-            module.register_forward_hook(self._watch(f"forward {name}")),
-            module.register_forward_hook(self._output(name)),
+            module.register_forward_pre_hook(self._watching_hook(f"pre {name}")),
+            module.register_forward_pre_hook(self._watching_hook(f"pre with kwargs {name}"), with_kwargs=True),
+            module.register_forward_hook(self._watching_hook(f"forward {name}")),
+            module.register_forward_hook(self._output_hook(name)),
         ]
         if backward:
             self.handles += [
-                module.register_full_backward_pre_hook(self._watch(f"backward pre {name}")),
-                module.register_full_backward_hook(self._watch(f"backward {name}")),
+                module.register_full_backward_pre_hook(self._watching_hook(f"backward pre {name}")),
+                module.register_full_backward_hook(self._watching_hook(f"backward {name}")),
             ]
         return self
 
@@ -65,33 +65,33 @@ class CallersHooks:
         for handle in self.handles:
             handle.remove()
 
-    def _watch(self, event: str) -> Any:
+    def _watching_hook(self, event: str) -> Any:
         def hook(*args: Any, **kwargs: Any) -> None:
             self.log.append(event)
 
         return hook
 
-    def _gradient(self, name: str) -> Any:
+    def _gradient_hook(self, name: str) -> Any:
         def hook(grad: Tensor | None) -> Tensor | None:
             self.log.append(f"{self.what} grad {name}")
-            return grad * FACTOR if self.what == "replacing" and grad is not None else None
+            return grad * REPLACING_FACTOR if self.what == "replacing" and grad is not None else None
 
         return hook
 
-    def _output(self, name: str) -> Any:
+    def _output_hook(self, name: str) -> Any:
         def hook(module: nn.Module, args: Any, output: Any) -> Any:
             self.log.append(f"{self.what} forward {name}")
-            return scaled(output, FACTOR) if self.what == "replacing" else None
+            return scale_tensors(output, REPLACING_FACTOR) if self.what == "replacing" else None
 
         return hook
 
 
-def scaled(value: Any, factor: float) -> Any:
+def scale_tensors(value: Any, factor: float) -> Any:
     """Every floating tensor in a tensor, tuple, list or dict, multiplied; everything else as it is."""
     if isinstance(value, Tensor):
         return value * factor if value.is_floating_point() else value
     if isinstance(value, dict):
-        return {key: scaled(entry, factor) for key, entry in value.items()}
+        return {key: scale_tensors(entry, factor) for key, entry in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(scaled(entry, factor) for entry in value)
+        return type(value)(scale_tensors(entry, factor) for entry in value)
     return value

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
-NAME = "google.colab"
+COLAB_NAME = "google.colab"
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -25,7 +25,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """A spec for a module of Colab, and for the package that it lies in."""
-        if name == "google" or f"{name}.".startswith(f"{NAME}."):
+        if name == "google" or f"{name}.".startswith(f"{COLAB_NAME}."):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -33,11 +33,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """An object that has every attribute. What notebooks compute with is of the type that Colab gives them."""
         if spec.name == "google":
             return None  # an ordinary module
-        if spec.name != NAME:
-            return functools.reduce(getattr, spec.name.split(".")[2:], sys.modules[NAME])
+        if spec.name != COLAB_NAME:
+            return functools.reduce(getattr, spec.name.split(".")[2:], sys.modules[COLAB_NAME])
         from unittest.mock import MagicMock
 
-        module = MagicMock(name=NAME)
+        module = MagicMock(name=COLAB_NAME)
         module.files.upload.return_value = {}
         module.userdata.get.return_value = ""
         return module
@@ -47,17 +47,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 @functools.cache
-def make_importable() -> None:
+def make_colab_importable() -> None:
     """From here on `import google.colab` finds the stub, unless the package itself is there."""
     sys.meta_path.append(_Finder())
 
 
-def is_imported_by(statement: ast.stmt) -> bool:
+def imports_colab(statement: ast.stmt) -> bool:
     """Whether a statement, or one within it, imports something of Colab outside of any `try`."""
-    return any(f"{name}.".startswith(f"{NAME}.") for name in _imported(statement))
+    return any(f"{name}.".startswith(f"{COLAB_NAME}.") for name in _imported_names(statement))
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
+def _imported_names(node: ast.AST) -> Iterator[str]:
     """The full names of modules that are imported outside of any `try`."""
     match node:
         case ast.Import(names=names):
@@ -66,4 +66,4 @@ def _imported(node: ast.AST) -> Iterator[str]:
             yield from (f"{module}.{name.name}" for name in names)
         case ast.stmt() if not isinstance(node, ast.Try):
             for part in ast.iter_child_nodes(node):
-                yield from _imported(part)
+                yield from _imported_names(part)

@@ -20,9 +20,9 @@ _CAP_DAC_READ_SEARCH = 2
 
 # Landlock: bits of access to files, in the order in which kernels learned them.
 _EXECUTE, _WRITE, _READ, _READ_DIR, _REFER, _TRUNCATE, _IOCTL = 1, 2, 4, 8, 1 << 13, 1 << 14, 1 << 15
-_ALL_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
+_ACCESS_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1, 5: (1 << 16) - 1}
 _READ_ONLY = _EXECUTE | _READ | _READ_DIR
-_ON_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
+_FILE_ACCESS = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _TCP = 3  # bind and connect
 _SCOPES = 3  # abstract sockets and signals stay inside
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -72,7 +72,7 @@ _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
 _EPERM, _ENOMEM, _ENOLCK, _ENOSYS, _EAFNOSUPPORT = 1, 12, 37, 38, 97
 
 
-def _machine() -> str:
+def _machine_name() -> str:
     return os.uname().machine if hasattr(os, "uname") else ""
 
 
@@ -80,7 +80,7 @@ class CannotConfine(OSError):
     """The kernel or the platform does not offer a means of confinement; the message says which."""
 
 
-def _call(what: str, result: int) -> int:
+def _checked_result(what: str, result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise CannotConfine(number, f"{what}: {os.strerror(number)}")
@@ -91,7 +91,7 @@ def _prctl(what: str, *arguments: int) -> None:
     if _libc is None:
         raise CannotConfine(_ENOSYS, f"{what}: this is not Linux")
     padded = (*arguments, 0, 0, 0, 0)[:5]
-    _call(what, _libc.prctl(padded[0], *(ctypes.c_ulong(value) for value in padded[1:])))
+    _checked_result(what, _libc.prctl(padded[0], *(ctypes.c_ulong(value) for value in padded[1:])))
 
 
 def no_new_privileges() -> None:
@@ -110,12 +110,12 @@ def die_with_parent(number: int = 9) -> None:
         _prctl("parent-death signal", _PR_SET_PDEATHSIG, number)
 
 
-def close_to_others() -> None:
+def set_nondumpable() -> None:
     """No other process of this user can read this one's memory or open its descriptors through /proc."""
     _prctl("not dumpable", _PR_SET_DUMPABLE, 0)
 
 
-def open_to_itself() -> None:
+def set_dumpable() -> None:
     """A process can look at itself through /proc again, as a program that was started can."""
     _prctl("dumpable", _PR_SET_DUMPABLE, 1)
 
@@ -130,7 +130,7 @@ def landlock_abi() -> int:
 
 def seccomp_possible() -> bool:
     """Whether a filter of system calls can be installed on this platform."""
-    return _libc is not None and _machine() in _ARCH
+    return _libc is not None and _machine_name() in _ARCH
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Iterable[str] = ()) -> None:
@@ -142,25 +142,27 @@ def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Ite
     abi = landlock_abi()
     if _libc is None or abi < 1:
         raise CannotConfine(_ENOSYS, "the kernel has no Landlock")
-    every = _ALL_OF_ABI[min(abi, 5)]
+    every = _ACCESS_BY_ABI[min(abi, 5)]
     sizes = 8 if abi < 4 else 16 if abi < 6 else 24
     attributes = struct.pack("<QQQ", every, _TCP, _SCOPES)[:sizes]
-    ruleset = _call("Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0)))
+    ruleset = _checked_result(
+        "Landlock", _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(sizes), ctypes.c_uint(0))
+    )
     try:
-        closed, modules = _real(hidden), _real(filter(os.path.isabs, sys.path))
-        for path in _real(readable):
+        closed, modules = _real_paths(hidden), _real_paths(filter(os.path.isabs, sys.path))
+        for path in _real_paths(readable):
             listed = {folder for folder in modules if _is_below(folder, path)}
-            for part, access in _without(path, closed, listed):
-                _allow(ruleset, part, access & every)
+            for part, access in _readable_parts(path, closed, listed):
+                _allow_access(ruleset, part, access & every)
         for path in writable:
-            _allow(ruleset, path, every)
+            _allow_access(ruleset, path, every)
         no_new_privileges()
-        _call("Landlock", _libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)))
+        _checked_result("Landlock", _libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint(0)))
     finally:
         os.close(ruleset)
 
 
-def _real(paths: Iterable[str]) -> set[str]:
+def _real_paths(paths: Iterable[str]) -> set[str]:
     return set(map(os.path.realpath, paths))
 
 
@@ -168,7 +170,7 @@ def _is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _without(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
+def _readable_parts(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
     """The parts of a folder that are readable when some of what lies in it is hidden.
 
     The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
@@ -188,10 +190,10 @@ def _without(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[s
     for name in names:
         entry = os.path.join(path, name)
         if not os.path.islink(entry):  # what a link points to is readable or not by its own place
-            yield from _without(entry, hidden, modules)
+            yield from _readable_parts(entry, hidden, modules)
 
 
-def _allow(ruleset: int, path: str, access: int) -> None:
+def _allow_access(ruleset: int, path: str, access: int) -> None:
     assert _libc is not None
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -199,9 +201,9 @@ def _allow(ruleset: int, path: str, access: int) -> None:
         return
     try:
         if not os.path.isdir(path):
-            access &= _ON_FILES
+            access &= _FILE_ACCESS
         rule = struct.pack("<Qi", access, place)
-        _call(f"Landlock, {path}", _libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, rule, 0))
+        _checked_result(f"Landlock, {path}", _libc.syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, rule, 0))
     finally:
         os.close(place)
 
@@ -213,14 +215,16 @@ def filter_system_calls(*, metadata: bool = True) -> None:
     with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises
     `CannotConfine`.
     """
-    if _machine() not in _ARCH:
-        raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine()}")
-    _install(_program(_machine(), [*_DENIED.values(), *(() if metadata else _METADATA.values())]))
+    if _machine_name() not in _ARCH:
+        raise CannotConfine(_ENOSYS, f"no filter of system calls for {_machine_name()}")
+    _install_filter(
+        _system_call_filter(_machine_name(), [*_DENIED.values(), *(() if metadata else _METADATA.values())])
+    )
 
 
-def filtered() -> bool:
+def has_system_call_filter() -> bool:
     """Whether a filter of system calls is installed in this process."""
-    return _libc is not None and _machine() in _ARCH and _libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) == 2
+    return _libc is not None and _machine_name() in _ARCH and _libc.prctl(_PR_GET_SECCOMP, 0, 0, 0, 0) == 2
 
 
 def refuse_connections() -> None:
@@ -229,35 +233,41 @@ def refuse_connections() -> None:
     Landlock does not keep a process from the sockets of other programs, which have a path and belong to no network.
     What is connected already goes on, servers can accept, and pairs can be made. Raises `CannotConfine`.
     """
-    _install(_no_addresses(_machine()))
+    _install_filter(_connection_filter(_machine_name()))
 
 
-def _install(program: bytes) -> None:
+def _install_filter(program: bytes) -> None:
     """Install a filter in all threads of this process."""
     no_new_privileges()
     assert _libc is not None
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
     holder = ctypes.create_string_buffer(header, len(header))
-    number = _SECCOMP[0 if _machine() == "x86_64" else 1]
+    number = _SECCOMP[0 if _machine_name() == "x86_64" else 1]
     in_all_threads = ctypes.c_ulong(1)
     if (found := _libc.syscall(number, ctypes.c_ulong(1), in_all_threads, holder)) > 0:
         raise CannotConfine(_ENOSYS, f"seccomp: the thread {found} has another filter")
-    _call("seccomp", found)
+    _checked_result("seccomp", found)
 
 
-def _no_addresses(machine: str) -> bytes:
+def _connection_filter(machine: str) -> bytes:
     """A filter that refuses connect(2), sendto(2) with an address, and sockets that could send without them."""
     column = 0 if machine == "x86_64" else 1
-    parts = [*_begin(machine), _skip_unless(_CONNECT[column], 1), _fail(_EPERM)]
+    parts = [*_filter_prologue(machine), _skip_unless(_CONNECT[column], 1), _return_errno(_EPERM)]
     # The address is the fifth argument, a pointer of two halves. Where both are zero, it is a plain send.
-    parts += [_skip_unless(_SENDTO[column], 6), _load(48), _skip_unless(0, 2), _load(52), _jump(0, 1, 0)]
-    parts += [_fail(_EPERM), _leave(_ALLOW)]
+    parts += [
+        _skip_unless(_SENDTO[column], 6),
+        _load_word(48),
+        _skip_unless(0, 2),
+        _load_word(52),
+        _jump_if_equal(0, 1, 0),
+    ]
+    parts += [_return_errno(_EPERM), _return_verdict(_ALLOW)]
     for numbers in (_SOCKET, _SOCKETPAIR):
         # Datagrams carry addresses in memory, where a filter does not see them; streams and packets ignore them.
-        parts += [_skip_unless(numbers[column], 6), _load(24), _and(0xF), _jump(_SOCK_STREAM, 2, 0)]
-        parts += [_jump(_SOCK_SEQPACKET, 1, 0), _fail(_EPERM), _leave(_ALLOW)]
-    return b"".join([*parts, _leave(_ALLOW)])
+        parts += [_skip_unless(numbers[column], 6), _load_word(24), _mask_word(0xF), _jump_if_equal(_SOCK_STREAM, 2, 0)]
+        parts += [_jump_if_equal(_SOCK_SEQPACKET, 1, 0), _return_errno(_EPERM), _return_verdict(_ALLOW)]
+    return b"".join([*parts, _return_verdict(_ALLOW)])
 
 
 # Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on.
@@ -265,62 +275,79 @@ def _no_addresses(machine: str) -> bytes:
 _ALLOW, _KILL = 0x7FFF0000, 0x80000000
 
 
-def _load(offset: int) -> bytes:
+def _load_word(offset: int) -> bytes:
     return struct.pack("<HBBI", 0x20, 0, 0, offset)
 
 
-def _and(mask: int) -> bytes:
+def _mask_word(mask: int) -> bytes:
     return struct.pack("<HBBI", 0x54, 0, 0, mask)
 
 
-def _leave(verdict: int) -> bytes:
+def _return_verdict(verdict: int) -> bytes:
     return struct.pack("<HBBI", 0x06, 0, 0, verdict)
 
 
-def _fail(number: int) -> bytes:
-    return _leave(0x00050000 | number)
+def _return_errno(number: int) -> bytes:
+    return _return_verdict(0x00050000 | number)
 
 
-def _jump(value: int, equal: int, other: int) -> bytes:
+def _jump_if_equal(value: int, equal: int, other: int) -> bytes:
     """Go on so many instructions further when what was loaded is equal to a value, or is not."""
     return struct.pack("<HBBI", 0x15, equal, other, value)
 
 
 def _skip_unless(value: int, count: int) -> bytes:
-    return _jump(value, 0, count)
+    return _jump_if_equal(value, 0, count)
 
 
-def _begin(machine: str) -> list[bytes]:
+def _filter_prologue(machine: str) -> list[bytes]:
     """Kill for another architecture, refuse its variants, load the number."""
-    parts = [_load(4), _skip_unless(_ARCH[machine], 1), struct.pack("<HBBI", 0x05, 0, 0, 1), _leave(_KILL), _load(0)]
+    parts = [
+        _load_word(4),
+        _skip_unless(_ARCH[machine], 1),
+        struct.pack("<HBBI", 0x05, 0, 0, 1),
+        _return_verdict(_KILL),
+        _load_word(0),
+    ]
     if machine == "x86_64":  # the x32 variants of all calls
-        parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), _fail(_ENOSYS)]
+        parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), _return_errno(_ENOSYS)]
     return parts
 
 
-def _program(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
+def _system_call_filter(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
     """A filter that refuses the calls in `denied`, by column; None where an architecture has no such call."""
     column = 0 if machine == "x86_64" else 1
-    parts = _begin(machine)
+    parts = _filter_prologue(machine)
     for call in denied:
         if (number := call[column]) is not None:
-            parts += [_skip_unless(number, 1), _fail(_EPERM)]
+            parts += [_skip_unless(number, 1), _return_errno(_EPERM)]
     for numbers in (_SOCKET, _SOCKETPAIR):
-        parts += [_skip_unless(numbers[column], 4), _load(16), _skip_unless(AF_UNIX, 1), _leave(_ALLOW)]
-        parts += [_fail(_EAFNOSUPPORT)]
+        parts += [_skip_unless(numbers[column], 4), _load_word(16), _skip_unless(AF_UNIX, 1), _return_verdict(_ALLOW)]
+        parts += [_return_errno(_EAFNOSUPPORT)]
     everybody = 0xFFFFFFFF  # the process -1
-    parts += [_skip_unless(_KILL_CALL[column], 4), _load(16), _skip_unless(everybody, 1), _fail(_EPERM), _leave(_ALLOW)]
-    parts += [_skip_unless(_IOCTL_CALL[column], 6), _load(24)]
+    parts += [
+        _skip_unless(_KILL_CALL[column], 4),
+        _load_word(16),
+        _skip_unless(everybody, 1),
+        _return_errno(_EPERM),
+        _return_verdict(_ALLOW),
+    ]
+    parts += [_skip_unless(_IOCTL_CALL[column], 6), _load_word(24)]
     for request in _TYPE_INTO_TERMINAL:
-        parts += [_skip_unless(request, 1), _fail(_EPERM)]
-    parts += [_leave(_ALLOW)]
+        parts += [_skip_unless(request, 1), _return_errno(_EPERM)]
+    parts += [_return_verdict(_ALLOW)]
     # clone3 hides its flags in memory; without it the C library falls back to clone, whose flags can be seen.
-    parts += [_skip_unless(_CLONE3[column], 1), _fail(_ENOSYS)]
+    parts += [_skip_unless(_CLONE3[column], 1), _return_errno(_ENOSYS)]
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
-    parts += [_skip_unless(_CLONE[column], 7), _load(16), any_bit, _fail(_EPERM)]
+    parts += [_skip_unless(_CLONE[column], 7), _load_word(16), any_bit, _return_errno(_EPERM)]
     # What a thread has open is found with its process.
-    parts += [_and(_CLONE_THREAD | _CLONE_FILES), _skip_unless(_CLONE_THREAD, 1), _fail(_EPERM), _leave(_ALLOW)]
-    return b"".join([*parts, *_uncounted_memory(column), _leave(_ALLOW)])
+    parts += [
+        _mask_word(_CLONE_THREAD | _CLONE_FILES),
+        _skip_unless(_CLONE_THREAD, 1),
+        _return_errno(_EPERM),
+        _return_verdict(_ALLOW),
+    ]
+    return b"".join([*parts, *_uncounted_memory(column), _return_verdict(_ALLOW)])
 
 
 def _uncounted_memory(column: int) -> list[bytes]:
@@ -330,15 +357,26 @@ def _uncounted_memory(column: int) -> list[bytes]:
     to a size that is the machine's as long as nobody may set it. Locks on parts of files have no number and count
     nowhere, not even in a cgroup, and to end a process that has many takes minutes.
     """
-    mapped = [_load(40), _and(_SHARED_AND_ANONYMOUS), _skip_unless(_SHARED_AND_ANONYMOUS, 1), _fail(_ENOMEM)]
-    sized = [_load(24), _skip_unless(_SOL_SOCKET, 3), _load(32), _skip_unless(_SO_SNDBUF, 1), _fail(_EPERM)]
-    locked = [_load(24)]
+    mapped = [
+        _load_word(40),
+        _mask_word(_SHARED_AND_ANONYMOUS),
+        _skip_unless(_SHARED_AND_ANONYMOUS, 1),
+        _return_errno(_ENOMEM),
+    ]
+    sized = [
+        _load_word(24),
+        _skip_unless(_SOL_SOCKET, 3),
+        _load_word(32),
+        _skip_unless(_SO_SNDBUF, 1),
+        _return_errno(_EPERM),
+    ]
+    locked = [_load_word(24)]
     for command in _RECORD_LOCKS:
-        locked += [_skip_unless(command, 1), _fail(_ENOLCK)]
+        locked += [_skip_unless(command, 1), _return_errno(_ENOLCK)]
     return [
-        *(_skip_unless(_FCNTL[column], len(locked) + 1), *locked, _leave(_ALLOW)),
-        *(_skip_unless(_MMAP[column], 5), *mapped, _leave(_ALLOW)),
-        *(_skip_unless(_SETSOCKOPT[column], 6), *sized, _leave(_ALLOW)),
+        *(_skip_unless(_FCNTL[column], len(locked) + 1), *locked, _return_verdict(_ALLOW)),
+        *(_skip_unless(_MMAP[column], 5), *mapped, _return_verdict(_ALLOW)),
+        *(_skip_unless(_SETSOCKOPT[column], 6), *sized, _return_verdict(_ALLOW)),
     ]
 
 
@@ -350,7 +388,7 @@ def drop_capabilities() -> None:
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:  # the kernel has no more of them
             break
     header = struct.pack("<Ii", 0x20080522, 0)
-    _call("capabilities", _libc.capset(header, bytes(24)))
+    _checked_result("capabilities", _libc.capset(header, bytes(24)))
 
 
 def give_up_root(uid: int, *, keep_reading: bool = False) -> None:
@@ -368,5 +406,5 @@ def give_up_root(uid: int, *, keep_reading: bool = False) -> None:
         bit = 1 << _CAP_DAC_READ_SEARCH
         assert _libc is not None
         header = struct.pack("<Ii", 0x20080522, 0)
-        _call("capabilities", _libc.capset(header, struct.pack("<6I", bit, bit, bit, 0, 0, 0)))
+        _checked_result("capabilities", _libc.capset(header, struct.pack("<6I", bit, bit, bit, 0, 0, 0)))
         _prctl("capabilities", _PR_CAP_AMBIENT, 2, _CAP_DAC_READ_SEARCH)

@@ -17,10 +17,10 @@ from typing import Any
 
 from graders.wire.data import MAX_ITEMS
 
-READING = {"__iter__", "__next__", "__getitem__", "__len__", "__contains__", "__bool__", "__eq__", "__hash__",
+READING_METHODS = {"__iter__", "__next__", "__getitem__", "__len__", "__contains__", "__bool__", "__eq__", "__hash__",
            "__reversed__", "__missing__", "keys", "values", "items"}  # fmt: skip
 """Methods that run when somebody looks at an object. A generator has the name of its function."""
-SHARE = 0.8
+READING_SHARE = 0.8
 """Of the time for a probe: what is read longer than that is not read to its end."""
 
 
@@ -71,13 +71,13 @@ def alarm_for_endless_results(clock: Clock | None, namespace: Mapping[str, Any])
         yield
         return
 
-    def ring(_: int, frame: FrameType | None) -> None:
-        if reads_result(_frames_from_outermost(frame), namespace):
-            raise EndlessResult(f"{round(SHARE * clock.seconds / clock.pace, 1):g} seconds")
+    def raise_if_reading(_: int, frame: FrameType | None) -> None:
+        if reads_result(_stack_frames(frame), namespace):
+            raise EndlessResult(f"{round(READING_SHARE * clock.seconds / clock.pace, 1):g} seconds")
 
-    before = signal.signal(signal.SIGALRM, ring)
+    before = signal.signal(signal.SIGALRM, raise_if_reading)
     # Again and again: between two values, there is nothing to be seen.
-    signal.setitimer(signal.ITIMER_REAL, SHARE * clock.seconds, clock.seconds / 200)
+    signal.setitimer(signal.ITIMER_REAL, READING_SHARE * clock.seconds, clock.seconds / 200)
     try:
         yield
     finally:
@@ -95,12 +95,12 @@ def reads_result(frames: Sequence[FrameType], namespace: Mapping[str, Any]) -> b
         if code is _Bounded.__next__.__code__:
             return True
         if inner.f_globals is namespace:
-            reading = code.co_name in READING or bool(code.co_flags & inspect.CO_GENERATOR)
+            reading = code.co_name in READING_METHODS or bool(code.co_flags & inspect.CO_GENERATOR)
             return reading and outer.f_globals.get("__name__", "").partition(".")[0] != "torch"
     return False
 
 
-def _frames_from_outermost(innermost: FrameType | None) -> list[FrameType]:
+def _stack_frames(innermost: FrameType | None) -> list[FrameType]:
     found = []
     while innermost is not None:
         found.append(innermost)
@@ -108,7 +108,7 @@ def _frames_from_outermost(innermost: FrameType | None) -> list[FrameType]:
     return found[::-1]
 
 
-def frames_of(trace: TracebackType | None) -> list[FrameType]:
+def traceback_frames(trace: TracebackType | None) -> list[FrameType]:
     """The frames of a traceback, from the outermost inwards."""
     found = []
     while trace is not None:

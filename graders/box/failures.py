@@ -9,22 +9,22 @@ from typing import Any
 from graders.box.probing import NotAttempted
 
 
-class Boom(ValueError):
+class CallerError(ValueError):
     """An exception of the caller's own. It is a `ValueError`, so that who swallows these swallows this one."""
 
 
 KINDS: dict[str, type[BaseException]] = {
-    "own": Boom, "RuntimeError": RuntimeError, "KeyError": KeyError, "ValueError": ValueError,
+    "own": CallerError, "RuntimeError": RuntimeError, "KeyError": KeyError, "ValueError": ValueError,
     "StopIteration": StopIteration, "KeyboardInterrupt": KeyboardInterrupt,
 }  # fmt: skip
-PASSED_ON = (NotImplementedError, NotAttempted, MemoryError, SystemExit)
+RERAISED_ERRORS = (NotImplementedError, NotAttempted, MemoryError, SystemExit)
 """What is never a learner's answer to a failure: it says that there is no answer, or that a limit was hit."""
 
 
 class Failure:
-    """An exception of one kind that is raised in the first run or in the second, by whatever calls `strike`.
+    """An exception of one kind that is raised in the first run or in the second, by whatever calls `raise_if_due`.
 
-    `kind` is a key of `KINDS`. A probe lets a model, a loss or a hook call `strike`, and then
+    `kind` is a key of `KINDS`. A probe lets a model, a loss or a hook call `raise_if_due`, and then
 
         seen["failure"] = failure.during(lambda: student.some_function(model, x))
     """
@@ -34,18 +34,18 @@ class Failure:
         self.error = KINDS[kind](f"on purpose {secrets.token_hex(4)}")
         self._left = 1 if run == "first" else 2
 
-    def strike(self, *args: Any, **kwargs: Any) -> None:
+    def raise_if_due(self, *args: Any, **kwargs: Any) -> None:
         """One run: raise when this is the one. Fits wherever torch calls a hook, or a caller a loss."""
         self._left -= 1
         if self._left == 0:
             raise self.error
 
     @property
-    def due(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether it has not been raised yet: the run in which it is raised never came."""
         return self._left > 0
 
-    def during(self, call: Callable[[], Any]) -> str:
+    def outcome_during(self, call: Callable[[], Any]) -> str:
         """What became of the exception during `call()`.
 
         "came through", "swallowed", "never raised", or the type and text of another exception. An interrupt that is
@@ -53,7 +53,7 @@ class Failure:
         """
         try:
             call()
-        except PASSED_ON:
+        except RERAISED_ERRORS:
             raise
         except BaseException as error:
             # One that was raised from it is another exception, whatever it looks like.
@@ -69,4 +69,4 @@ class Failure:
             # Its frames keep alive what was interrupted. Before torch 2.8 that may be a checkpoint, which goes on
             # packing the tensors that others save.
             self.error.__traceback__ = None
-        return "never raised" if self.due else "swallowed"
+        return "never raised" if self.is_pending else "swallowed"

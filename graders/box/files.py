@@ -6,17 +6,17 @@ import contextlib
 import os
 import shutil
 
-from graders.wire.limits import FILES_SLACK, FOLDERS, Limits
+from graders.wire.limits import FILES_SLACK, NOTEBOOK_FOLDERS, Limits
 
-_PLACES = ("/tmp", "/dev/shm")
+_PRIVATE_MOUNTS = ("/tmp", "/dev/shm")
 """Where a box may have file systems of its own, in memory, beside its folder."""
 
 
 def files_over_limit(folder: str, limits: Limits) -> str | None:
     """What a folder, or a file system of the box's own, holds too much of, in words, or None."""
-    found = [_held_by(place) for place in (folder, *_PLACES) if _is_our_own(place)]
+    found = [_file_system_usage(place) for place in (folder, *_PRIVATE_MOUNTS) if _is_our_own(place)]
     if not _is_our_own(folder):
-        found.append(_seen_in(folder, limits))
+        found.append(_folder_usage(folder, limits))
     if any(count > limits.inodes for count, _ in found):
         return f"more than {limits.inodes} files"
     over = any(size > limits.files + FILES_SLACK for _, size in found)
@@ -30,13 +30,13 @@ def _is_our_own(place: str) -> bool:
     return False
 
 
-def _held_by(place: str) -> tuple[int, int]:
+def _file_system_usage(place: str) -> tuple[int, int]:
     """Files and bytes of a whole file system: also those in folders that are closed, and those without a name."""
     facts = os.statvfs(place)
     return facts.f_files - facts.f_ffree, (facts.f_blocks - facts.f_bfree) * facts.f_frsize
 
 
-def _seen_in(folder: str, limits: Limits) -> tuple[int, int]:
+def _folder_usage(folder: str, limits: Limits) -> tuple[int, int]:
     """Files and bytes found in a folder. Looks at no more entries than the limit."""
     folders = [folder]
     count = size = 0
@@ -57,19 +57,19 @@ def _seen_in(folder: str, limits: Limits) -> tuple[int, int]:
     return count, size
 
 
-def remove_files(folder: str) -> None:
+def remove_notebook_files(folder: str) -> None:
     """Remove all that a notebook may have written, also in folders that it closed. Its kernel has ended."""
-    for place in (*(os.path.join(folder, name) for name in FOLDERS), *filter(_is_our_own, _PLACES)):
+    for place in (*(os.path.join(folder, name) for name in NOTEBOOK_FOLDERS), *filter(_is_our_own, _PRIVATE_MOUNTS)):
         with contextlib.suppress(OSError):
-            _empty(place)
+            _empty_folder(place)
 
 
-def _empty(folder: str) -> None:
+def _empty_folder(folder: str) -> None:
     os.makedirs(folder, exist_ok=True)
-    _open(folder)
+    _make_accessible(folder)
     for at, folders, _ in os.walk(folder):
         for name in folders:
-            _open(os.path.join(at, name))  # before it is entered
+            _make_accessible(os.path.join(at, name))  # before it is entered
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         shutil.rmtree(path, ignore_errors=True)
@@ -77,6 +77,6 @@ def _empty(folder: str) -> None:
             os.unlink(path)
 
 
-def _open(folder: str) -> None:
+def _make_accessible(folder: str) -> None:
     with contextlib.suppress(OSError):
         os.chmod(folder, 0o700)

@@ -34,7 +34,7 @@ from graders.box.preloaded import Preloaded
 from graders.wire.launch import BoxPlan, BoxRequest
 from graders.wire.limits import Limits
 
-MODULES = (
+PRELOADED_MODULES = (
     *("graders.box.kernel", "graders.box.session", "ipykernel.debugger", "tornado.platform.asyncio", "faulthandler"),
     *("IPython.core.completer", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.logger"),
     *("IPython.core.oinspect", "IPython.extensions.storemagic", "sqlite3", "encodings.unicode_escape"),
@@ -43,13 +43,13 @@ MODULES = (
 """What every kernel imports, the process that runs a notebook, or most probes."""
 
 
-def preload() -> Preloaded:
+def preload_modules() -> Preloaded:
     """Import what notebooks and the programs around them need, without leaving a thread behind.
 
     It takes 1.4 s of processor time once, and no notebook has to spend it again.
     """
-    with _absent("rfc3987_syntax"):
-        for name in MODULES:
+    with _pretend_absent("rfc3987_syntax"):
+        for name in PRELOADED_MODULES:
             importlib.import_module(name)
     import torch
 
@@ -87,7 +87,7 @@ def import_compiler(preloaded: Preloaded) -> None:
 
 
 @contextlib.contextmanager
-def _absent(name: str) -> Iterator[None]:
+def _pretend_absent(name: str) -> Iterator[None]:
     """Let a module seem not to be installed.
 
     jsonschema, which Jupyter imports, can do without this one: a grammar for URLs. Where it is installed, which
@@ -116,13 +116,13 @@ def _draw_once() -> None:
     figure.savefig(BytesIO(), format="png", bbox_inches="tight")
 
 
-def serve() -> None:
+def serve_boxes() -> None:
     """Entry point of the warm process."""
     control = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     confine.become_subreaper()  # what a box leaves behind is reaped here: the first process of a container may not
     with _ready_to_fork():
-        preloaded = preload()
+        preloaded = preload_modules()
     control.send(b"ready")
 
     compiler = functools.cache(lambda: import_compiler(preloaded))
@@ -136,7 +136,7 @@ def serve() -> None:
         _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
     ahead = background_steps(preloaded, compiler) if "optimizes" in sys.argv[2:] else background_steps(preloaded)
-    forker.serve(control, box, background_steps=ahead, before=before)
+    forker.serve_fork_requests(control, box, background_steps=ahead, before=before)
 
 
 @contextlib.contextmanager
@@ -164,12 +164,12 @@ def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloade
     os.environ.update(request.environment)
     tempfile.tempdir = None  # found out anew from the environment
     os.chdir(request.folder)
-    start.enter(request.plan, out, lambda inner: _nest(inner, out, request.limits, preloaded))
+    start.enter_tier(request.plan, out, lambda inner: _become_kernel_forker(inner, out, request.limits, preloaded))
 
 
-def _nest(inner: BoxPlan, out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
+def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
     """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
-    main.prepare(inner)
+    main.prepare_box(inner)
     limit_processes(limits)
     control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = os.fork()
@@ -185,14 +185,14 @@ def _nest(inner: BoxPlan, out: int, limits: Limits, preloaded: Preloaded) -> NoR
     def kernel(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
         _become_kernel(request, answer, limits, preloaded)
 
-    code = forker.serve(control, kernel, until=process)
+    code = forker.serve_fork_requests(control, kernel, until=process)
     os._exit(code if code >= 0 else 1)
 
 
 def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preloaded: Preloaded) -> None:
     """In the forked process: an IPython kernel, as fresh as if it had been started."""
     os.setsid()
-    confine.open_to_itself()
+    confine.set_dumpable()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["env"])
@@ -205,11 +205,11 @@ def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preload
     sys.path[0] = os.getcwd()
     connection, pictures = request["argv"][4:6]  # python -m graders.box.kernel LIMITS CONNECTION drawn|undrawn
     sys.argv = [kernel.__file__, "-f", connection]
-    app = kernel.initialize(limits.to_json(), connection, pictures)
+    app = kernel.initialize_kernel_app(limits.to_json(), connection, pictures)
     os.write(answer, b"ready\n")
     os.close(answer)
     app.start()
 
 
 if __name__ == "__main__":
-    serve()
+    serve_boxes()

@@ -31,7 +31,7 @@ _fork, _exit, _kill, _killpg, _waitpid = os.fork, os._exit, os.kill, os.killpg, 
 _pipe, _read, _write, _close, _set_blocking = os.pipe, os.read, os.write, os.close, os.set_blocking
 _setsid, _monotonic, _set_num_threads, _select = os.setsid, time.monotonic, torch.set_num_threads, select.select
 
-_NO_MEMORY = frames.pack(
+_NO_MEMORY = frames.pack_frame(
     Frame({"type": "raised", "status": "over-limit", "message": "memory: there was none left for the result"})
 )
 
@@ -58,7 +58,7 @@ class ForkedProbes:
             try:
                 self._exercise, self._child = exercise, _Child(self._work)
             except OSError as error:
-                return _no_room(error)
+                return _no_room_answer(error)
         assert self._child is not None
         raw, in_time = self._child.ask(request, _monotonic() + seconds)
         found = _read_answer(raw) if in_time else None
@@ -70,7 +70,7 @@ class ForkedProbes:
             return Answer({"type": "raised", "status": "timed-out", "message": message})
         if used:
             return self.answer(exercise, request, seconds, pace)
-        return found or Answer({"type": "raised", "status": "crashed", "message": _how_it_ended(status)})
+        return found or Answer({"type": "raised", "status": "crashed", "message": _exit_text(status)})
 
     def end(self) -> int:
         """End the child that there is, with everything in its session; returns its status as `os.wait` tells it."""
@@ -99,14 +99,14 @@ class _Child:
         if self._pid == 0:
             _close(self._requests)
             _close(self._answers)
-            _serve(work, requests, answers)
+            _serve_probes(work, requests, answers)
         _close(requests)
         _close(answers)
         _set_blocking(self._requests, False)
 
     def ask(self, request: Frame, deadline: float) -> tuple[bytes, bool]:
         """What the child writes in answer, and whether it came in time; too little when the child has ended."""
-        raw = frames.pack(request)
+        raw = frames.pack_frame(request)
         while raw:
             left = deadline - _monotonic()
             if left <= 0 or not _select([], [self._requests], [], left)[1]:
@@ -115,7 +115,7 @@ class _Child:
                 raw = raw[_write(self._requests, raw) :]
             except OSError:
                 return b"", True
-        return _collect(self._answers, deadline)
+        return _read_frame_bytes(self._answers, deadline)
 
     def end(self) -> int:
         """Kill it and what it started; returns its status."""
@@ -130,7 +130,7 @@ class _Child:
         return 0
 
 
-def _no_room(error: OSError) -> Answer:
+def _no_room_answer(error: OSError) -> Answer:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         message = f"descriptors: none is left ({error})"
     else:
@@ -140,13 +140,13 @@ def _no_room(error: OSError) -> Answer:
 
 def _read_answer(raw: bytes) -> Answer | None:
     try:
-        frame = frames.read(io.BytesIO(raw).read)
+        frame = frames.read_frame(io.BytesIO(raw).read)
     except frames.FrameError:
         return None
     return None if frame is None else Answer(frame.head, frame.body)
 
 
-def _serve(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoReturn:
+def _serve_probes(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoReturn:
     """In the child. Never returns: learner's code must not go on in a copy of the kernel."""
     try:
         with contextlib.suppress(OSError):
@@ -156,9 +156,9 @@ def _serve(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoRe
         _set_num_threads(1)
         use_probe_memory()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        while (request := frames.read(_exactly(requests), max_body=frames.MAX_REQUEST)) is not None:
+        while (request := frames.read_frame(_exact_reader(requests), max_body=frames.MAX_REQUEST)) is not None:
             done = work(request)
-            raw = frames.pack(Frame(done.head, done.body))
+            raw = frames.pack_frame(Frame(done.head, done.body))
             while raw:
                 raw = raw[_write(answers, raw) :]
     except MemoryError:
@@ -167,7 +167,7 @@ def _serve(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoRe
         _exit(0)
 
 
-def _exactly(descriptor: int) -> Callable[[int], bytes]:
+def _exact_reader(descriptor: int) -> Callable[[int], bytes]:
     """A function that reads so many bytes from a pipe, fewer only at its end."""
 
     def read_exactly(count: int) -> bytes:
@@ -179,7 +179,7 @@ def _exactly(descriptor: int) -> Callable[[int], bytes]:
     return read_exactly
 
 
-def _collect(reader: int, deadline: float) -> tuple[bytes, bool]:
+def _read_frame_bytes(reader: int, deadline: float) -> tuple[bytes, bool]:
     """The bytes of one frame, or those up to the end of the pipe, and whether they came in time."""
     raw = bytearray()
     while len(raw) <= frames.MAX_HEAD + frames.MAX_BODY + 8:
@@ -190,19 +190,19 @@ def _collect(reader: int, deadline: float) -> tuple[bytes, bool]:
         if not part:
             break
         raw += part
-        if _complete(raw):  # a grandchild may hold the pipe open for ever
+        if _is_complete_frame(raw):  # a grandchild may hold the pipe open for ever
             break
     return bytes(raw), True
 
 
-def _complete(raw: bytearray) -> bool:
+def _is_complete_frame(raw: bytearray) -> bool:
     if len(raw) < 8:
         return False
     head, body = int.from_bytes(raw[:4], "little"), int.from_bytes(raw[4:8], "little")
     return len(raw) >= 8 + head + body
 
 
-def _how_it_ended(status: int) -> str:
+def _exit_text(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)

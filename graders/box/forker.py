@@ -22,13 +22,13 @@ from graders.wire.forking import MAX_DESCRIPTORS, MAX_REQUEST
 END_SECONDS = 7.0
 """How long all that was forked may take to end: longer than the first process of a supervised box sweeps."""
 
-Child = Callable[[dict[str, Any], list[int], int], None]
+ChildFunction = Callable[[dict[str, Any], list[int], int], None]
 """What a forked child does with the request, its descriptors, and the stream for its answers."""
 
 
-def serve(
+def serve_fork_requests(
     control: socket.socket,
-    child: Child,
+    child: ChildFunction,
     until: int | None = None,
     background_steps: Iterator[None] | None = None,
     before: Callable[[dict[str, Any]], None] | None = None,
@@ -53,26 +53,26 @@ def serve(
         for descriptor, _ in waiting.poll():
             if descriptor == woken:
                 os.read(woken, 1 << 12)
-                ended = dict(_reap())
+                ended = dict(_reap_children())
                 for answer, (process, _) in list(answers.items()):
                     if process in ended:
                         with contextlib.suppress(OSError):
                             os.write(answer, b"exit %d\n" % ended[process])
-                        _forget(answer, answers, waiting)
+                        _forget_child(answer, answers, waiting)
                 if until in ended:
-                    _end_all(answers)
+                    _end_all_children(answers)
                     return ended[until]
             elif descriptor == control.fileno():
                 raw, received, _, _ = socket.recv_fds(control, MAX_REQUEST, MAX_DESCRIPTORS)
                 if not raw:
-                    _end_all(answers)
+                    _end_all_children(answers)
                     return code
                 request, answer = json.loads(raw), received[0]
                 if before is not None:
                     before(request)
                 process = os.fork()
                 if process == 0:
-                    _become(child, request, received)
+                    _run_child(child, request, received)
                 for descriptor in received[1:]:
                     os.close(descriptor)
                 answers[answer] = process, bool(request.get("supervised"))
@@ -82,11 +82,11 @@ def serve(
                 if background_steps is not None:
                     next(background_steps, None)
             elif descriptor in answers:  # nothing but the end of the stream is expected
-                _end(*answers[descriptor])
-                _forget(descriptor, answers, waiting)
+                _end_child(*answers[descriptor])
+                _forget_child(descriptor, answers, waiting)
 
 
-def _become(child: Child, request: dict[str, Any], received: list[int]) -> None:
+def _run_child(child: ChildFunction, request: dict[str, Any], received: list[int]) -> None:
     """In the forked process: no descriptor of the parent stays open, no handler of its signals set."""
     code = 1
     try:
@@ -114,7 +114,7 @@ def close_all_but(left_open: set[int]) -> None:
     os.closerange(first, 1 << 20)
 
 
-def _reap() -> list[tuple[int, int]]:
+def _reap_children() -> list[tuple[int, int]]:
     """Pids and exit codes of the children that have ended; negative codes are signals."""
     ended = []
     with contextlib.suppress(ChildProcessError):
@@ -123,13 +123,13 @@ def _reap() -> list[tuple[int, int]]:
     return ended
 
 
-def _forget(answer: int, answers: dict[int, tuple[int, bool]], waiting: select.poll) -> None:
+def _forget_child(answer: int, answers: dict[int, tuple[int, bool]], waiting: select.poll) -> None:
     waiting.unregister(answer)
     os.close(answer)
     del answers[answer]
 
 
-def _end(process: int, supervised: bool) -> None:
+def _end_child(process: int, supervised: bool) -> None:
     with contextlib.suppress(ProcessLookupError):
         if supervised:
             os.kill(process, signal.SIGTERM)
@@ -137,10 +137,10 @@ def _end(process: int, supervised: bool) -> None:
             os.killpg(process, signal.SIGKILL)
 
 
-def _end_all(answers: dict[int, tuple[int, bool]]) -> None:
+def _end_all_children(answers: dict[int, tuple[int, bool]]) -> None:
     """End and reap whatever was forked here. Nobody else would reap it where the machine's first process does not."""
     for process, supervised in answers.values():
-        _end(process, supervised)
+        _end_child(process, supervised)
     deadline = time.monotonic() + END_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < deadline:

@@ -13,9 +13,9 @@ import ctypes
 from pathlib import Path
 
 MADV_COLLAPSE = 25
-HUGE = 2 << 20
+HUGE_PAGE_BYTES = 2 << 20
 """Bytes of a huge page on x86-64 and, with pages of 4 KiB, on arm64."""
-STEP = 32 * HUGE
+STEP = 32 * HUGE_PAGE_BYTES
 """Bytes that are moved in one step, which takes some 0.2 s."""
 
 
@@ -29,22 +29,22 @@ class HugePages:
     def move(self) -> int:
         """Move as much as one step may; how many bytes it was. What was written since the last step is found, too."""
         moved = 0
-        for start in _writable():
+        for start in _writable_page_starts():
             if start not in self._tried and moved < STEP:
                 self._tried.add(start)
-                moved += HUGE if _collapse(start) else 0
+                moved += HUGE_PAGE_BYTES if _collapse_page(start) else 0
         return moved
 
 
-def _collapse(start: int) -> bool:
+def _collapse_page(start: int) -> bool:
     try:
         madvise = ctypes.CDLL(None).madvise
     except (OSError, AttributeError):
         return False
-    return bool(madvise(ctypes.c_void_p(start), ctypes.c_size_t(HUGE), MADV_COLLAPSE) == 0)
+    return bool(madvise(ctypes.c_void_p(start), ctypes.c_size_t(HUGE_PAGE_BYTES), MADV_COLLAPSE) == 0)
 
 
-def _writable() -> list[int]:
+def _writable_page_starts() -> list[int]:
     """Where huge pages may begin: in the heap, and in other memory without a file. Nowhere, if /proc does not tell."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
@@ -55,5 +55,7 @@ def _writable() -> list[int]:
         addresses, permissions, _, _, _, *name = line.split(maxsplit=5)
         if permissions == "rw-p" and name in ([], ["[heap]"]):
             low, high = (int(word, 16) for word in addresses.split("-"))
-            found += range(-(-low // HUGE) * HUGE, high // HUGE * HUGE, HUGE)
+            found += range(
+                -(-low // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES, high // HUGE_PAGE_BYTES * HUGE_PAGE_BYTES, HUGE_PAGE_BYTES
+            )
     return found

@@ -23,14 +23,14 @@ from traitlets.config import Config
 from graders.box import confine
 from graders.box.endless_results import Clock
 from graders.box.limits import apply_limits, limit_memory
-from graders.box.probing import Answer, answer
+from graders.box.probing import Answer, answer_probe
 from graders.box.shell import CellShell
 from graders.box.tensor_sharing import send_tensors_by_value
 from graders.wire import forking
-from graders.wire.data import DataError, decode, tensors
+from graders.wire.data import DataError, arrays_to_tensors, decode
 from graders.wire.frames import Frame
 
-if forking.available:  # elsewhere its module cannot be imported
+if forking.can_fork:  # elsewhere its module cannot be imported
     from graders.box.forked import ForkedProbes
 
 
@@ -45,7 +45,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         """As ipykernel makes it."""
         super().__init__(**kwargs)
         work = functools.partial(run_probe, self.shell.user_ns)
-        self._probes = ForkedProbes(work) if forking.available else None
+        self._probes = ForkedProbes(work) if forking.can_fork else None
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
         """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
@@ -53,7 +53,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             self._probes.end()  # what a cell writes to memory would be copied for a child that is left
         self._mend_streams()
         try:
-            return await super().do_execute(code, *arguments, **options) | self.shell.lacking()
+            return await super().do_execute(code, *arguments, **options) | self.shell.missing_names()
         except Exception as error:  # raised while IPython reported on the cell, for example `del sys.stdout`
             return {"status": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": [],
                     "execution_count": self.execution_count, "user_expressions": {}, "payload": []}  # fmt: skip
@@ -70,7 +70,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     def _mend_streams(self) -> None:
         """Put the kernel's own stdout and stderr back where a cell has left nothing that can be flushed."""
-        for name, own in self._streams.items():
+        for name, own in self._own_streams.items():
             if getattr(sys, name, None) is own and not getattr(own, "closed", True):
                 continue  # to flush it takes a millisecond, and IPython will
             try:
@@ -79,7 +79,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
                 setattr(sys, name, own)
 
     @functools.cached_property
-    def _streams(self) -> dict[str, Any]:
+    def _own_streams(self) -> dict[str, Any]:
         """The kernel's own stdout and stderr, as they are when its first cell is about to run."""
         return {"stdout": sys.stdout, "stderr": sys.stderr}
 
@@ -104,7 +104,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             head |= {name: asked[name] for name in ("source", "seed", "pace")}
             if not gathered:
                 since = time.monotonic()
-            gathered.append(self._answer(asked, Frame(head, body[:size]), seconds))
+            gathered.append(self._answer_probe(asked, Frame(head, body[:size]), seconds))
             if gathered[-1].head["type"] != "seen":
                 break
             body = body[size:]
@@ -114,7 +114,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
         if gathered:
             send()
 
-    def _answer(self, asked: dict[str, Any], request: Frame, seconds: float) -> Answer:
+    def _answer_probe(self, asked: dict[str, Any], request: Frame, seconds: float) -> Answer:
         try:
             if asked["fork"] and self._probes is not None:
                 return self._probes.answer(asked["exercise"], request, seconds, asked["pace"])
@@ -126,24 +126,24 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
 def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
     """Run one probe on the notebook as it stands."""
-    with _module_named("probe") as module:  # so that its classes can be pickled
+    with _temporary_module("probe") as module:  # so that its classes can be pickled
         try:
-            draw = tensors(decode(request.head["draw"], request.body))
-            exec(_compiled(request.head["source"]), vars(module))
+            draw = arrays_to_tensors(decode(request.head["draw"], request.body))
+            exec(_compile_probe(request.head["source"]), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
         clock = Clock(request.head["seconds"], request.head["pace"]) if "seconds" in request.head else None
-        return answer(module.probe, namespace, draw, request.head["seed"], clock=clock)
+        return answer_probe(module.probe, namespace, draw, request.head["seed"], clock=clock)
 
 
 @functools.lru_cache(maxsize=1)
-def _compiled(source: str) -> CodeType:
+def _compile_probe(source: str) -> CodeType:
     """A probe, compiled once for all draws of an exercise."""
     return compile(source, "<probe>", "exec")
 
 
 @contextlib.contextmanager
-def _module_named(name: str) -> Iterator[ModuleType]:
+def _temporary_module(name: str) -> Iterator[ModuleType]:
     """A new module of this name; afterwards the name stands for what it stood for before."""
     before, module = sys.modules.get(name), ModuleType(name)
     sys.modules[name] = module
@@ -226,12 +226,12 @@ CONFIG = {
     "IPKernelApp": {"outstream_class": f"{PromptStream.__module__}.PromptStream"},
     "HistoryManager": {"hist_file": ":memory:"},  # a file takes a thread, which IPython stops and starts at each fork
 }
-TEXTS = ["text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript"]
-NO_PICTURES = {"DisplayFormatter": {"active_types": TEXTS}}
+TEXT_TYPES = ["text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript"]
+NO_PICTURES = {"DisplayFormatter": {"active_types": TEXT_TYPES}}
 """For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
 
 
-def initialize(limits: str, connection: str, pictures: str) -> Any:
+def initialize_kernel_app(limits: str, connection: str, pictures: str) -> Any:
     """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it.
 
     `connection` is the file that tells of the sockets. Pictures are "drawn" or not.
@@ -242,7 +242,7 @@ def initialize(limits: str, connection: str, pictures: str) -> Any:
     config = Config(CONFIG if pictures == "drawn" else CONFIG | NO_PICTURES)
     app = _KernelApp.instance(kernel_class=ProbedKernel, connection_file=connection, config=config)
     app.initialize()
-    if confine.filtered():  # its own sockets are bound by now
+    if confine.has_system_call_filter():  # its own sockets are bound by now
         confine.refuse_connections()
         send_tensors_by_value()
     return app
@@ -252,7 +252,7 @@ def main() -> None:
     """Entry point: `python -m graders.box.kernel LIMITS CONNECTION drawn|undrawn`, with the limits as JSON."""
     limits, connection, pictures = sys.argv[1:4]  # nbclient adds what ipykernel's own command line would take
     sys.argv[1:] = ["-f", connection]  # as a notebook finds it in other kernels
-    initialize(limits, connection, pictures).start()
+    initialize_kernel_app(limits, connection, pictures).start()
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ from torch.autograd.graph import disable_saved_tensors_hooks
 from torch.nn.modules import module as _module
 from torch.overrides import _get_current_function_mode_stack, _pop_mode, _push_mode
 
-from graders.wire.limits import PRINTED
+from graders.wire.limits import PRINTED_CHARACTERS
 from graders.wire.threads import one_thread
 
 _autograd = torch._C._autograd
 _cpu_generator = torch.default_generator  # as it is before any code of a notebook runs
 _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
-GLOBAL_HOOKS = [
+GLOBAL_HOOK_TABLES = [
     name
     for name in (
         "_global_forward_hooks",
@@ -44,7 +44,7 @@ GLOBAL_HOOKS = [
 ]
 
 
-class Printed:
+class CapturedOutput:
     """A stdout that takes everything and keeps the beginning."""
 
     encoding = "utf-8"
@@ -54,13 +54,13 @@ class Printed:
 
     @property
     def text(self) -> str:
-        """The beginning of what was written, of which more than `PRINTED` characters show that there was more."""
+        """The beginning of what was written, of which more than `PRINTED_CHARACTERS` characters show that there was more."""
         return self._kept
 
     def write(self, text: str) -> int:
         """Keep the beginning of a text, and say that all of it was written."""
-        if type(text) is str and len(self._kept) <= PRINTED:
-            self._kept += text[: PRINTED + 1 - len(self._kept)]
+        if type(text) is str and len(self._kept) <= PRINTED_CHARACTERS:
+            self._kept += text[: PRINTED_CHARACTERS + 1 - len(self._kept)]
         return len(text)
 
     def flush(self) -> None:
@@ -71,26 +71,26 @@ class Printed:
         return False
 
 
-def global_hooks() -> int:
+def count_global_hooks() -> int:
     """How many global module hooks are registered."""
-    names = GLOBAL_HOOKS[:4]
+    names = GLOBAL_HOOK_TABLES[:4]
     return sum(len(getattr(_module, name)) for name in names)
 
 
 @contextlib.contextmanager
-def known_state(seed: int, *, quiet: bool = True) -> Iterator[Printed]:
+def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
     """Grad mode on, float32, one thread, no global hooks or modes, seeded generators, silent output, warnings ignored.
 
     What is printed meanwhile is in the value of the context. Everything is put back on exit, and figures that were
     opened are closed. With `quiet=False`, output goes where it went before.
     """
     with contextlib.ExitStack() as stack:
-        printed = Printed()
+        printed = CapturedOutput()
         if quiet:
             stack.callback(_restore_streams, sys.stdout, sys.stderr)
             sys.stdout = sys.stderr = printed
-        stack.enter_context(_own_warnings())
-        stack.enter_context(_own_figures())
+        stack.enter_context(_warnings_ignored())
+        stack.enter_context(_new_figures_closed())
         stack.enter_context(_no_function_modes())
         stack.enter_context(torch.inference_mode(False))
         stack.enter_context(torch.enable_grad())
@@ -100,7 +100,7 @@ def known_state(seed: int, *, quiet: bool = True) -> Iterator[Printed]:
         stack.enter_context(_no_saved_tensor_hooks())
         stack.enter_context(_default_dtype())
         stack.enter_context(_no_global_hooks())
-        stack.enter_context(_seeded(seed))
+        stack.enter_context(_seeded_generators(seed))
         yield printed
 
 
@@ -109,7 +109,7 @@ def _restore_streams(out: Any, err: Any) -> None:
 
 
 @contextlib.contextmanager
-def _own_warnings() -> Iterator[None]:
+def _warnings_ignored() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.resetwarnings()
         warnings.simplefilter("ignore")
@@ -117,7 +117,7 @@ def _own_warnings() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _own_figures() -> Iterator[None]:
+def _new_figures_closed() -> Iterator[None]:
     """Close the figures that were opened meanwhile: the next cell would show them as its own."""
     before = _open_figures()
     try:
@@ -136,16 +136,16 @@ def _open_figures() -> set[int]:
 @contextlib.contextmanager
 def _no_function_modes() -> Iterator[None]:
     """Take modes such as a default device off the stack; torch has no public way to do so."""
-    before = _function_modes_taken_off()
+    before = _pop_function_modes()
     try:
         yield
     finally:
-        _function_modes_taken_off()
+        _pop_function_modes()
         for mode in before:
             _push_mode(mode)  # type: ignore[no-untyped-call]  # torch declares no types
 
 
-def _function_modes_taken_off() -> list[Any]:
+def _pop_function_modes() -> list[Any]:
     """Empty the stack of modes; return what was on it, from the bottom."""
     modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
     for _ in modes:
@@ -162,20 +162,20 @@ def _no_saved_tensor_hooks() -> Iterator[None]:
     ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
     _autograd._saved_tensors_hooks_enable()
     unreadable = _top_saved_tensor_hooks is None and saved_tensor_hooks_active()
-    before = [] if unreadable else _saved_tensor_hooks_taken_off()
+    before = [] if unreadable else _pop_saved_tensor_hooks()
     try:
         yield
     finally:
         _autograd._saved_tensors_hooks_enable()
         if not unreadable:
-            _saved_tensor_hooks_taken_off()
+            _pop_saved_tensor_hooks()
         for pack, unpack in before:
             _autograd._push_saved_tensors_default_hooks(pack, unpack)
         if ban is not None:
             _autograd._saved_tensors_hooks_disable(ban)
 
 
-def _saved_tensor_hooks_taken_off() -> list[Any]:
+def _pop_saved_tensor_hooks() -> list[Any]:
     """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom, or None for each."""
     pairs: list[Any] = []
     while saved_tensor_hooks_active():
@@ -205,8 +205,8 @@ def _default_dtype() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _no_global_hooks() -> Iterator[None]:
-    before = {name: dict(getattr(_module, name)) for name in GLOBAL_HOOKS}
-    for name in GLOBAL_HOOKS:
+    before = {name: dict(getattr(_module, name)) for name in GLOBAL_HOOK_TABLES}
+    for name in GLOBAL_HOOK_TABLES:
         getattr(_module, name).clear()
     try:
         yield
@@ -217,7 +217,7 @@ def _no_global_hooks() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def _seeded_generators(seed: int) -> Iterator[None]:
     """Seed Python's, numpy's and the CPU's generator.
 
     `torch.manual_seed` would also note the call for every kind of device, with the text of the stack, which takes

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from graders.box import confine
-from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACKS, Limits
+from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACK_MEMORY, Limits
 
 
 def apply_limits(text: str) -> None:
@@ -19,9 +19,9 @@ def apply_limits(text: str) -> None:
     except ImportError:
         return
     limits = Limits.from_json(text)
-    _bound(resource.RLIMIT_FSIZE, limits.files, limits.files)
-    _bound(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
-    _bound(resource.RLIMIT_CORE, 0, 0)
+    _set_resource_limit(resource.RLIMIT_FSIZE, limits.files, limits.files)
+    _set_resource_limit(resource.RLIMIT_NOFILE, limits.descriptors, limits.descriptors)
+    _set_resource_limit(resource.RLIMIT_CORE, 0, 0)
     confine.die_with_parent()
 
 
@@ -35,13 +35,13 @@ def limit_memory(text: str) -> None:
         import resource
     except ImportError:
         return
-    if not (held := address_space()):
+    if not (held := address_space_bytes()):
         return
-    soft = held + Limits.from_json(text).memory + STACKS
-    _bound(resource.RLIMIT_AS, soft, soft + PROBE_MEMORY)
+    soft = held + Limits.from_json(text).memory + STACK_MEMORY
+    _set_resource_limit(resource.RLIMIT_AS, soft, soft + PROBE_MEMORY)
 
 
-def cut_short(limits: Limits) -> str:
+def describe_low_limit(limits: Limits) -> str:
     """Which limit of this process is below those that notebooks are promised, and the remedy; empty when none is.
 
     What somebody set around us cannot be raised, and a right answer would fail for want of it.
@@ -53,7 +53,13 @@ def cut_short(limits: Limits) -> str:
     promised: tuple[tuple[str, int, int, Callable[[], int], str], ...] = (
         ("open files", resource.RLIMIT_NOFILE, 1, lambda: limits.descriptors, f"-n {limits.descriptors}"),
         ("MiB in a file", resource.RLIMIT_FSIZE, MIB, lambda: limits.files, "-f unlimited"),
-        ("MiB of memory", resource.RLIMIT_AS, MIB, lambda: address_space() + limits.memory + STACKS, "-v unlimited"),
+        (
+            "MiB of memory",
+            resource.RLIMIT_AS,
+            MIB,
+            lambda: address_space_bytes() + limits.memory + STACK_MEMORY,
+            "-v unlimited",
+        ),
     )
     for name, what, unit, wanted, option in promised:
         _, most = resource.getrlimit(what)
@@ -62,7 +68,7 @@ def cut_short(limits: Limits) -> str:
     return ""
 
 
-def address_space() -> int:
+def address_space_bytes() -> int:
     """Bytes of address space that this process has; 0 where it cannot be bounded.
 
     Found by trying, since a box may not be allowed to read /proc: the least bound under which a page can still be had.
@@ -88,7 +94,7 @@ def address_space() -> int:
     return enough
 
 
-def _bound(what: int, soft: int, hard: int) -> None:
+def _set_resource_limit(what: int, soft: int, hard: int) -> None:
     """Set one limit of this process, to no more than it has already."""
     import resource
 
@@ -99,7 +105,7 @@ def _bound(what: int, soft: int, hard: int) -> None:
         resource.setrlimit(what, (soft, hard))
 
 
-def _tasks_of_this_user() -> int:
+def _count_user_tasks() -> int:
     """Processes and threads that count against the limit of this user already, as far as /proc shows them."""
     count, uid = 0, os.getuid()
     try:
@@ -131,8 +137,8 @@ def limit_processes(limits: Limits) -> None:
         import resource
     except ImportError:
         return
-    soft = _tasks_of_this_user() + limits.processes
-    _bound(resource.RLIMIT_NPROC, soft, soft + PROBE_PROCESSES)
+    soft = _count_user_tasks() + limits.processes
+    _set_resource_limit(resource.RLIMIT_NPROC, soft, soft + PROBE_PROCESSES)
 
 
 @contextlib.contextmanager
@@ -165,7 +171,7 @@ def processes_exhausted() -> bool:
     return False
 
 
-def limit_hit(error: str, message: str) -> str | None:
+def exceeded_limit(error: str, message: str) -> str | None:
     """Which limit an exception tells of, by its name and message: "memory", "files", "descriptors", "processes"."""
     if error == "MemoryError" or "can't allocate memory" in message or f"[Errno {errno.ENOMEM}]" in message:
         return "memory"

@@ -19,24 +19,24 @@ import sys
 from pathlib import Path
 
 from graders.box import confine
-from graders.box.limits import cut_short, limit_processes
-from graders.box.wall_checks import SELF_TEST, held, knocking
+from graders.box.limits import describe_low_limit, limit_processes
+from graders.box.wall_checks import SELF_TEST, check_walls, connection_attempt_cell
 from graders.wire import frames
 from graders.wire.frames import Frame
 from graders.wire.launch import BoxPlan
-from graders.wire.limits import FOLDERS, Limits
+from graders.wire.limits import NOTEBOOK_FOLDERS, Limits
 
 
-async def converse(out: int, forker: socket.socket | None = None) -> None:
+async def serve_submission(out: int, forker: socket.socket | None = None) -> None:
     """Serve one submission. Its kernels are forked by the process at the other end of `forker`, if there is one."""
 
     def send(frame: Frame) -> None:
-        raw = frames.pack(frame)
+        raw = frames.pack_frame(frame)
         while raw:
             raw = raw[os.write(out, raw) :]
 
     def receive() -> Frame:
-        frame = frames.read(sys.stdin.buffer.read, frames.MAX_REQUEST, frames.MAX_REQUEST)
+        frame = frames.read_frame(sys.stdin.buffer.read, frames.MAX_REQUEST, frames.MAX_REQUEST)
         if frame is None:
             sys.exit(0)
         return frame
@@ -47,11 +47,13 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
     from graders.box.session import Session  # the Jupyter stack; processes that only prepare a box go without
 
     if request.type == "self-test":
-        walls = held(request.head, limits) if request.head["walls"] else {}
-        if short := cut_short(limits):
+        walls = check_walls(request.head, limits) if request.head["walls"] else {}
+        if short := describe_low_limit(limits):
             send(Frame({"type": "held", "short": short}))
             return
-        session = Session([*SELF_TEST, knocking(request.head["sockets"])], limits, Path.cwd(), send, forker)
+        session = Session(
+            [*SELF_TEST, connection_attempt_cell(request.head["sockets"])], limits, Path.cwd(), send, forker
+        )
         try:
             await session.start()
             await session.run_to(len(SELF_TEST))
@@ -81,13 +83,13 @@ async def converse(out: int, forker: socket.socket | None = None) -> None:
     send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
 
 
-def prepare(plan: BoxPlan) -> None:
+def prepare_box(plan: BoxPlan) -> None:
     """Make the folders of the box, and confine this process as its tier asks."""
     confine.die_with_parent()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # should this machine run out of memory, boxes go first
     folder = Path(plan.folder)
-    for name in FOLDERS:
+    for name in NOTEBOOK_FOLDERS:
         (folder / name).mkdir()
     shutil.copytree(Path(__file__).parents[2] / "matplotlib", folder / "home" / "matplotlib")
     os.chdir(folder)
@@ -95,19 +97,19 @@ def prepare(plan: BoxPlan) -> None:
         if plan.walls.readable:
             confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
         confine.filter_system_calls(metadata=plan.walls.metadata)
-        confine.close_to_others()  # the pipe of frames, above all
+        confine.set_nondumpable()  # the pipe of frames, above all
 
 
 def run(out: int, forker: socket.socket | None = None) -> None:
     """Serve one submission, writing frames to the descriptor `out`."""
-    asyncio.run(converse(out, forker))
+    asyncio.run(serve_submission(out, forker))
 
 
 def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
     if sys.platform == "win32":  # whose usual loop cannot wait for what Jupyter waits for
         asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
-    prepare(BoxPlan.from_json(sys.argv[2]))
+    prepare_box(BoxPlan.from_json(sys.argv[2]))
     run(int(sys.argv[1]))
 
 

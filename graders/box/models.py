@@ -26,7 +26,7 @@ def freeze_part(model: nn.Module, frozen: str = "part") -> nn.Module:
     return model
 
 
-def tie(model: nn.Module, first: str, second: str) -> nn.Module:
+def tie_parameters(model: nn.Module, first: str, second: str) -> nn.Module:
     """The parameter called `second`, as in "head.weight", becomes the one called `first`."""
     owner, _, name = second.rpartition(".")
     setattr(model.get_submodule(owner), name, model.get_parameter(first))
@@ -41,13 +41,13 @@ def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
     return model
 
 
-def packed(t: Tensor, output: str) -> Any:
+def pack_output(t: Tensor, output: str) -> Any:
     """A tensor as the output of a module: itself, in a "tuple" or in a "dict", beside something that is no tensor."""
     return {"tensor": t, "tuple": (t, "a text"), "dict": {"out": t, "count": 3}}[output]
 
 
-def unpacked(value: Any) -> Any:
-    """The tensor in what `packed` made."""
+def unpack_output(value: Any) -> Any:
+    """The tensor in what `pack_output` made."""
     if isinstance(value, tuple):
         return value[0]
     return value["out"] if isinstance(value, dict) else value

@@ -17,7 +17,7 @@ from graders.wire.launch import Pairs, PrivatePlaces, System
 _BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _NEW_REST = 0x02000000 | 0x04000000 | 0x08000000 | 0x20000000 | 0x40000000  # cgroup, uts, ipc, pid, net
-_MOUNT_SETATTR, _HERE, _AT_RECURSIVE = 442, -100, 0x8000
+_MOUNT_SETATTR, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
 _ATTR_READ_ONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _DETACH = 2
@@ -25,7 +25,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call_libc(name: str, *arguments: Any) -> None:
     """Call a function of the C library. Raises `OSError`."""
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
@@ -33,17 +33,19 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 def _mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str = "") -> None:
-    _call("mount", source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags), options.encode())
+    _call_libc(
+        "mount", source.encode(), target.encode(), kind and kind.encode(), ctypes.c_ulong(flags), options.encode()
+    )
 
 
-def _restrict(target: str, attributes: int, recursive: bool = True) -> None:
+def _restrict_mount(target: str, attributes: int, recursive: bool = True) -> None:
     """Make a mount, and those below it, read-only and the like."""
     packed = struct.pack("@QQQQ", attributes, 0, 0, 0)
     flags = ctypes.c_uint(_AT_RECURSIVE if recursive else 0)
-    _call("syscall", _MOUNT_SETATTR, _HERE, target.encode(), flags, packed, ctypes.c_size_t(len(packed)))
+    _call_libc("syscall", _MOUNT_SETATTR, _AT_FDCWD, target.encode(), flags, packed, ctypes.c_size_t(len(packed)))
 
 
-def _own_namespaces(flags: int) -> None:
+def _unshare_namespaces(flags: int) -> None:
     """From here on, what this process mounts is seen by it and its children alone.
 
     Without root it takes a user namespace, in which the user stays what it was: being mapped to root there would
@@ -51,7 +53,7 @@ def _own_namespaces(flags: int) -> None:
     """
     user, group = os.getuid(), os.getgid()
     flags |= _NEW_USER if user else 0
-    _call("unshare", flags)
+    _call_libc("unshare", flags)
     if flags & _NEW_USER:
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
@@ -59,28 +61,28 @@ def _own_namespaces(flags: int) -> None:
     _mount("none", "/", None, _RECURSIVE | _PRIVATE)
 
 
-def stage(binds: Pairs) -> None:
+def bind_staged_folders(binds: Pairs) -> None:
     """Bind folders to places that an unprivileged user can reach, seen by this process and its children alone."""
-    _own_namespaces(_NEW_MOUNTS)
+    _unshare_namespaces(_NEW_MOUNTS)
     for source, target in binds:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def private_places(how: PrivatePlaces) -> None:
+def mount_private_places(how: PrivatePlaces) -> None:
     """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
 
     Raises `OSError` where the kernel forbids it.
     """
     folder, walls = how.box.folder, how.box.walls
-    _own_namespaces(_NEW_MOUNTS)
+    _unshare_namespaces(_NEW_MOUNTS)
     hidden = walls.hidden if walls else ()
     above = tuple(f"{place}/" for place in (*how.mounts, *hidden))
     held = {path: os.open(path, os.O_PATH) for path in how.staying if path.startswith(above)}
-    _restrict("/", _ATTR_READ_ONLY)
+    _restrict_mount("/", _ATTR_READ_ONLY)
     for path, (kind, options) in how.mounts.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
     # What is hidden is closed by Landlock, too, but not where it lies in /tmp, which is open as a whole.
-    _fill({path: f"/proc/self/fd/{descriptor}" for path, descriptor in held.items()}, hidden)
+    _bind_and_hide({path: f"/proc/self/fd/{descriptor}" for path, descriptor in held.items()}, hidden)
     for descriptor in held.values():
         os.close(descriptor)
     for text, place in how.links:
@@ -91,38 +93,38 @@ def private_places(how: PrivatePlaces) -> None:
     _mount("none", folder, "tmpfs", _NOSUID | _NODEV, how.size)
 
 
-def leave_for_own_namespaces() -> None:
+def unshare_all_namespaces() -> None:
     """Namespaces for users, mounts, processes, network and the rest. The next child is the first process in them.
 
     Raises `OSError` where the kernel forbids it, above all to root: become another user first.
     """
-    _own_namespaces(_NEW_MOUNTS | _NEW_REST)
+    _unshare_namespaces(_NEW_MOUNTS | _NEW_REST)
 
 
-def own_system(system: System) -> None:
+def pivot_to_system(system: System) -> None:
     """Exchange the root of this process, the first of its namespaces, for a system that is read-only but for places."""
     root = system.root
     _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.mkdir(root + "/proc")
     _mount("none", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
-    _own_devices(root + "/dev")
+    _make_devices(root + "/dev")
     for path, options in system.places.items():  # before the binds, some of which lie in /tmp
         os.makedirs(root + path, exist_ok=True)
         _mount("none", root + path, "tmpfs", _NOSUID | _NODEV, options)
-    _fill({root + target: source for source, target in system.binds}, [root + path for path in system.hidden])
+    _bind_and_hide({root + target: source for source, target in system.binds}, [root + path for path in system.hidden])
     for text, target in system.links:
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         os.symlink(text, root + target)
     os.chdir(root)
     # The old root ends up below the new one, at the same place, and is let go of.
-    _call("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
-    _call("umount2", b".", _DETACH)
+    _call_libc("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
+    _call_libc("umount2", b".", _DETACH)
     os.chdir("/")
     for path in ("/", "/dev"):
-        _restrict(path, _ATTR_READ_ONLY, recursive=False)
+        _restrict_mount(path, _ATTR_READ_ONLY, recursive=False)
 
 
-def _fill(binds: Mapping[str, str], hidden: Collection[str]) -> None:
+def _bind_and_hide(binds: Mapping[str, str], hidden: Collection[str]) -> None:
     """Bind what is to be seen, read-only, to its place, and put something empty over what is hidden.
 
     Either may lie in the other: a folder comes before what lies in it.
@@ -130,8 +132,8 @@ def _fill(binds: Mapping[str, str], hidden: Collection[str]) -> None:
     emptied = []
     for path in sorted({*binds, *hidden}):
         if path in binds:
-            _bind(binds[path], path)
-            _restrict(path, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
+            _bind_path(binds[path], path)
+            _restrict_mount(path, _ATTR_READ_ONLY | _ATTR_NOSUID | _ATTR_NODEV)
         if path in hidden and os.path.lexists(path):
             if os.path.isdir(path):
                 _mount("none", path, "tmpfs", _NOSUID | _NODEV, "size=4k,mode=0555")
@@ -139,10 +141,10 @@ def _fill(binds: Mapping[str, str], hidden: Collection[str]) -> None:
                 _mount("/dev/null", path, None, _BIND)
             emptied.append(path)
     for path in emptied:
-        _restrict(path, _ATTR_READ_ONLY | _ATTR_NODEV, recursive=False)
+        _restrict_mount(path, _ATTR_READ_ONLY | _ATTR_NODEV, recursive=False)
 
 
-def _bind(source: str, target: str) -> None:
+def _bind_path(source: str, target: str) -> None:
     if os.path.isdir(source):
         os.makedirs(target, exist_ok=True)
     else:
@@ -151,11 +153,11 @@ def _bind(source: str, target: str) -> None:
     _mount(source, target, None, _BIND | _RECURSIVE)
 
 
-def _own_devices(folder: str) -> None:
+def _make_devices(folder: str) -> None:
     os.mkdir(folder)
     _mount("none", folder, "tmpfs", _NOSUID, "size=1m,mode=0755")
     for name in _DEVICES:
-        _bind(f"/dev/{name}", f"{folder}/{name}")
+        _bind_path(f"/dev/{name}", f"{folder}/{name}")
     for name in ("shm", "pts"):
         os.mkdir(f"{folder}/{name}")
     _mount("none", f"{folder}/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=0620")

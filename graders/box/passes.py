@@ -14,7 +14,7 @@ class Aborted(Exception):
     """The exception by which a backward pass is aborted on purpose."""
 
 
-def gradients(
+def compute_gradients(
     loss: Callable[[], Tensor], inputs: Sequence[Tensor], way: str = "plain", at: Tensor | nn.Module | None = None
 ) -> list[Tensor | None]:
     """The gradients of `loss()` with respect to `inputs`, leaves, by one pass run in one of four ways; as copies.
@@ -24,7 +24,7 @@ def gradients(
     called), and then a plain one. What `.grad` of the inputs held before is put back.
     """
     if way == "after an aborted one":
-        abort(loss, inputs[0] if at is None else at)
+        run_aborted_pass(loss, inputs[0] if at is None else at)
     if way == "autograd.grad":
         found = torch.autograd.grad(loss(), list(inputs), allow_unused=True)
         return [None if grad is None else grad.detach().clone() for grad in found]
@@ -33,24 +33,24 @@ def gradients(
         return [None if t.grad is None else t.grad.detach().clone() for t in inputs]
 
 
-def abort(loss: Callable[[], Tensor], at: Tensor | nn.Module) -> None:
+def run_aborted_pass(loss: Callable[[], Tensor], at: Tensor | nn.Module) -> None:
     """A backward pass (for a tensor), or a forward pass (for a module), that ends in an exception at `at`."""
-    with aborting(at), contextlib.suppress(Aborted):
+    with aborting_passes(at), contextlib.suppress(Aborted):
         torch.autograd.backward(loss())
 
 
 @contextlib.contextmanager
-def aborting(at: Tensor | nn.Module) -> Iterator[None]:
+def aborting_passes(at: Tensor | nn.Module) -> Iterator[None]:
     """Inside, the gradient of a tensor, or a call of a module, raises `Aborted`."""
     register: Any = at.register_hook if isinstance(at, Tensor) else at.register_forward_pre_hook
-    handle = register(_abort)
+    handle = register(_raise_aborted)
     try:
         yield
     finally:
         handle.remove()
 
 
-def _abort(*args: object) -> None:
+def _raise_aborted(*args: object) -> None:
     raise Aborted
 
 

@@ -1,6 +1,6 @@
 """What a probe needs: the learner's names, and small instruments that count and compare.
 
-`Student` gives a probe the learner's functions by name. `answer` runs one probe and turns whatever happens
+`Student` gives a probe the learner's functions by name. `answer_probe` runs one probe and turns whatever happens
 into data: what was seen, or how it ended.
 """
 
@@ -21,11 +21,11 @@ from graders.box.endless_results import (
     EndlessResult,
     alarm_for_endless_results,
     bounded_iterator,
-    frames_of,
     reads_result,
+    traceback_frames,
 )
-from graders.box.known_state import global_hooks, known_state
-from graders.box.limits import limit_hit
+from graders.box.known_state import count_global_hooks, known_state
+from graders.box.limits import exceeded_limit
 from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
@@ -69,14 +69,16 @@ class Student:
         target = self._namespace[name]
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            given = [_describe(arg) for arg in args] + [f"{key}={_describe(arg)}" for key, arg in kwargs.items()]
+            given = [_describe_argument(arg) for arg in args] + [
+                f"{key}={_describe_argument(arg)}" for key, arg in kwargs.items()
+            ]
             self._call = f"{name}({', '.join(given)})"
             return bounded_iterator(target(*args, **kwargs))
 
         return call
 
 
-def answer(
+def answer_probe(
     probe: Callable[..., Any],
     namespace: Mapping[str, Any],
     draw: dict[str, Any],
@@ -90,11 +92,11 @@ def answer(
     With a `clock`, a result that is still being read when it rings is said to have no end.
     """
     with known_state(seed, quiet=quiet) as printed, alarm_for_endless_results(clock, namespace):
-        found = _answer(probe, namespace, draw)
-    return replace(found, head={**found.head, "printed": text}) if (text := _fitting(printed.text)) else found
+        found = _outcome_of_probe(probe, namespace, draw)
+    return replace(found, head={**found.head, "printed": text}) if (text := _truncate_for_head(printed.text)) else found
 
 
-def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
+def _outcome_of_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
     student = Student(namespace)
     try:
         tree, body = encode(probe(student, **draw))
@@ -103,21 +105,21 @@ def _answer(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
         return Answer(head)
     except EndlessResult as error:
-        return _endless(str(error))
+        return _endless_answer(str(error))
     except DataError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
     except BaseException as error:
-        if isinstance(error, MemoryError) and reads_result(frames_of(error.__traceback__), namespace):
-            return _endless("the memory that there is")
-        return _raised(error, namespace, student._call)
+        if isinstance(error, MemoryError) and reads_result(traceback_frames(error.__traceback__), namespace):
+            return _endless_answer("the memory that there is")
+        return _raised_answer(error, namespace, student._call)
 
 
-def _endless(within: str) -> Answer:
+def _endless_answer(within: str) -> Answer:
     message = f"its result does not come to an end within {within}; return a list"
     return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
-def _fitting(text: str) -> str:
+def _truncate_for_head(text: str) -> str:
     """As much of a text as the head of a frame has room for beside the largest tree."""
     text = text.encode("utf-8", "replace").decode()
     while len(json.dumps(text)) > PRINTED_ROOM:
@@ -125,14 +127,14 @@ def _fitting(text: str) -> str:
     return text
 
 
-def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
+def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
     """The learner's exception as data: its type and message, their own line, the call that led to it."""
     own, innermost = _learners_lines(error.__traceback__, namespace, call.partition("(")[0])
-    name, message = _name_of_type(type(error)), _text_of(error)
+    name, message = _name_of_type(type(error)), _exception_text(error)
     status = "raised"
     if type(error) is NotImplementedError and innermost:
         status = "not-attempted"
-    elif limit := limit_hit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
+    elif limit := exceeded_limit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
         status, message = "over-limit", f"{limit}: {message}"
     return Answer(
         {
@@ -142,12 +144,12 @@ def _raised(error: BaseException, namespace: Mapping[str, Any], call: str) -> An
             "message": message[:TEXT_LIMIT],
             "line": own[:TEXT_LIMIT],
             "call": call[:TEXT_LIMIT],
-            **_lacking(error),
+            **_missing_names(error),
         }
     )
 
 
-def _lacking(error: BaseException) -> dict[str, str]:
+def _missing_names(error: BaseException) -> dict[str, str]:
     """The module or the name for want of which an exception was raised."""
     for kind, what in ((ModuleNotFoundError, "modules"), (NameError, "undefined")):
         if isinstance(error, kind) and type(error.name) is str:
@@ -168,18 +170,18 @@ def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], a
         if innermost:
             code = trace.tb_frame.f_code
             source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
-            cell = "its cell" if home in (None, code.co_filename) else f"the cell of {_outermost(code)}"
+            cell = "its cell" if home in (None, code.co_filename) else f"the cell of {_outermost_name(code)}"
             own = f"line {trace.tb_lineno} of {cell}" + (f": {source}" if source else "")
         trace = trace.tb_next
     return own, innermost
 
 
-def _outermost(code: CodeType) -> str:
+def _outermost_name(code: CodeType) -> str:
     """The name of the function or class at the top of a cell that code belongs to; before Python 3.11 its own name."""
     return str(getattr(code, "co_qualname", code.co_name)).partition(".")[0]
 
 
-def _text_of(error: BaseException) -> str:
+def _exception_text(error: BaseException) -> str:
     """`str(error)`, which is the learner's code when the class is."""
     try:
         text = str(error)
@@ -188,7 +190,7 @@ def _text_of(error: BaseException) -> str:
     return text[: 4 * TEXT_LIMIT].encode("utf-8", "replace").decode() if type(text) is str else ""
 
 
-def _describe(value: Any) -> str:
+def _describe_argument(value: Any) -> str:
     """An argument in a few words."""
     kind = type(value)
     if kind in (Tensor, nn.Parameter):
@@ -197,10 +199,10 @@ def _describe(value: Any) -> str:
             return f"{what}({[round(x, 4) for x in value.detach().reshape(-1).tolist()]}, {str(value.dtype)[6:]})"
         return f"{what} of shape {tuple(value.shape)}, {str(value.dtype)[6:]}"
     if kind in (list, tuple):
-        inner = ", ".join(_describe(item) for item in value[:4]) + (", …" if len(value) > 4 else "")
+        inner = ", ".join(_describe_argument(item) for item in value[:4]) + (", …" if len(value) > 4 else "")
         return f"[{inner}]" if kind is list else f"({inner})"
     if kind is dict:
-        return "{" + ", ".join(f"{key!r}: {_describe(item)}" for key, item in list(value.items())[:4]) + "}"
+        return "{" + ", ".join(f"{key!r}: {_describe_argument(item)}" for key, item in list(value.items())[:4]) + "}"
     if kind in (bool, int, float, str, type(None)):
         return repr(value)[:80]
     if isinstance(value, nn.Module):
@@ -211,7 +213,7 @@ def _describe(value: Any) -> str:
 # Instruments of probes. They read; they change nothing.
 
 
-def tensor_hooks(*tensors: Tensor) -> int:
+def count_tensor_hooks(*tensors: Tensor) -> int:
     """How many hooks these tensors carry: tensor hooks and post-accumulate-grad hooks.
 
     Torch has no public way to ask. A tensor whose `retain_grad()` was called counts nothing here.
@@ -220,14 +222,14 @@ def tensor_hooks(*tensors: Tensor) -> int:
     return sum(len(getattr(tensor, kind, None) or ()) for tensor in tensors for kind in kinds)
 
 
-def module_hooks(model: nn.Module) -> int:
+def count_module_hooks(model: nn.Module) -> int:
     """How many hooks the modules of `model`, its parameters, and the global lists carry."""
     kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     own = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
-    return own + tensor_hooks(*model.parameters()) + global_hooks()
+    return own + count_tensor_hooks(*model.parameters()) + count_global_hooks()
 
 
-def snapshot(value: Any) -> Any:
+def detached_copy(value: Any) -> Any:
     """A copy of a tensor without its graph; any other value as it is."""
     return value.detach().clone() if isinstance(value, Tensor) else value
 
@@ -244,7 +246,7 @@ def has_memory(value: Any) -> TypeGuard[Tensor]:
     return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
 
 
-def removed(handle: Any) -> bool:
+def remove_handle(handle: Any) -> bool:
     """Call `handle.remove()`; False when it is no handle: a list has a `remove` that takes an entry away."""
     if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
         return False
@@ -252,6 +254,6 @@ def removed(handle: Any) -> bool:
     return True
 
 
-def all_removed(handles: Any) -> bool:
+def remove_all_handles(handles: Any) -> bool:
     """Call `remove()` of every handle in a list or a tuple; False when one is no handle."""
-    return isinstance(handles, (list, tuple)) and all(list(map(removed, handles)))
+    return isinstance(handles, (list, tuple)) and all(list(map(remove_handle, handles)))

@@ -35,7 +35,7 @@ class ForkingProvisioner(LocalProvisioner):
         self.pid = self.pgid = self.process.pid
         deadline = time.monotonic() + START_SECONDS
         while self.process.poll() is None and not self.process.ready and time.monotonic() < deadline:
-            await self._news(deadline - time.monotonic())
+            await self._wait_for_news(deadline - time.monotonic())
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
@@ -46,23 +46,23 @@ class ForkingProvisioner(LocalProvisioner):
     async def kill(self, restart: bool = False) -> None:
         """Kill the kernel, and wait for its end rather than have somebody poll for it."""
         await super().kill(restart)
-        await self._ended(1.0)
+        await self._wait_for_end(1.0)
 
     async def wait(self) -> int | None:
         """The exit code of the kernel, when it has ended."""
-        await self._ended(None)
+        await self._wait_for_end(None)
         process, self.process = self.process, None
         return process.returncode if process is not None else 0
 
-    async def _ended(self, seconds: float | None) -> None:
+    async def _wait_for_end(self, seconds: float | None) -> None:
         deadline = None if seconds is None else time.monotonic() + seconds
         while self.process is not None and self.process.poll() is None:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            await self._news(left)
+            await self._wait_for_news(left)
 
-    async def _news(self, seconds: float | None) -> None:
+    async def _wait_for_news(self, seconds: float | None) -> None:
         """Wait until the forked process has something to say, at most so long."""
         loop, news, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.process.fileno()
         loop.add_reader(descriptor, news.set)

@@ -26,8 +26,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
-from graders.box.files import files_over_limit, remove_files
-from graders.box.limits import limit_hit, processes_exhausted
+from graders.box.files import files_over_limit, remove_notebook_files
+from graders.box.limits import exceeded_limit, processes_exhausted
 from graders.box.provisioner import ForkingProvisioner, PromptClient
 from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
 from graders.wire.limits import Limits
@@ -35,9 +35,9 @@ from graders.wire.limits import Limits
 MAX_KERNELS = 4
 """So many kernels may be lost to cells; then no further cell is run."""
 
-PICTURES = 8
+PICTURES_FACTOR = 8
 """All that a notebook shows may be so many times its limit of output, in which pictures do not count."""
-DRAWN = ("image/", "application/pdf")
+PICTURE_TYPES = ("image/", "application/pdf")
 """How the names of kinds of pictures begin."""
 TEXT_LIMIT = 300
 INTERRUPT_SECONDS = 2.0
@@ -62,7 +62,7 @@ class _OneKernel(KernelSpecManager):
         return KernelSpec(argv=argv, display_name="Python 3", language="python")
 
 
-def _notebook(cells: list[str]) -> NotebookNode:
+def _make_notebook(cells: list[str]) -> NotebookNode:
     """A notebook of these code cells. The functions of nbformat would also compare each with the schema."""
     nodes = [
         NotebookNode(cell_type="code", source=source, metadata=NotebookNode(), outputs=[], execution_count=None)
@@ -82,13 +82,13 @@ class _CountingClient(NotebookClient):
     @property
     def too_much(self) -> bool:
         """Whether the notebook has shown more than it may."""
-        return self.written > self.output_limit or self.shown > PICTURES * self.output_limit
+        return self.written > self.output_limit or self.shown > PICTURES_FACTOR * self.output_limit
 
     def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         content = msg.get("content", {})
         self.shown += len(str(content))
         if type(content.get("data")) is dict:  # whether pictures are drawn must not decide over a mark
-            data = {kind: data for kind, data in content["data"].items() if not kind.startswith(DRAWN)}
+            data = {kind: data for kind, data in content["data"].items() if not kind.startswith(PICTURE_TYPES)}
             content = {**content, "data": data}
         self.written += len(str(content))
         if self.too_much:
@@ -125,7 +125,7 @@ class Session:
         self.lost: dict[int, tuple[str, str]] = {}
         self.crashes = 0
         self.client: _CountingClient | None = None
-        self.notebook = _notebook([])
+        self.notebook = _make_notebook([])
         """As far as it was executed by the last kernel."""
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
@@ -141,7 +141,7 @@ class Session:
         self.deadline = self.deadline or time.monotonic() + self.limits.notebook_seconds
         if self.client is None:
             await self.start()
-        while (lost := await self._run_once()) is not None:
+        while (lost := await self._run_pending_cells()) is not None:
             await self.stop()
             self.crashes += 1
             if self.crashes >= MAX_KERNELS or time.monotonic() >= self.deadline:
@@ -149,7 +149,7 @@ class Session:
             self.send(Frame({"type": "restart", "cell": lost}))
             await self.start()
 
-    async def _run_once(self) -> int | None:
+    async def _run_pending_cells(self) -> int | None:
         """Run cells in order, up to `self.end`; the index of one that cost us the kernel, if any."""
         while (index := self.position) < self.end:
             started = time.monotonic()
@@ -161,7 +161,7 @@ class Session:
                 if not alive:
                     self.lost[index] = (status, message)
                     return index
-                lacking = self._lacking()
+                lacking = self._missing_names()
             self.position += 1
             seconds = round(time.monotonic() - started, 3)
             head = {"type": "cell", "cell": index, "status": status, "message": message[:TEXT_LIMIT]}
@@ -188,9 +188,9 @@ class Session:
             if processes_exhausted():
                 return "over-limit", f"processes: the notebook started {self.limits.processes} or more", False
             message = f"the cell was still running after {round(left / self.limits.pace, 1):g} seconds"
-            return "timed-out", message, await self._interrupt()
+            return "timed-out", message, await self._interrupt_kernel()
         except (TooMuchOutput, DeadKernelError):
-            return *self._how_it_was_lost(self.client), False
+            return *self._kernel_loss_status(self.client), False
         status, message, alive = self._status_of_reply(self.client.last_reply)
         if alive and (found := files_over_limit(str(self.folder), self.limits)):
             # Here and not at the next look of the watch, which would blame a later cell.
@@ -198,18 +198,18 @@ class Session:
             return "over-limit", f"files: the notebook wrote {found}", False
         return status, message, alive
 
-    def _how_it_was_lost(self, client: _CountingClient) -> tuple[str, str]:
+    def _kernel_loss_status(self, client: _CountingClient) -> tuple[str, str]:
         """Status and message of a cell that wrote too much, or whose kernel has ended."""
         if client.written > client.output_limit:
             return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
         if client.too_much:
-            most = PICTURES * client.output_limit >> 20
+            most = PICTURES_FACTOR * client.output_limit >> 20
             return "over-limit", f"output: the notebook showed more than {most} MiB, pictures among it"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
         return "crashed", f"its Python process ended ({_exit_text(self.km.provisioner.process)})"
 
-    def _lacking(self) -> dict[str, str]:
+    def _missing_names(self) -> dict[str, str]:
         """The modules and the name that a cell lacked; what it did not lack is left out."""
         assert self.client is not None
         found = {name: str(self.client.last_reply.get(name, ""))[:TEXT_LIMIT] for name in ("modules", "undefined")}
@@ -221,21 +221,21 @@ class Session:
         if content.get("status") != "error":  # what was left out may lie in a cell within a cell, as under %%capture
             return ("raised", left_out, True) if left_out else ("ok", "", True)
         name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
-        if limit := limit_hit(name, text):
+        if limit := exceeded_limit(name, text):
             # What it started or opened is still there and leaves no room for probes; only a new kernel does.
             return "over-limit", f"{limit}: {name}: {text}", limit not in ("processes", "descriptors")
         error = f"{name}: {text}" if text else name
         return "raised", left_out if error in left_out else "; ".join(filter(None, (left_out, error))), True
 
-    async def _interrupt(self) -> bool:
+    async def _interrupt_kernel(self) -> bool:
         """Interrupt the kernel; whether it is ready for the next cell soon after."""
         await self.km.interrupt_kernel()
         with contextlib.suppress(Exception):  # no answer in time, or none that can be read
-            await asyncio.wait_for(self._ping(), INTERRUPT_SECONDS)
+            await asyncio.wait_for(self._ping_kernel(), INTERRUPT_SECONDS)
             return True
         return False
 
-    async def _ping(self) -> None:
+    async def _ping_kernel(self) -> None:
         """Wait for the kernel's answer to a small request."""
         assert self.client is not None
         message_id = self.kc.kernel_info()
@@ -255,14 +255,14 @@ class Session:
         self.kc.session.send(self.kc.shell_channel.socket, message, buffers=[body])
         left = len(request["cases"])
         while left > 0:
-            answers = await self._answers(message["header"]["msg_id"], request["seconds"]["most"])
+            answers = await self._receive_answers(message["header"]["msg_id"], request["seconds"]["most"])
             for frame in answers[:left] or [Frame({})]:  # what is none, outside nobody takes for one
                 yield frame
                 left -= 1
                 if frame.type != "seen":
                     return
 
-    async def _answers(self, message_id: str, seconds: float) -> list[Frame]:
+    async def _receive_answers(self, message_id: str, seconds: float) -> list[Frame]:
         """The next answers to a message, of which none is to take longer than this."""
         deadline = time.monotonic() + seconds + INTERRUPT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
@@ -293,7 +293,7 @@ class Session:
         self.kernels += 1
         self.position = 0
         if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
-            await asyncio.to_thread(remove_files, str(self.folder))
+            await asyncio.to_thread(remove_notebook_files, str(self.folder))
             self.breach = None
         specs = _OneKernel()
         specs.limits, specs.draws = self.limits, self.keep_outputs
@@ -306,7 +306,7 @@ class Session:
                 kernel_id=connection.stem, kernel_spec=manager.kernel_spec, parent=manager, control=self.forker
             )
         manager.client_factory = PromptClient
-        notebook = _notebook(self.cells)
+        notebook = _make_notebook(self.cells)
         self.client = _CountingClient(
             notebook,
             km=manager,

@@ -56,18 +56,18 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         Returns whether any failed; the last error is in `result`.
         """
         failed = False
-        statements = [part for node in nodelist for part in _one_name_each(node)]
+        statements = [part for node in nodelist for part in _split_import(node)]
         for statement in statements:
-            if colab.is_imported_by(statement):
-                colab.make_importable()
+            if colab.imports_colab(statement):
+                colab.make_colab_importable()
             shown = interactivity if statement is statements[-1] or interactivity == "all" else "none"
             if await super().run_ast_nodes([statement], cell_name, shown, compiler, result):
                 failed = True
-                if not self._is_left_out(statement, getattr(result, "error_in_exec", None)):
+                if not self._note_left_out(statement, getattr(result, "error_in_exec", None)):
                     break
         return failed
 
-    def _is_left_out(self, statement: ast.stmt, error: BaseException | None) -> bool:
+    def _note_left_out(self, statement: ast.stmt, error: BaseException | None) -> bool:
         """Whether a statement failed for want of a package; then it is noted."""
         needs_it = isinstance(error, NameError) and not self._lost.isdisjoint({error.name, "*"})
         if error is None or not (isinstance(error, ImportError) or needs_it):
@@ -76,7 +76,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         self._lost |= _bound_names(statement)
         return True
 
-    def lacking(self) -> dict[str, str]:
+    def missing_names(self) -> dict[str, str]:
         """What the cell that has just run lacked: why statements were left out, modules, and a name."""
         left_out, self._left_out = self._left_out, []
         errors = [*left_out, getattr(self.last_execution_result, "error_in_exec", None)]
@@ -86,7 +86,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         return {"left_out": "; ".join(why), "modules": " ".join(modules), "undefined": " ".join(names[:1])}
 
 
-def _one_name_each(statement: ast.stmt) -> list[ast.stmt]:
+def _split_import(statement: ast.stmt) -> list[ast.stmt]:
     """An import as several that bind a name each, so that one that is not there costs no other."""
     match statement:
         case ast.Import(names=names):

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from graders.box import confine, mounts
-from graders.wire.launch import BoxPlan, Plan, PrivatePlaces, System
+from graders.wire.launch import BoxPlan, LaunchPlan, PrivatePlaces, System
 
 SWEEP_SECONDS = 5.0
 
@@ -28,26 +28,26 @@ Enter = Callable[[BoxPlan], NoReturn]
 
 def main() -> NoReturn:
     """Start the box that the plan describes, as a program of its own."""
-    descriptor, plan = sys.argv[1], Plan.from_json(sys.argv[2])
+    descriptor, plan = sys.argv[1], LaunchPlan.from_json(sys.argv[2])
 
     def execute(inner: BoxPlan) -> NoReturn:
         command = [*plan.command, descriptor, inner.to_json()]
         os.execv(command[0], command)
 
-    enter(plan, int(descriptor), execute)
+    enter_tier(plan, int(descriptor), execute)
 
 
-def enter(plan: Plan, descriptor: int, box: Enter) -> NoReturn:
+def enter_tier(plan: LaunchPlan, descriptor: int, box: Enter) -> NoReturn:
     """Take this process, or a child of it, to the tier of the plan, and go on there with `box`.
 
     Frames are written to `descriptor`, which processes that stay behind close.
     """
-    inner = _supervise(plan, descriptor) if plan.supervised else plan.box
+    inner = _fork_supervised(plan, descriptor) if plan.supervised else plan.box
     if plan.uid:
         if plan.stage:
-            mounts.stage(plan.stage)
+            mounts.bind_staged_folders(plan.stage)
         confine.give_up_root(plan.uid, keep_reading=plan.keep_reading)
-        confine.open_to_itself()
+        confine.set_dumpable()
     if plan.system is not None:
         _enter_namespaces(inner, plan.system, descriptor, box)
     box(inner)
@@ -59,11 +59,11 @@ def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Ente
     The first process in them is a child that does nothing but reap: signals from inside do not reach it, and nothing
     in the box is to be beyond the reach of what else is there.
     """
-    mounts.leave_for_own_namespaces()
+    mounts.unshare_all_namespaces()
     child = os.fork()
     if child == 0:
         confine.die_with_parent()
-        mounts.own_system(system)
+        mounts.pivot_to_system(system)
         confine.drop_capabilities()
         child = os.fork()
         if child == 0:
@@ -77,7 +77,7 @@ def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Ente
             os._exit(code if code >= 0 else 128 - code)
 
 
-def _supervise(plan: Plan, descriptor: int) -> BoxPlan:
+def _fork_supervised(plan: LaunchPlan, descriptor: int) -> BoxPlan:
     """Fork the process that becomes the box, and return in it, with the plan that holds there.
 
     This process stays as its parent: it waits for its end or for ours, and leaves no process behind.
@@ -86,28 +86,28 @@ def _supervise(plan: Plan, descriptor: int) -> BoxPlan:
     signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan.uid))
     confine.die_with_parent(signal.SIGTERM)
     inner, child = plan.box, None
-    if plan.private is not None and (child := _fork_into(plan.private)) is not None:
+    if plan.private is not None and (child := _fork_into_places(plan.private)) is not None:
         inner = plan.private.box
     if child is None:
-        child = _fork()
+        child = _fork_terminable()
     if child == 0:
         return inner
     os.close(descriptor)
     os.close(0)
-    confine.close_to_others()
+    confine.set_nondumpable()
     with contextlib.suppress(ChildProcessError):
         while os.wait()[0] != child:
             continue
     _sweep_and_exit(plan.uid)
 
 
-def _fork_into(private: PrivatePlaces) -> int | None:
+def _fork_into_places(private: PrivatePlaces) -> int | None:
     """Fork a child with writable places of its own: 0 in it, its pid here; None where nothing may be mounted."""
     mounted, tell = os.pipe()
-    child = _fork()
+    child = _fork_terminable()
     if child == 0:
         try:
-            mounts.private_places(private)
+            mounts.mount_private_places(private)
             os.chdir(private.box.folder)
             os.write(tell, b"+")
         except BaseException:  # half of it would be worse than none
@@ -124,7 +124,7 @@ def _fork_into(private: PrivatePlaces) -> int | None:
     return None
 
 
-def _fork() -> int:
+def _fork_terminable() -> int:
     """As `os.fork`. The child ends when it is asked to."""
     child = os.fork()
     if child == 0:
@@ -137,8 +137,8 @@ def _sweep_and_exit(uid: int | None) -> NoReturn:
     deadline = time.monotonic() + SWEEP_SECONDS
     while time.monotonic() < deadline:
         if uid:
-            _kill_all_of(uid)
-        for child in _children():
+            _kill_user_processes(uid)
+        for child in _child_pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         try:
@@ -151,7 +151,7 @@ def _sweep_and_exit(uid: int | None) -> NoReturn:
     os._exit(1)
 
 
-def _kill_all_of(uid: int) -> None:
+def _kill_user_processes(uid: int) -> None:
     """Kill every process of a user that exists for this box alone: even a fork bomb cannot outrun that."""
     killer = os.fork()
     if killer == 0:
@@ -173,13 +173,13 @@ def _remove_shared_memory(uid: int | None) -> None:
                 os.unlink(entry.path)
 
 
-def _children() -> list[int]:
+def _child_pids() -> list[int]:
     with contextlib.suppress(OSError), open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
         return [int(word) for word in file.read().split()]
-    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent_of(pid) == os.getpid()]
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent_pid(pid) == os.getpid()]
 
 
-def _parent_of(pid: int) -> int:
+def _parent_pid(pid: int) -> int:
     """The pid of the parent of a process; 0 where it cannot be read."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[1])

@@ -13,11 +13,13 @@ import re
 import sys
 
 _kit = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-_found = importlib.machinery.PathFinder.find_spec("pip", [path for path in sys.path if os.path.realpath(path) != _kit])
+_pip_spec = importlib.machinery.PathFinder.find_spec(
+    "pip", [path for path in sys.path if os.path.realpath(path) != _kit]
+)
 _SWITCHES = {"-q", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-deps"}
 
 
-def _not_there(arguments: list[str]) -> list[str]:
+def _missing_packages(arguments: list[str]) -> list[str]:
     """Which of these packages are not installed; none where there are arguments that take pip to understand."""
     names = [argument for argument in arguments if argument not in _SWITCHES]
     if not all(re.fullmatch(r"\w[\w.-]*", name) for name in names):
@@ -35,11 +37,11 @@ if sys.argv[1:2] == ["install"]:
     print(
         "No network: nothing can be installed while a notebook is marked. What is there can be used.", file=sys.stderr
     )
-    if _missing := _not_there(sys.argv[2:]):  # pip itself would take half a second to say so
+    if _missing := _missing_packages(sys.argv[2:]):  # pip itself would take half a second to say so
         sys.exit(f"ERROR: not installed here: {', '.join(_missing)}")
-if _found is None or _found.origin is None:
+if _pip_spec is None or _pip_spec.origin is None:
     raise ModuleNotFoundError("No module named 'pip'", name="pip")
-__path__ = list(_found.submodule_search_locations or ())
-__file__ = _found.origin
-with open(_found.origin, encoding="utf-8") as _file:
-    exec(compile(_file.read(), _found.origin, "exec"))
+__path__ = list(_pip_spec.submodule_search_locations or ())
+__file__ = _pip_spec.origin
+with open(_pip_spec.origin, encoding="utf-8") as _file:
+    exec(compile(_file.read(), _pip_spec.origin, "exec"))

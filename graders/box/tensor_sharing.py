@@ -17,14 +17,14 @@ _EMPTY = torch.empty(0).untyped_storage()
 
 def send_tensors_by_value() -> None:
     """From here on tensors travel between processes as their bytes."""
-    ForkingPickler.register(UntypedStorage, _reduced)
+    ForkingPickler.register(UntypedStorage, _reduce_storage)
 
 
-def _reduced(storage: UntypedStorage) -> tuple[Any, ...]:
+def _reduce_storage(storage: UntypedStorage) -> tuple[Any, ...]:
     if storage.device.type != "cpu":
         return tuple(reductions.reduce_storage(storage))  # type: ignore[no-untyped-call]
-    return _rebuilt, (torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes(),)
+    return _rebuild_storage, (torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes(),)
 
 
-def _rebuilt(raw: bytes) -> UntypedStorage:
+def _rebuild_storage(raw: bytes) -> UntypedStorage:
     return torch.frombuffer(bytearray(raw), dtype=torch.uint8).untyped_storage() if raw else _EMPTY

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 
-def laid_out(t: Tensor, layout: str) -> Tensor:
+def with_layout(t: Tensor, layout: str) -> Tensor:
     """A tensor of the same shape, dtype and values that lies in memory as `layout` says; without a graph.
 
     "transposed": the dimensions lie there in reverse order. "slice": every second entry of a larger tensor, and not at
@@ -25,14 +25,14 @@ def laid_out(t: Tensor, layout: str) -> Tensor:
     return t
 
 
-def prepared(
+def prepare_tensor(
     t: Tensor, *, layout: str = "contiguous", place: str = "leaf", grad: str = "empty", old: float = 0.7
 ) -> Tensor:
     """A tensor with the values of `t` that requires grad: a "leaf", a "parameter", or a "non-leaf".
 
     With `grad="filled"` its `.grad` holds `old` everywhere, which float32 cannot hold exactly.
     """
-    values = laid_out(t, layout)
+    values = with_layout(t, layout)
     if place == "non-leaf":
         return values.requires_grad_().view_as(values)
     placed = nn.Parameter(values) if place == "parameter" else values.requires_grad_()

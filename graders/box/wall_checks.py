@@ -18,7 +18,7 @@ SELF_TEST = [
 """A notebook that any kernel can run, with all limits on."""
 
 
-def knocking(sockets: list[str]) -> str:
+def connection_attempt_cell(sockets: list[str]) -> str:
     """A cell that tries to connect and to send to sockets of other programs, by their paths."""
     return f"""import socket
 for place in {sockets!r}:
@@ -42,32 +42,32 @@ WALLS = (
 """What has to be prevented in every box, besides reading what is closed."""
 
 
-def held(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
+def check_walls(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
     """Which walls held, by what they prevent: `WALLS`, and reaching the files of each name in `closed`.
 
     Where a container is to bound the memory, to `memory` bytes, whether it does.
     """
     walls = {"taking memory without end": _memory_is_bounded(request["memory"])} if request["memory"] else {}
-    walls |= {name: not any(map(_reached, files)) for name, files in request["closed"].items()}
+    walls |= {name: not any(map(_is_reachable, files)) for name, files in request["closed"].items()}
     return walls | dict(
         zip(
             WALLS,
             (
-                _refused(lambda: open(request["write"], "w")),
-                _refused(lambda: _connect(request["port"])),
+                _is_refused(lambda: open(request["write"], "w")),
+                _is_refused(lambda: _connect_locally(request["port"])),
                 _forks_are_bounded(limits.processes),
-                _refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
+                _is_refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
             ),
         )
     )
 
 
-def _reached(file: str) -> bool:
+def _is_reachable(file: str) -> bool:
     """Whether a file can be read or written to."""
-    return not (_refused(lambda: open(file, "rb")) and _refused(lambda: open(file, "r+b")))
+    return not (_is_refused(lambda: open(file, "rb")) and _is_refused(lambda: open(file, "r+b")))
 
 
-def _refused(attempt: Any) -> bool:
+def _is_refused(attempt: Any) -> bool:
     try:
         attempt().close()
     except OSError:
@@ -83,7 +83,7 @@ def _memory_is_bounded(most: int) -> bool:
     return False
 
 
-def _connect(port: int) -> socket.socket:
+def _connect_locally(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=2)
 
 

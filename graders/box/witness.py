@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules import module as _module
 
-from graders.box.known_state import GLOBAL_HOOKS, saved_tensor_hooks_active
+from graders.box.known_state import GLOBAL_HOOK_TABLES, saved_tensor_hooks_active
 
 Change = list[str]
 """What changed and where, as in ["hook-removed", "model.block.0"]."""
@@ -33,7 +33,7 @@ MODULE_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "
                 "_load_state_dict_post_hooks")  # fmt: skip
 _OPTIONS = ("_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs")
 _TABLES = {"_parameters": "parameters", "_buffers": "buffers", "_modules": "modules"}
-_APART = {*MODULE_HOOKS, *_OPTIONS, *_TABLES, "training", "forward",
+_COMPARED_APART = {*MODULE_HOOKS, *_OPTIONS, *_TABLES, "training", "forward",
           "_is_full_backward_hook", "_non_persistent_buffers_set"}  # fmt: skip
 _GONE = object()
 
@@ -43,18 +43,20 @@ class Witness:
 
     def __init__(self, **things: Any) -> None:
         """The names are those under which changes are reported; a part of a model is `model.block.0.weight`."""
-        self._surroundings = _Surroundings()
-        self._states = [(place, thing, kind, kind(thing)) for place, thing, kind in _reached(list(things.items()))]
+        self._surroundings = _TorchState()
+        self._states = [
+            (place, thing, kind, kind(thing)) for place, thing, kind in _reachable_states(list(things.items()))
+        ]
 
     def changes(self) -> list[Change]:
         """All that differs now, in the order of the things; empty when all is as it was."""
-        found = [[what, "torch"] for what in self._surroundings.against(_Surroundings())]
+        found = [[what, "torch"] for what in self._surroundings.differences_from(_TorchState())]
         for place, thing, kind, before in self._states:
-            found += [[what, place] for what in before.against(kind(thing))]
+            found += [[what, place] for what in before.differences_from(kind(thing))]
         return found
 
 
-def _reached(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
+def _reachable_states(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
     """Place, object and kind of state for all that can be reached from these things; each object once."""
     seen: set[int] = set()
     buffers: set[int] = set()
@@ -72,7 +74,7 @@ def _reached(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
             queue += [(f"{place}.{name}", part) for name, part in parts if part is not None]
         elif isinstance(thing, list | dict):
             yield place, thing, _Container
-            queue += [(f"{place}[{key!r}]", entry) for key, entry in _entries(thing)]
+            queue += [(f"{place}[{key!r}]", entry) for key, entry in _container_entries(thing)]
         elif isinstance(thing, tuple):
             queue += [(f"{place}[{index}]", entry) for index, entry in enumerate(thing)]
 
@@ -86,9 +88,9 @@ class _TensorState:
         self.values, self.requires_grad, self.retains = t.detach().clone(), t.requires_grad, t.retains_grad
         self.grad = t.grad if t.is_leaf or t.retains_grad else None
         self.grad_values = None if self.grad is None else self.grad.detach().clone()
-        self.hooks = _hooks_of(t, TENSOR_HOOKS)
+        self.hooks = _registered_hooks(t, TENSOR_HOOKS)
 
-    def against(self, now: _TensorState) -> Iterator[str]:
+    def differences_from(self, now: _TensorState) -> Iterator[str]:
         if not _same_values(self.values, now.values):
             yield self.changed
         if self.requires_grad != now.requires_grad:
@@ -99,7 +101,7 @@ class _TensorState:
             yield "grad-filled" if self.grad is None else "grad-emptied" if now.grad is None else "grad-replaced"
         elif not _same_values(self.grad_values, now.grad_values):
             yield "grad-changed"
-        yield from _hooks_against(self.hooks, now.hooks)
+        yield from _hook_differences(self.hooks, now.hooks)
 
 
 class _BufferState(_TensorState):
@@ -116,12 +118,12 @@ class _ModuleState:
         self.training, self.kind = module.training, type(module)
         self.tables = {table: dict(own[table]) for table in _TABLES}
         self.forward = own.get("forward"), type(module).forward
-        self.attributes = {name: value for name, value in own.items() if name not in _APART}
-        self.hooks = _hooks_of(module, MODULE_HOOKS)
+        self.attributes = {name: value for name, value in own.items() if name not in _COMPARED_APART}
+        self.hooks = _registered_hooks(module, MODULE_HOOKS)
         self.dicts = [own.get(kind) for kind in MODULE_HOOKS]
         self.options = {name: dict(own.get(name, {})) for name in _OPTIONS}
 
-    def against(self, now: _ModuleState) -> Iterator[str]:
+    def differences_from(self, now: _ModuleState) -> Iterator[str]:
         if self.training != now.training:
             yield "mode"
         if self.kind is not now.kind:
@@ -136,7 +138,7 @@ class _ModuleState:
             yield "attribute-left"
         if any(_flag_changed(old, now.attributes.get(name, _GONE)) for name, old in self.attributes.items()):
             yield "attribute"
-        hooks = list(_hooks_against(self.hooks, now.hooks))
+        hooks = list(_hook_differences(self.hooks, now.hooks))
         yield from hooks
         if not hooks and self.options != now.options:
             yield "hook-options"
@@ -148,16 +150,17 @@ class _Container:
     """A list or a dict: its entries and their order."""
 
     def __init__(self, thing: list[Any] | dict[Any, Any]) -> None:
-        self.entries = _entries(thing)
+        self.entries = _container_entries(thing)
 
-    def against(self, now: _Container) -> Iterator[str]:
+    def differences_from(self, now: _Container) -> Iterator[str]:
         if len(self.entries) != len(now.entries) or not all(
-            key == other and _same(entry, thing) for (key, entry), (other, thing) in zip(self.entries, now.entries)
+            key == other and _is_unchanged(entry, thing)
+            for (key, entry), (other, thing) in zip(self.entries, now.entries)
         ):
             yield "entries"
 
 
-class _Surroundings:
+class _TorchState:
     """The state of torch itself: modes, the default dtype, hooks for all modules and for saved tensors."""
 
     def __init__(self) -> None:
@@ -168,20 +171,20 @@ class _Surroundings:
             "saved-tensor-hooks": saved_tensor_hooks_active(),
             "module-call": nn.Module.__call__,
         }
-        hooks = ((kind, number, hook) for kind in GLOBAL_HOOKS for number, hook in getattr(_module, kind).items())
+        hooks = ((kind, number, hook) for kind in GLOBAL_HOOK_TABLES for number, hook in getattr(_module, kind).items())
         self.hooks: Hooks = {(kind, number): hook for kind, number, hook in hooks if callable(hook)}
 
-    def against(self, now: _Surroundings) -> Iterator[str]:
+    def differences_from(self, now: _TorchState) -> Iterator[str]:
         yield from (what for what, state in self.states.items() if state != now.states[what])
-        yield from _hooks_against(self.hooks, now.hooks)
+        yield from _hook_differences(self.hooks, now.hooks)
 
 
-def _hooks_of(owner: Tensor | nn.Module, kinds: tuple[str, ...]) -> Hooks:
+def _registered_hooks(owner: Tensor | nn.Module, kinds: tuple[str, ...]) -> Hooks:
     """The hooks of an object. Those of `retain_grad()` are torch's own and not among them."""
     return {(kind, number): hook for kind in kinds for number, hook in (getattr(owner, kind, None) or {}).items()}
 
 
-def _hooks_against(before: Hooks, now: Hooks) -> Iterator[str]:
+def _hook_differences(before: Hooks, now: Hooks) -> Iterator[str]:
     """Whether some of the hooks of before are gone or in another order, and whether there are new ones."""
     if any(now.get(key, _GONE) is not hook for key, hook in before.items()):
         yield "hook-removed"
@@ -200,15 +203,15 @@ def _same_values(old: Tensor | None, new: Tensor | None) -> bool:
     return torch.equal(old, new) or bool(((old == new) | (old.isnan() & new.isnan())).all())
 
 
-def _entries(thing: Any) -> list[tuple[Any, Any]]:
+def _container_entries(thing: Any) -> list[tuple[Any, Any]]:
     return list(thing.items()) if isinstance(thing, dict) else list(enumerate(thing))
 
 
-def _same(old: Any, new: Any) -> bool:
+def _is_unchanged(old: Any, new: Any) -> bool:
     """The same object, or equal plain values."""
     return old is new or (type(old) is type(new) and type(old) in (int, float, str, bool) and old == new)
 
 
 def _flag_changed(old: Any, new: Any) -> bool:
     """Flags such as `inplace`, texts and functions stay; a model may count and keep things in attributes of its own."""
-    return (type(old) in (bool, str) or callable(old)) and not _same(old, new)
+    return (type(old) in (bool, str) or callable(old)) and not _is_unchanged(old, new)

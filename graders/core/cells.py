@@ -24,17 +24,17 @@ _LOOKS_BOUND = re.compile(
 _LOOKS_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+([^#\n]*)", re.MULTILINE)
 
 
-def homes(cells: Sequence[str]) -> dict[str, int]:
+def defining_cell_by_name(cells: Sequence[str]) -> dict[str, int]:
     """For each name that these cells would bind, the index of the last one: the cell whose answer counts."""
-    return {name: index for index, names in enumerate(names_bound(cells)) for name in names}
+    return {name: index for index, names in enumerate(bound_names_by_cell(cells)) for name in names}
 
 
-def names_bound(cells: Sequence[str]) -> Iterator[frozenset[str]]:
+def bound_names_by_cell(cells: Sequence[str]) -> Iterator[frozenset[str]]:
     """The names that each cell of one notebook would bind; what is beyond `MAX_PARSED_TOGETHER` is not parsed."""
     left = MAX_PARSED_TOGETHER
     for source in cells:
         left -= len(source)
-        yield bound_names(source) if left >= 0 else _searched(source)
+        yield bound_names(source) if left >= 0 else _search_bound_names(source)
 
 
 def bound_names(source: str) -> frozenset[str]:
@@ -42,20 +42,20 @@ def bound_names(source: str) -> frozenset[str]:
 
     A cell that cannot be parsed, because of a syntax error or a magic, or of unusual length, is searched as text.
     """
-    return _parsed(source) if len(source) <= MAX_PARSED else _searched(source)
+    return _parse_bound_names(source) if len(source) <= MAX_PARSED else _search_bound_names(source)
 
 
 @functools.lru_cache(maxsize=512)  # the cells of a notebook; most of them are the same in the whole class
-def _parsed(source: str) -> frozenset[str]:
+def _parse_bound_names(source: str) -> frozenset[str]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of invalid escapes: they would quote the learner's text on our terminal
-            return frozenset(_bound_in(ast.parse(source)))
+            return frozenset(_names_bound_in_tree(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _searched(source)
+        return _search_bound_names(source)
 
 
-def _searched(source: str) -> frozenset[str]:
+def _search_bound_names(source: str) -> frozenset[str]:
     """The names that seem to be bound, line by line."""
     bound = {name for found in _LOOKS_BOUND.findall(source) for name in found if name}
     parts = (part for line in _LOOKS_IMPORTED.findall(source) for part in line.split(","))
@@ -63,13 +63,13 @@ def _searched(source: str) -> frozenset[str]:
     return frozenset(bound | {name.partition(".")[0] for name in imported if name})
 
 
-def _bound_in(tree: ast.AST) -> set[str]:
+def _names_bound_in_tree(tree: ast.AST) -> set[str]:
     """The names that a module binds outside of functions and classes, or declares `global` in one."""
     left: list[ast.AST] = [tree]
     names: set[str] = set()
     while left:
         node = left.pop()
-        names.update(_bound_by(node))
+        names.update(_names_bound_by_node(node))
         if isinstance(node, _SCOPES):
             left += [part for part in ast.walk(node) if isinstance(part, ast.Global)]
         else:
@@ -77,7 +77,7 @@ def _bound_in(tree: ast.AST) -> set[str]:
     return names
 
 
-def _bound_by(node: ast.AST) -> Sequence[str]:
+def _names_bound_by_node(node: ast.AST) -> Sequence[str]:
     """The names that one node binds by itself."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

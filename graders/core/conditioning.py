@@ -12,13 +12,13 @@ import math
 import torch
 from torch import Tensor
 
-SHARE = 0.1
+ROUNDING_SHARE = 0.1
 """The part of the tolerance that rounding may use up."""
 HALF_A_DIGIT = 2.0**-24
 """By how much rounding to float32 changes a number at most, as a part of it."""
 
 
-def disturbed(t: Tensor) -> Tensor:
+def disturb_last_digits(t: Tensor) -> Tensor:
     """In float64, every number up or down by half a digit of float32; which of the two, its own digits decide.
 
     So equal numbers stay equal, also up to their sign: a constant channel stays constant, and a tie a tie.

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from graders.core.difference import Kind
-from graders.core.expect import Seen, expect, fail
+from graders.core.expect import Seen, expect, raise_mismatch
 
-CHANGES = {
+CHANGE_SENTENCES = {
     "values": "the values of `{place}` changed",
     "buffer": "the buffer `{place}` changed",
     "requires-grad": "`{place}.requires_grad` is not as before",
@@ -39,7 +39,7 @@ CHANGES = {
 }
 """A sentence for each kind of change that a `Witness` reports. `{place}` is a name such as `model.block.0`."""
 
-_KINDS = {
+_KIND_BY_CHANGE = {
     "hook-removed": Kind.HOOK_GONE,
     "hook-order": Kind.HOOK_GONE,
     "hook-options": Kind.HOOK_GONE,
@@ -49,35 +49,38 @@ _KINDS = {
 """All others are `Kind.CHANGED`."""
 
 
-def unwanted(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
+def unwanted_changes(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
     """What changed and should not have, in sentences."""
-    if type(changed.value) is not list or len(told := _told(changed)) != len(changed.value):
+    if type(changed.value) is not list or len(told := _reported_changes(changed)) != len(changed.value):
         expect(changed).fail("the witness told nothing")
     found = []
     for what, place in told:
         if not any(fnmatchcase(f"{what} {place}", pattern) for pattern in but):
-            sentence = CHANGES[what].format(place=place)
-            found.append((_KINDS.get(what, Kind.CHANGED), sentence.replace("on `torch`", "for all modules")))
+            sentence = CHANGE_SENTENCES[what].format(place=place)
+            found.append((_KIND_BY_CHANGE.get(what, Kind.CHANGED), sentence.replace("on `torch`", "for all modules")))
     return found
 
 
-def _told(changed: Seen) -> list[list[str]]:
+def _reported_changes(changed: Seen) -> list[list[str]]:
     """The changes of known kinds. The numbers come out of the box, where anybody could have written them."""
     entries = changed.value if type(changed.value) is list else []
     return [
         entry
         for entry in entries
-        if type(entry) is list and len(entry) == 2 and all(type(text) is str for text in entry) and entry[0] in CHANGES
+        if type(entry) is list
+        and len(entry) == 2
+        and all(type(text) is str for text in entry)
+        and entry[0] in CHANGE_SENTENCES
     ]
 
 
-def came_through(what: Seen, raised_by: str) -> None:
+def check_exception_passed_on(what: Seen, raised_by: str) -> None:
     """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
     if what.value == "swallowed":
-        fail(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
+        raise_mismatch(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":
-        fail(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
+        raise_mismatch(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
     if what.value != "came through":
-        fail(
+        raise_mismatch(
             f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
         )

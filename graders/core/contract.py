@@ -49,7 +49,7 @@ class Contract:
     fine_print: str
 
     @classmethod
-    def of(cls, docstring: str) -> Contract:
+    def from_docstring(cls, docstring: str) -> Contract:
         """The parts of a docstring."""
         task, _, rest = inspect.cleandoc(docstring).partition(EXAMPLE)
         example, _, fine_print = rest.partition(FINE_PRINT)
@@ -75,10 +75,10 @@ class Contract:
     @property
     def code(self) -> str:
         """The example with what it shows in comments."""
-        return "\n".join(f"{step.code}{_comment(step)}" for step in self.example)
+        return "\n".join(f"{step.code}{_output_comment(step)}" for step in self.example)
 
 
-def _comment(step: Step) -> str:
+def _output_comment(step: Step) -> str:
     """What shows: beside the code, or below it when that is long already or has a comment of its own."""
     lines = step.shows.splitlines()
     beside = "".join(f"  # {line}" for line in lines)
@@ -87,6 +87,6 @@ def _comment(step: Step) -> str:
     return "".join(f"\n# {line}" for line in lines)
 
 
-def words(text: str) -> int:
+def count_words(text: str) -> int:
     """The number of words, where a piece of code counts as one."""
     return len(re.sub(r"`[^`]*`", "x", text).split())

@@ -29,73 +29,73 @@ class UnknownLesson(HookworkError):
 
 
 @functools.cache
-def lessons() -> tuple[str, ...]:
+def lesson_stems() -> tuple[str, ...]:
     """The stems of all lessons, in order."""
     names = (_FOLDER.fullmatch(file.parent.name) for file in sorted(PACKAGE.glob("lesson_*/__init__.py")))
     return tuple(name[1] for name in names if name)
 
 
 @functools.cache
-def exercises(lesson: str) -> tuple[Exercise, ...]:
+def lesson_exercises(lesson: str) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its source."""
-    from graders.core.exercise import exercises_of
+    from graders.core.exercise import exercises_in_module
 
     folder = PACKAGE / f"lesson_{lesson}"
     modules = (importlib.import_module(f"graders.{folder.name}.{file.stem}") for file in folder.glob("test_*.py"))
-    place = {key: number for number, key in enumerate(keys(lesson))}
-    found = [exercise for module in modules for exercise in exercises_of(module)]
+    place = {key: number for number, key in enumerate(exercise_keys(lesson))}
+    found = [exercise for module in modules for exercise in exercises_in_module(module)]
     return tuple(sorted(found, key=lambda exercise: (place.get(exercise.key, len(place)), exercise.key)))
 
 
 @functools.cache
-def source(lesson: str) -> str:
+def lesson_source(lesson: str) -> str:
     """The text of a lesson's source."""
     return (solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
 
 
-def keys(lesson: str) -> tuple[str, ...]:
+def exercise_keys(lesson: str) -> tuple[str, ...]:
     """The keys of a lesson's exercises, in order: from its source, without loading the graders."""
-    return tuple(exercise_cells(source(lesson)))
+    return tuple(exercise_cells(lesson_source(lesson)))
 
 
-def predictions() -> tuple[str, ...]:
+def all_prediction_keys() -> tuple[str, ...]:
     """The keys of all predictions of the course, in order."""
-    return tuple(key for lesson in lessons() for key in prediction_keys(source(lesson)))
+    return tuple(key for lesson in lesson_stems() for key in prediction_keys(lesson_source(lesson)))
 
 
-def words(key: str) -> str:
+def key_file_stem(key: str) -> str:
     """The words of a key, joined by underscores: so its files are called, `test_WORDS.py` and `WORDS.py`."""
     return key[3:].replace("-", "_")
 
 
-def title(lesson: str) -> str:
+def lesson_title(lesson: str) -> str:
     """The title of a lesson, as in "1. Where gradients live": its source's first heading, up to the colon."""
-    heading = re.search(r"^# # Lesson (\d+\. [^:\n]+)", source(lesson), re.M)
+    heading = re.search(r"^# # Lesson (\d+\. [^:\n]+)", lesson_source(lesson), re.M)
     return heading[1].strip() if heading else lesson
 
 
 def find_lesson(name: str) -> str:
     """The stem of the lesson with this number ("3", "03"), stem or file name. Raises `UnknownLesson`."""
     stem = name.removesuffix(".ipynb")
-    for lesson in lessons():
+    for lesson in lesson_stems():
         if stem == lesson or (stem.isdecimal() and int(stem) == int(lesson[:2])):
             return lesson
-    raise UnknownLesson(f"There is no lesson {name!r}. {_instead(stem, lessons(), 'Lessons')}")
+    raise UnknownLesson(f"There is no lesson {name!r}. {_suggest_names(stem, lesson_stems(), 'Lessons')}")
 
 
 def find_exercise(key: str) -> Exercise:
     """The exercise of this key. Raises `UnknownKey`."""
-    for lesson in lessons():
+    for lesson in lesson_stems():
         if lesson[:2] == str(key)[:2]:
-            for exercise in exercises(lesson):
+            for exercise in lesson_exercises(lesson):
                 if exercise.key == key:
                     return exercise
-    every = [name for lesson in lessons() for name in keys(lesson)]
+    every = [name for lesson in lesson_stems() for name in exercise_keys(lesson)]
     near = [name for name in every if name[:2] == str(key)[:2]]
-    raise UnknownKey(f"There is no exercise {key!r}. {_instead(str(key), near or every, 'Exercises')}")
+    raise UnknownKey(f"There is no exercise {key!r}. {_suggest_names(str(key), near or every, 'Exercises')}")
 
 
-def _instead(name: str, every: Sequence[str], what: str) -> str:
+def _suggest_names(name: str, every: Sequence[str], what: str) -> str:
     """What may have been meant; all that there is when nothing is close."""
     wanted = name.lower().replace("_", "-")
     plain = {name.replace("_", "-"): name for name in every}
@@ -108,24 +108,24 @@ def _instead(name: str, every: Sequence[str], what: str) -> str:
 
 def lessons_folder() -> Path:
     """The folder of the learner's notebooks: beside the package in a clone, inside it in a wheel."""
-    return _folder("lessons")
+    return _course_folder("lessons")
 
 
 def solutions_folder() -> Path:
     """The folder of the sources and the solved notebooks."""
-    return _folder("solutions")
+    return _course_folder("solutions")
 
 
-def _folder(name: str) -> Path:
+def _course_folder(name: str) -> Path:
     beside = PACKAGE.parent / name
     return beside if (PACKAGE.parent / "pyproject.toml").exists() and beside.is_dir() else PACKAGE / "course" / name
 
 
 def every_exercise() -> list[Exercise]:
     """All exercises of the course, in the order in which the notebooks have them."""
-    return [exercise for lesson in lessons() for exercise in exercises(lesson)]
+    return [exercise for lesson in lesson_stems() for exercise in lesson_exercises(lesson)]
 
 
 def worked_answer(exercise: Exercise) -> str:
     """The solved exercise cell, from the lesson's source."""
-    return exercise_cells(source(exercise.lesson))[exercise.key]
+    return exercise_cells(lesson_source(exercise.lesson))[exercise.key]

@@ -13,7 +13,7 @@ from graders.core.effort import course_hours
 
 
 @dataclass(frozen=True)
-class Stop:
+class LessonSummary:
     """A lesson on the map."""
 
     minutes: int
@@ -22,28 +22,36 @@ class Stop:
     """In the words that people search for."""
 
 
-STOPS = {
-    "00": Stop(10, "What is a hook? · how to see what happens inside a model"),
-    "01": Stop(90, "Why is `.grad` None? · `retain_grad()` · what is `zero_grad()` for?"),
-    "02": Stop(120, "How to print or log gradients during `backward()` · the gradient of an intermediate tensor"),
-    "03": Stop(150, "How to scale, clip, reverse or block a gradient · how to freeze some rows of a weight"),
-    "04": Stop(120, "How to take the optimizer step inside `backward()` and save memory · gradients on the CPU"),
-    "05": Stop(150, "How to get the output of a layer · extract features · why is my hook not called?"),
-    "06": Stop(150, "How to change the output or the input of a layer · ablation, activation patching, steering"),
-    "07": Stop(150, "What are `grad_input` and `grad_output`? · where do my gradients vanish?"),
-    "08": Stop(150, "In which order do hooks run? · how long does each layer take in `backward()`?"),
-    "09": Stop(
+LESSON_SUMMARIES = {
+    "00": LessonSummary(10, "What is a hook? · how to see what happens inside a model"),
+    "01": LessonSummary(90, "Why is `.grad` None? · `retain_grad()` · what is `zero_grad()` for?"),
+    "02": LessonSummary(
+        120, "How to print or log gradients during `backward()` · the gradient of an intermediate tensor"
+    ),
+    "03": LessonSummary(150, "How to scale, clip, reverse or block a gradient · how to freeze some rows of a weight"),
+    "04": LessonSummary(
+        120, "How to take the optimizer step inside `backward()` and save memory · gradients on the CPU"
+    ),
+    "05": LessonSummary(150, "How to get the output of a layer · extract features · why is my hook not called?"),
+    "06": LessonSummary(
+        150, "How to change the output or the input of a layer · ablation, activation patching, steering"
+    ),
+    "07": LessonSummary(150, "What are `grad_input` and `grad_output`? · where do my gradients vanish?"),
+    "08": LessonSummary(150, "In which order do hooks run? · how long does each layer take in `backward()`?"),
+    "09": LessonSummary(
         170, "How to show the feature maps of a CNN · statistics of activations over a data set, or over training"
     ),
-    "10": Stop(180, "Saliency maps, guided backprop, Grad-CAM · can I trust such a picture?"),
-    "11": Stop(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),
-    "12": Stop(180, "Hooks on functions, on nodes of the graph, on saved tensors · how to count FLOPs and memory"),
-    "13": Stop(180, "Why does my model not learn? · dead ReLU, vanishing gradients, a forgotten `eval()`"),
-    "14": Stop(180, "How does a transformer know? · attention weights, logit lens, steering, LoRA with hooks"),
+    "10": LessonSummary(180, "Saliency maps, guided backprop, Grad-CAM · can I trust such a picture?"),
+    "11": LessonSummary(120, "Why does memory grow? · how to remove all hooks · which layer made the first NaN?"),
+    "12": LessonSummary(
+        180, "Hooks on functions, on nodes of the graph, on saved tensors · how to count FLOPs and memory"
+    ),
+    "13": LessonSummary(180, "Why does my model not learn? · dead ReLU, vanishing gradients, a forgotten `eval()`"),
+    "14": LessonSummary(180, "How does a transformer know? · attention weights, logit lens, steering, LoRA with hooks"),
 }
 """By the number of the lesson."""
 
-PATHS = {
+SHORT_COURSES = {
     "Only features": ("05", "09"),
     "Only transformers": ("05", "06", "14"),
     "Only gradients": ("01", "02", "03"),
@@ -58,33 +66,36 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
 
     Without `lessons`, all that there are. They are links to the notebooks beside the one that shows the map.
     """
-    there = {lesson[:2]: lesson for lesson in lessons or course.lessons() if lesson[:2] in STOPS}
+    there = {lesson[:2]: lesson for lesson in lessons or course.lesson_stems() if lesson[:2] in LESSON_SUMMARIES}
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
-        stop = STOPS[number]
-        time = duration(stop.minutes).replace(" ", "\u00a0")  # a narrow column breaks no line in it
-        rows.append(f"| [{course.title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
-    whole = {name: numbers for name, numbers in PATHS.items() if set(numbers) <= set(there)}
-    paths = [f"- **{name}**: lessons {_listed(numbers)} ({_together(numbers)})" for name, numbers in whole.items()]
-    return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_together(there)})"])
+        stop = LESSON_SUMMARIES[number]
+        time = format_duration(stop.minutes).replace(" ", "\u00a0")  # a narrow column breaks no line in it
+        rows.append(f"| [{course.lesson_title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
+    whole = {name: numbers for name, numbers in SHORT_COURSES.items() if set(numbers) <= set(there)}
+    paths = [
+        f"- **{name}**: lessons {_join_numbers(numbers)} ({_total_duration(numbers)})"
+        for name, numbers in whole.items()
+    ]
+    return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_total_duration(there)})"])
 
 
-def hours() -> str:
+def whole_course_hours() -> str:
     """How long the whole course takes, and its core path, in words."""
-    return course_hours(sum(stop.minutes for stop in STOPS.values()), course.every_exercise())
+    return course_hours(sum(stop.minutes for stop in LESSON_SUMMARIES.values()), course.every_exercise())
 
 
-def duration(minutes: int) -> str:
+def format_duration(minutes: int) -> str:
     """So many minutes as people say it, to the half hour: "10 min", "1½ h"."""
     hours, half = divmod(round(minutes / 30), 2)
     return f"{minutes} min" if minutes < 60 else f"{hours}{'½' if half else ''} h"
 
 
-def _together(numbers: Iterable[str]) -> str:
-    return duration(sum(STOPS[number].minutes for number in numbers))
+def _total_duration(numbers: Iterable[str]) -> str:
+    return format_duration(sum(LESSON_SUMMARIES[number].minutes for number in numbers))
 
 
-def _listed(numbers: Sequence[str]) -> str:
+def _join_numbers(numbers: Sequence[str]) -> str:
     """As in "1, 2 and 11"."""
     *first, last = (str(int(number)) for number in numbers)
     return f"{', '.join(first)} and {last}"

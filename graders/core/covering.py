@@ -10,7 +10,9 @@ Case = dict[str, Value]
 Rules = Sequence[tuple[tuple[str, ...], Callable[..., bool]]]
 
 
-def covering(axes: Mapping[str, Sequence[Value]], pairs: Sequence[tuple[str, str]], impossible: Rules) -> list[Case]:
+def covering_cases(
+    axes: Mapping[str, Sequence[Value]], pairs: Sequence[tuple[str, str]], impossible: Rules
+) -> list[Case]:
     """Few cases in which each value of each axis occurs, and each pair of values of the axes in `pairs`.
 
     Greedy: a case starts with the first demand that is still open, and takes of each further axis the value that
@@ -22,7 +24,7 @@ def covering(axes: Mapping[str, Sequence[Value]], pairs: Sequence[tuple[str, str
         wanted += [{first: a, second: b} for a, b in product(axes[first], axes[second])]
     cases: list[Case] = []
     while wanted:
-        case = next(_completions(wanted[0], axes, wanted, cases, impossible), None)
+        case = next(_complete_cases(wanted[0], axes, wanted, cases, impossible), None)
         if case is not None:
             cases.append({name: case[name] for name in axes})
             wanted = [demand for demand in wanted if not demand.items() <= case.items()]
@@ -33,7 +35,7 @@ def covering(axes: Mapping[str, Sequence[Value]], pairs: Sequence[tuple[str, str
     return cases or [{}]
 
 
-def _completions(
+def _complete_cases(
     start: Case, axes: Mapping[str, Sequence[Value]], wanted: Sequence[Case], cases: Sequence[Case], impossible: Rules
 ) -> Iterator[Case]:
     """The cases that contain `start`, the most useful first."""
@@ -46,14 +48,14 @@ def _completions(
 
     def use(value: Value) -> tuple[int, int]:
         longer = {**start, name: value}
-        met = sum(name in demand and demand[name] == value and _agree(demand, longer) for demand in wanted)
+        met = sum(name in demand and demand[name] == value and _can_be_met(demand, longer) for demand in wanted)
         alike = [case for case in cases if case[name] == value]
         return -met, len(alike) + sum(case[other] == start[other] for case in alike for other in start)
 
     for value in sorted(axes[name], key=use):
-        yield from _completions({**start, name: value}, axes, wanted, cases, impossible)
+        yield from _complete_cases({**start, name: value}, axes, wanted, cases, impossible)
 
 
-def _agree(demand: Case, case: Case) -> bool:
+def _can_be_met(demand: Case, case: Case) -> bool:
     """Whether a demand can still be met by what a case begins with."""
     return all(case.get(name, value) == value for name, value in demand.items())

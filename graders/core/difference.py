@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 EVENT_LIMIT = 100
 """Characters of one event of a timeline."""
@@ -61,20 +61,20 @@ class Timelines:
     def __post_init__(self) -> None:
         """Events may be a learner's text."""
         for side in ("expected", "seen"):
-            object.__setattr__(self, side, tuple(clean(event, EVENT_LIMIT) for event in getattr(self, side)))
+            object.__setattr__(self, side, tuple(clean_text(event, EVENT_LIMIT) for event in getattr(self, side)))
 
     @property
-    def parting(self) -> int:
+    def first_difference_number(self) -> int:
         """The number of the first event that differs, counted from 1 in the whole timelines."""
         split = first_divergence(self.expected, self.seen)
         return self.equal_before + 1 + (len(self.expected) if split is None else split)
 
     @property
-    def parted(self) -> tuple[str, str]:
+    def differing_events(self) -> tuple[str, str]:
         """The expected and the seen event where the timelines part; "(end)" for one that has ended."""
-        return self._at(self.parting - 1 - self.equal_before)
+        return self._events_at(self.first_difference_number - 1 - self.equal_before)
 
-    def _at(self, index: int) -> tuple[str, str]:
+    def _events_at(self, index: int) -> tuple[str, str]:
         left, right = (side[index] if index < len(side) else "(end)" for side in (self.expected, self.seen))
         return left, right
 
@@ -85,12 +85,12 @@ class Timelines:
             yield Row(expected=f"({self.equal_before} equal)", seen="", first=False)
         split = first_divergence(self.expected, self.seen)
         for index in range(max(len(self.expected), len(self.seen))):
-            left, right = self._at(index)
+            left, right = self._events_at(index)
             yield Row(expected=left, seen=right, first=index == split)
         if self.more_after:
             yield Row(expected=f"({self.more_after} more)", seen="", first=False)
 
-    def columns(self) -> str:
+    def side_by_side(self) -> str:
         """Both timelines in aligned columns of text, with an arrow at the first difference."""
         rows = [("", "expected", "seen"), *(("→" if row.first else "", row.expected, row.seen) for row in self.rows)]
         width = max(len(expected) for _, expected, _ in rows)
@@ -137,7 +137,7 @@ class Difference:
     def __post_init__(self) -> None:
         """Any of the texts may be a learner's."""
         for part in ("where", "entry", "expected", "seen", "note"):
-            object.__setattr__(self, part, clean(getattr(self, part)))
+            object.__setattr__(self, part, clean_text(getattr(self, part)))
 
     @property
     def place(self) -> str:
@@ -151,8 +151,10 @@ class Difference:
             entry = f" at {self.entry}" if self.entry else ""
             said = f"expected {self.expected}, saw {self.seen}{entry}" + (f"; {self.note}" if self.note else "")
         elif self.timelines:
-            expected, seen = self.timelines.parted
-            said = f"the timelines part at event {self.timelines.parting}: expected {expected}, saw {seen}"
+            expected, seen = self.timelines.differing_events
+            said = (
+                f"the timelines part at event {self.timelines.first_difference_number}: expected {expected}, saw {seen}"
+            )
         else:
             said = self.note
         return f"{self.where}: {said}" if self.where else said
@@ -160,4 +162,4 @@ class Difference:
     @property
     def text(self) -> str:
         """All of it as plain text, timelines in two columns."""
-        return f"{self.sentence}\n{self.timelines.columns()}" if self.timelines else self.sentence
+        return f"{self.sentence}\n{self.timelines.side_by_side()}" if self.timelines else self.sentence

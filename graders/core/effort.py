@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from graders.core.text import plural
+from graders.core.text import format_count
 
 if TYPE_CHECKING:  # exercises bring torch along
     from graders.core.exercise import Exercise
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # exercises bring torch along
 DIFFICULTIES = {1: "easy", 2: "medium", 3: "hard"}
 
 
-def effort(exercise: Exercise) -> str:
+def describe_effort(exercise: Exercise) -> str:
     """What to expect of an exercise, as in "10 min · easy · core path". Empty where it says nothing."""
     if not exercise.minutes or not exercise.difficulty:
         return ""
@@ -33,4 +33,4 @@ def course_hours(minutes: int, exercises: Sequence[Exercise]) -> str:
     left_out = sum(exercise.minutes for exercise in exercises if not exercise.core)
     whole, path = (5 * round(total / 300) for total in (minutes, minutes - left_out))
     core = sum(exercise.core for exercise in exercises)
-    return f"about {whole} hours, or about {path} on the core path of {plural(core, 'exercise')}"
+    return f"about {whole} hours, or about {path} on the core path of {format_count(core, 'exercise')}"

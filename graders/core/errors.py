@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from errno import ENAMETOOLONG
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 ERROR_LIMIT = 1000
 """Characters of a message: it may name every lesson, or every check of an exercise."""
@@ -35,12 +35,12 @@ class HookworkError(Exception):
 
     exit_code = ExitCode.USAGE
 
-    def shown(self) -> str:
+    def message_line(self) -> str:
         """The message in one line without anything that could steer a terminal.
 
         A long one loses its middle: the names in it are long, and what helps stands at the end.
         """
-        text, half = clean(self, LONGEST), ERROR_LIMIT // 2
+        text, half = clean_text(self, LONGEST), ERROR_LIMIT // 2
         return text if len(text) <= ERROR_LIMIT else f"{text[: half - 1]}…{text[-half:]}"
 
 

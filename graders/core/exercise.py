@@ -16,7 +16,7 @@ Inputs = dict[str, Any]
 Case = Mapping[str, Any]
 
 
-class DeadProbe(ExerciseDefect):
+class IllConditionedDraws(ExerciseDefect):
     """The draws of an exercise leave it to rounding what is right."""
 
 
@@ -41,10 +41,10 @@ class Check:
     @property
     def sentence(self) -> str:
         """The name as a person reads it."""
-        return sentence_of(self.name)
+        return check_sentence(self.name)
 
 
-def sentence_of(name: str) -> str:
+def check_sentence(name: str) -> str:
     """The name of a check as a person reads it, and as results have it."""
     return name.removeprefix("test_").replace("_", " ")
 
@@ -103,7 +103,7 @@ class Exercise:
         raise NotImplementedError
 
     def draws(self, seed: int) -> list[Inputs]:
-        """One draw for each case: a pure function of `seed`. Raises `DeadProbe`."""
+        """One draw for each case: a pure function of `seed`. Raises `IllConditionedDraws`."""
         raise NotImplementedError
 
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
@@ -111,6 +111,6 @@ class Exercise:
         return None
 
 
-def exercises_of(module: object) -> Iterator[Exercise]:
+def exercises_in_module(module: object) -> Iterator[Exercise]:
     """The exercises of a grader module, in its order."""
     return (value for value in vars(module).values() if isinstance(value, Exercise))

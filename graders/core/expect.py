@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 
 from graders.core.difference import Difference, Kind, around_the_difference, first_divergence
-from graders.core.shown import MISSING, format_pair, kind, show
+from graders.core.shown import MISSING, describe_pair, describe_type, describe_value
 from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
@@ -81,7 +81,7 @@ def _made_finite(seen: torch.Tensor, expected: torch.Tensor) -> bool:
     return bool((seen[infinite].abs() > 1e-3 * torch.finfo(torch.float32).max).all() and (seen[nan] == 0).all())
 
 
-def _differences(
+def _differing_entries(
     value: torch.Tensor,
     expected: torch.Tensor,
     rtol: float | None,
@@ -120,7 +120,7 @@ class expect:
     def of_type(self, wanted: type[T]) -> T:
         """The value, which is exactly of this type."""
         if type(self.value) is not wanted:
-            self._other_type(_WORDS.get(wanted, wanted.__name__))
+            self._fail_for_type(_WORDS.get(wanted, wanted.__name__))
         value: T = self.value
         return value
 
@@ -147,38 +147,40 @@ class expect:
         if isinstance(expected, torch.Tensor):
             self._tensor_close(expected, rtol, atol, detached)
         elif type(self.value) not in (int, float):
-            self._other_type(f"the number {show(float(expected))}")
+            self._fail_for_type(f"the number {describe_value(float(expected))}")
         elif not self._number_close(expected, rtol, atol):
             rounded = rtol is not None and rtol < 1e-6 and self._number_close(expected, *TOLERANCE[torch.float32])
             kind_of = Kind.PRECISION if rounded else Kind.VALUE
-            self.differs(*format_pair(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else "")
+            self.differs(
+                *describe_pair(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else ""
+            )
 
     def _number_close(self, expected: float, rtol: float | None, atol: float | None) -> bool:
         low, high = (1e-5 if limit is None else limit for limit in (rtol, atol))
         mine, wanted = (torch.tensor(float(number), dtype=torch.float64) for number in (self.value, expected))
-        return not _differences(mine, wanted, low, high).any()
+        return not _differing_entries(mine, wanted, low, high).any()
 
     def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
-            self._other_type("a tensor")
+            self._fail_for_type("a tensor")
         seen: torch.Tensor = self.value.tensor
         if seen.shape != expected.shape:
             self.differs(f"the shape {tuple(expected.shape)}", str(tuple(seen.shape)), Kind.SHAPE)
         if seen.dtype != expected.dtype:
             self.differs(f"the dtype {expected.dtype}", str(seen.dtype), Kind.DTYPE)
-        unlike = _differences(seen, expected, rtol, atol, equal_nan=True)
+        unlike = _differing_entries(seen, expected, rtol, atol, equal_nan=True)
         if bool(unlike.any()):
-            self._first_of(unlike, seen, expected)
+            self._fail_at_first(unlike, seen, expected)
         if detached and self.value.requires_grad:
             self.fail("the values are right, but the tensor still requires grad; return it detached", Kind.GRAPH)
 
-    def _first_of(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
+    def _fail_at_first(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
         """Raise with the first entry that is not close."""
         index = tuple(int(i) for i in unlike.nonzero()[0])
-        texts = format_pair(expected[index].item(), seen[index].item())
+        texts = describe_pair(expected[index].item(), seen[index].item())
         several, count = seen.numel() > 1, int(unlike.sum())
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
-        as_float32 = _differences(seen, expected, *TOLERANCE[torch.float32])
+        as_float32 = _differing_entries(seen, expected, *TOLERANCE[torch.float32])
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
         self.differs(
             *texts,
@@ -187,18 +189,18 @@ class expect:
             note="; ".join([share] * several + [AS_FLOAT32] * rounded),
         )
 
-    def _other_type(self, expected: str) -> NoReturn:
-        self.differs(expected, kind(self.value), self._of_another_type)
+    def _fail_for_type(self, expected: str) -> NoReturn:
+        self.differs(expected, describe_type(self.value), self._type_difference_kind)
 
     @property
-    def _of_another_type(self) -> Kind:
+    def _type_difference_kind(self) -> Kind:
         """The kind of difference when the type is another: None counts as missing, anything else as a wrong type."""
         return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
     def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
         """A numpy array of the same dtype, shape and values as the array `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
-            self._other_type("a numpy array")
+            self._fail_for_type("a numpy array")
         target = torch.as_tensor(expected)
         expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, rtol=rtol, atol=atol)
 
@@ -206,15 +208,15 @@ class expect:
         """Exactly `expected`, of the same type: integers, texts, booleans, and lists or tuples of them."""
         if type(self.value) is not type(expected):
             scalar = type(self.value) in (bool, int, float, str)
-            shown = kind(self.value) + (f" ({show(self.value)})" if scalar else "")
-            self.differs(show(expected), shown, self._of_another_type)
-        if _same(self.value, expected):
+            shown = describe_type(self.value) + (f" ({describe_value(self.value)})" if scalar else "")
+            self.differs(describe_value(expected), shown, self._type_difference_kind)
+        if _strictly_equal(self.value, expected):
             return
-        texts = show(expected), show(self.value)
+        texts = describe_value(expected), describe_value(self.value)
         if texts[0] != texts[1]:
             self.differs(*texts)
         if type(expected) not in (list, tuple):
-            self.differs(*format_pair(expected, self.value))
+            self.differs(*describe_pair(expected, self.value))
         # Lists are shown by their first entries: the difference lies further on, or deeper.
         for entry, part in zip(self.seen, expected):
             expect(entry).equals(part)
@@ -223,44 +225,44 @@ class expect:
     def has_keys(self, *expected: Any) -> None:
         """A dict with exactly these keys."""
         if type(self.value) is not dict:
-            self._other_type("a dict")
+            self._fail_for_type("a dict")
         seen = list(self.value)
         for key in expected:
             if key not in self.value:
-                self.fail(f"the key {key!r} is missing; there are {show(seen)}", Kind.MISSING)
-        wanted = f"the keys {show(list(expected))}" if expected else "no key"
+                self.fail(f"the key {key!r} is missing; there are {describe_value(seen)}", Kind.MISSING)
+        wanted = f"the keys {describe_value(list(expected))}" if expected else "no key"
         for key in seen:
             if key not in expected:
-                self.fail(f"the key {show(key)} does not belong there; expected {wanted}", Kind.VALUE)
+                self.fail(f"the key {describe_value(key)} does not belong there; expected {wanted}", Kind.VALUE)
 
     def has_length(
         self, expected: int, what: str = "entries", container: type[list[Any] | tuple[Any, ...]] = list
     ) -> None:
         """A list, or what `container` says, with `expected` entries."""
         if type(self.value) is not container:
-            self._other_type(f"a {container.__name__}")
+            self._fail_for_type(f"a {container.__name__}")
         if len(self.value) != expected:
             self.differs(f"{expected} {what}", str(len(self.value)))
 
-    def timeline(self, expected: Sequence[str]) -> None:
+    def equals_timeline(self, expected: Sequence[str]) -> None:
         """A list of events equal to `expected`; the first divergence is shown in two columns."""
         if type(self.value) is not list or any(type(event) is not str for event in self.value):
-            texts = kind(self.value), show(self.value)
+            texts = describe_type(self.value), describe_value(self.value)
             self.differs("a list of texts", " ".join(dict.fromkeys(texts)), Kind.TYPE)
         if first_divergence(expected, self.value) is not None:
             timelines = around_the_difference(expected, self.value)
             raise Mismatch(Difference(Kind.ORDER, self.path, timelines=timelines))
 
 
-def fail(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
+def raise_mismatch(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
     """Raise `Mismatch` for a reason in words that names its value itself."""
     raise Mismatch(Difference(kind, note=message))
 
 
-def _same(value: Any, expected: Any) -> bool:
+def _strictly_equal(value: Any, expected: Any) -> bool:
     """Equality that tells True from 1 and 1 from 1.0, in lists and tuples, too."""
     if type(value) is not type(expected):
         return False
     if type(value) in (list, tuple):
-        return len(value) == len(expected) and all(map(_same, value, expected))
+        return len(value) == len(expected) and all(map(_strictly_equal, value, expected))
     return bool(value == expected)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graders.core.difference import Difference, Kind
-from graders.core.mistakes import COMMON
+from graders.core.mistakes import COMMON_MESSAGES
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "{sentence}. What your function is given stays as it was: work on a copy, and put back in `finally` what you "
         "have to switch.",
     ),
-    Kind.ALIASED: Explanation("stored-alias", COMMON["stored-alias"]),
+    Kind.ALIASED: Explanation("stored-alias", COMMON_MESSAGES["stored-alias"]),
     Kind.GRAPH: Explanation(
         "graph-kept",
         "The values are right, and a graph hangs on them, which keeps memory alive. Hand out `.detach()` of a tensor.",
@@ -71,7 +71,7 @@ BY_KIND: Mapping[Kind, Explanation] = {
 }
 """For checks that all fail in this one way. Texts in braces are those of the first difference."""
 
-AXES = {
+AXIS_DESCRIPTIONS = {
     "dtype": "the dtype of the tensors",
     "rank": "the number of dimensions",
     "place": "what the tensor is to autograd",
@@ -86,10 +86,10 @@ AXES = {
 }
 """Axes that many scenes have, in words for learners. Nothing is said of others."""
 
-EXPLAINS_NOTHING = frozenset({"values"})
+COINCIDENTAL_AXES = frozenset({"values"})
 """Axes that part the cases by chance alone: where more digits make a difference, the numbers tell."""
 
-TELLS_NOTHING = (
+COINCIDENTAL_VALUES = (
     ("grad_mode", frozenset({"on"})),  # under `no_grad` there is little that could go wrong
     ("failing_run", frozenset({"first"})),  # most that goes wrong does so without an exception
 )
@@ -102,7 +102,7 @@ FIRST_CALL = Explanation(
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ("call", frozenset({"again"})): FIRST_CALL,
     ("call", frozenset({"again", "in turn"})): FIRST_CALL,
-    ("call", frozenset({"in turn"})): Explanation("one-slot-for-all", COMMON["one-slot-for-all"]),
+    ("call", frozenset({"in turn"})): Explanation("one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]),
     ("mode", frozenset({"eval"})): Explanation(
         "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
     ),
@@ -147,7 +147,7 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 """For failures in just these values of an axis, while everything holds in the other values."""
 
 
-def by_kind(differences: Sequence[Difference]) -> Explanation | None:
+def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
     """The explanation when all these differences are of one kind; None for kinds that explain nothing.
 
     Where a hook of the caller is gone, all else may follow from that.
@@ -163,24 +163,24 @@ def by_kind(differences: Sequence[Difference]) -> Explanation | None:
     return Explanation(found.id, message)
 
 
-def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:
+def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:
     """The explanation when exactly one axis parts the cases that fail from those that hold; else None.
 
     `failing` holds the indexes of the cases that fail. Where several axes would do, nobody can tell which it is.
     """
-    axes = _varied(cases)
-    parting = [(name, values) for name in axes if (values := _parts(name, cases, failing))]
-    if len(parting) != 1 or any(_divides(name, cases, failing) for name in axes):
+    axes = _varied_axes(cases)
+    parting = [(name, values) for name in axes if (values := _separating_values(name, cases, failing))]
+    if len(parting) != 1 or any(_separates_by_order(name, cases, failing) for name in axes):
         return None
     name, values = parting[0]
-    if (name, values) in TELLS_NOTHING:
+    if (name, values) in COINCIDENTAL_VALUES:
         return None
     special = BY_CIRCUMSTANCE.get((name, values))
     value = next(iter(values))
-    if special is not None or len(values) > 1 or name not in AXES:
+    if special is not None or len(values) > 1 or name not in AXIS_DESCRIPTIONS:
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
-    where = f"{AXES[name]}: {value}"
+    where = f"{AXIS_DESCRIPTIONS[name]}: {value}"
     message = f"It goes wrong in one circumstance alone ({where}), and is right in all others."
     if len(failing) == 1:  # what else meets in this case may be the cause as well
         message = (
@@ -190,14 +190,14 @@ def by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) 
     return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
 
 
-def _varied(cases: Sequence[Mapping[str, Any]]) -> list[str]:
+def _varied_axes(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names under which cases differ by plain values."""
-    names = dict.fromkeys(name for case in cases for name in case if name not in EXPLAINS_NOTHING)
+    names = dict.fromkeys(name for case in cases for name in case if name not in COINCIDENTAL_AXES)
     plain = (str, int, float, bool, type(None))
     return [name for name in names if all(type(case.get(name)) in plain for case in cases)]
 
 
-def _parts(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> frozenset[Any]:
+def _separating_values(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> frozenset[Any]:
     """The values of an axis with which every case fails, when no other case does; empty otherwise.
 
     One value, or all but one: other sets of many values part anything from anything.
@@ -207,7 +207,7 @@ def _parts(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]
     return bad if bad and good and not bad & good and min(len(bad), len(good)) == 1 else frozenset()
 
 
-def _divides(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> bool:
+def _separates_by_order(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> bool:
     """Whether several values of an axis of numbers fail, several hold, and all of the one are above the other.
 
     That explains nothing by itself, and may be the reason as well as what parts the cases otherwise.

@@ -10,7 +10,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 
 
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: bytes | str, *, below: Path | None = N
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(_temporary_name(path.name))
     try:
-        _fill(os.open(temporary, _NEW, 0o644), raw)
+        _write_and_sync(os.open(temporary, _CREATE_FLAGS, 0o644), raw)
         os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -59,7 +59,7 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
             here = deeper
         temporary = _temporary_name(inner.name)
         try:
-            _fill(os.open(temporary, _NEW, 0o644, dir_fd=here), raw)
+            _write_and_sync(os.open(temporary, _CREATE_FLAGS, 0o644, dir_fd=here), raw)
             os.replace(temporary, inner.name, src_dir_fd=here, dst_dir_fd=here)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
@@ -69,23 +69,23 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
         os.close(here)
 
 
-def _fill(descriptor: int, raw: bytes) -> None:
+def _write_and_sync(descriptor: int, raw: bytes) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(raw)
         file.flush()
         os.fsync(file.fileno())
 
 
-def read_own(path: Path) -> bytes:
+def read_own_file(path: Path) -> bytes:
     """The bytes of a regular file that nobody but this user can have written. Raises `OSError` for any other."""
-    with open_regular(path) as file:
+    with open_regular_file(path) as file:
         facts = os.fstat(file.fileno())
         if hasattr(os, "geteuid") and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
             raise PermissionError(f"{path} is not a file of this user alone")
         return file.read()
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BinaryIO:
     """A regular file, open; links and pipes are not followed, nor waited for. Raises `OSError`."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:

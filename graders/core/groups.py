@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graders.core.roster import Person, people_in, squashed
-from graders.core.roster_columns import plain
-from graders.core.tables import BadTable, cell, read_table
+from graders.core.roster import Person, normalised_name, people_in
+from graders.core.roster_columns import plain_title
+from graders.core.tables import BadTable, cell_text, read_table
 
-_GROUP = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe", "nom du groupe",
+_GROUP_TITLES = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe", "nom du groupe",
           "grupo", "nombre del grupo", "gruppo", "groep", "grupa", "skupina", "grupp", "ryhmä", "группа")  # fmt: skip
-_GROUPS = ("groups", "teams", "gruppen", "groupes", "grupos", "gruppi", "groepen", "grupy", "skupiny", "grupper",
+_GROUP_LIST_TITLES = ("groups", "teams", "gruppen", "groupes", "grupos", "gruppi", "groepen", "grupy", "skupiny", "grupper",
            "ryhmät", "группы")  # fmt: skip
 """Titles of a column that has all groups of somebody in one cell."""
 
@@ -37,18 +37,18 @@ class Groups:
         """The group of this name, as it stands or as a platform writes it in the name of a file."""
         if name in self._exact:
             return self._exact[name]
-        found = [group for group in self.groups if squashed(group.name) == squashed(name) != ""]
+        found = [group for group in self.groups if normalised_name(group.name) == normalised_name(name) != ""]
         return found[0] if len(found) == 1 else None
 
 
-def parse(content: bytes | str) -> Groups:
+def parse_groups(content: bytes | str) -> Groups:
     """The groups in a CSV file with a header. Who stands in several rows or has several groups is in each of them.
 
     Raises `BadTable`.
     """
     table = read_table(content)
-    titles = [plain(title) for title in table.header]
-    column = next((titles.index(title) for title in (*_GROUP, *_GROUPS) if title in titles), None)
+    titles = [plain_title(title) for title in table.header]
+    column = next((titles.index(title) for title in (*_GROUP_TITLES, *_GROUP_LIST_TITLES) if title in titles), None)
     if column is None:
         raise BadTable(
             "it has no column Group. Expected a header with the columns Group and Student, and a row for each student; "
@@ -56,8 +56,8 @@ def parse(content: bytes | str) -> Groups:
         )
     members: dict[str, dict[tuple[str, tuple[str, ...]], Person]] = {}
     for row, person in zip(table.rows, people_in(table)):
-        written = cell(row, column)
-        names = re.split(r"\s*[,;]\s*", written) if titles[column] in _GROUPS else [written]
+        written = cell_text(row, column)
+        names = re.split(r"\s*[,;]\s*", written) if titles[column] in _GROUP_LIST_TITLES else [written]
         for name in names:
             if name not in ("", "-") and person is not None:
                 # Moodle repeats a group for each grouping that it is in.

@@ -1,6 +1,6 @@
 """Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
 
-COMMON: dict[str, str] = {
+COMMON_MESSAGES: dict[str, str] = {
     "forgot-return": (
         'Your hook computed a new value but returned `None`, and `None` means "keep the old one". Return the new value.'
     ),

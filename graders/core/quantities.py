@@ -15,7 +15,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]?)i?B?", re.IGNORECASE)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def size(text: str) -> int:
+def parse_size(text: str) -> int:
     """Bytes of a size such as `512M` or `2GiB`."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
@@ -23,7 +23,7 @@ def size(text: str) -> int:
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def seconds(text: str) -> float:
+def parse_seconds(text: str) -> float:
     """A positive number of seconds."""
     try:
         value = float(text)
@@ -34,16 +34,16 @@ def seconds(text: str) -> float:
     return value
 
 
-def natural(text: str) -> int:
+def parse_whole_number(text: str) -> int:
     """A whole number from 0 up, below the bound that JSON readers keep exact."""
     if not text.isascii() or not text.isdigit() or int(text) >= 2**53:
         raise BadOption(f"{text!r} is no whole number between 0 and 2**53")
     return int(text)
 
 
-def jobs(text: str) -> int:
+def parse_jobs(text: str) -> int:
     """How many notebooks run at once: 1 or more."""
-    value = natural(text)
+    value = parse_whole_number(text)
     if value < 1:
         raise BadOption("at least 1 notebook has to run at a time")
     return value

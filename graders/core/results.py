@@ -51,7 +51,7 @@ class CheckResult:
         return self.name if self.passed else f"not yet: {self.name}"
 
     @property
-    def of_the_example(self) -> bool:
+    def failed_on_example(self) -> bool:
         """Whether it failed on the example of the contract, which the learner can follow by hand."""
         seen = self.difference.where if self.difference else ""
         return not self.passed and (self.name.startswith("the example") or seen.startswith("example"))
@@ -78,7 +78,7 @@ class ExerciseResult:
     printed: str = ""
 
     @property
-    def telling(self) -> CheckResult | None:
+    def telling_check(self) -> CheckResult | None:
         """The one check that shows a recognised mistake: the contract's example where it fails, else the first.
 
         None where no mistake was recognised (then every check is evidence) or nothing was judged.
@@ -86,7 +86,7 @@ class ExerciseResult:
         if self.status is not Status.WRONG or self.mistake is None:
             return None
         failed = [check for check in self.checks if not check.passed]
-        return next((check for check in failed if check.of_the_example), failed[0] if failed else None)
+        return next((check for check in failed if check.failed_on_example), failed[0] if failed else None)
 
 
 @dataclass(frozen=True, kw_only=True)

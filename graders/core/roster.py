@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from graders.core.roster_columns import PARTICIPANT, Columns, columns_of, plain
-from graders.core.tables import BadTable, Table, cell, number, read_table
+from graders.core.roster_columns import PARTICIPANT_NUMBER, Columns, find_columns, plain_title
+from graders.core.tables import BadTable, Table, cell_text, parse_number, read_table
 
 _TEST_STUDENTS = ("student, test", "test student")
 
@@ -76,24 +76,24 @@ class Roster:
             for identity in person.ids:
                 self._by_id.setdefault(identity.casefold(), set()).add(index)
                 self._by_id.setdefault(identity.casefold().partition("@")[0], set()).add(index)
-            for name in _spellings(person):
+            for name in _name_spellings(person):
                 self._by_name.setdefault(name, set()).add(index)
 
     def find(self, name: str, number: str = "") -> Person | None:
         """Who is meant by the name and the number that a platform or a folder gave."""
         for table, asked in ((self._by_id, number.casefold()), (self._by_id, name.casefold()),
-                             (self._by_name, squashed(name))):  # fmt: skip
+                             (self._by_name, normalised_name(name))):  # fmt: skip
             found = table.get(asked, set()) if asked else set()
             if len(found) == 1:
                 return self.people[next(iter(found))]
         return None
 
 
-def parse(content: bytes | str) -> Roster:
+def parse_roster(content: bytes | str) -> Roster:
     """The roster in a CSV file with a header. Raises `BadTable`."""
     table = read_table(content)
-    columns = columns_of(table)
-    rows = [_person(table, row, columns) for row in table.rows]
+    columns = find_columns(table)
+    rows = [_person_in_row(table, row, columns) for row in table.rows]
     everyone = with_distinct_names([person for person in rows if person is not None])
     if not everyone:
         raise BadTable(
@@ -109,47 +109,55 @@ def parse(content: bytes | str) -> Roster:
     )
     if not (table.layout.guessed and odd):
         note = ""
-    return Roster(everyone, table.header, _maxima(table, columns), worksheet, note)
+    return Roster(everyone, table.header, _assignment_maxima(table, columns), worksheet, note)
 
 
 def people_in(table: Table) -> list[Person | None]:
     """Who stands in each row of a table; None where nobody does."""
-    columns = columns_of(table)
-    return [_person(table, row, columns) for row in table.rows]
+    columns = find_columns(table)
+    return [_person_in_row(table, row, columns) for row in table.rows]
 
 
-def _person(table: Table, row: Sequence[str], columns: Columns) -> Person | None:
-    name = cell(row, columns.name) or " ".join(filter(None, (cell(row, columns.first), cell(row, columns.last))))
-    written = cell(row, columns.identifier)
-    match = PARTICIPANT.fullmatch(written)
+def _person_in_row(table: Table, row: Sequence[str], columns: Columns) -> Person | None:
+    name = cell_text(row, columns.name) or " ".join(
+        filter(None, (cell_text(row, columns.first), cell_text(row, columns.last)))
+    )
+    written = cell_text(row, columns.identifier)
+    match = PARTICIPANT_NUMBER.fullmatch(written)
     participant = match["number"] if match else written
     # With blind marking nobody has a name, and is called as Moodle calls them.
     blind = columns.name is None and columns.first is None
     name = name or (written if blind else "")
-    if not name or name.casefold() in _TEST_STUDENTS or _is_points(row, columns):
+    if not name or name.casefold() in _TEST_STUDENTS or _is_points_row(row, columns):
         return None
-    email = cell(row, columns.email)
-    numbers = (participant, *(cell(row, index) for index in columns.ids), email)
+    email = cell_text(row, columns.email)
+    numbers = (participant, *(cell_text(row, index) for index in columns.ids), email)
     return Person(
         name,
-        {plain(title): cell(row, index) for index, title in enumerate(table.header) if index != columns.identifier},
+        {
+            plain_title(title): cell_text(row, index)
+            for index, title in enumerate(table.header)
+            if index != columns.identifier
+        },
         tuple(dict.fromkeys(filter(None, numbers))),
         participant,
         email,
     )
 
 
-def _is_points(row: Sequence[str], columns: Columns) -> bool:
+def _is_points_row(row: Sequence[str], columns: Columns) -> bool:
     """Whether this is the row of Canvas with the points that there are: indented in any language, and nobody's."""
-    named = cell(row, columns.name)
+    named = cell_text(row, columns.name)
     indented = columns.name is not None and columns.name < len(row) and row[columns.name].startswith("   ")
-    return named.casefold() == "points possible" or (indented and not any(cell(row, index) for index in columns.ids))
+    return named.casefold() == "points possible" or (
+        indented and not any(cell_text(row, index) for index in columns.ids)
+    )
 
 
-def _maxima(table: Table, columns: Columns) -> dict[str, float]:
+def _assignment_maxima(table: Table, columns: Columns) -> dict[str, float]:
     """The points of each assignment in that row of Canvas, by the title of its column."""
-    rows = [row for row in table.rows if _is_points(row, columns)]
-    found = ((title, number(written)) for row in rows for title, written in zip(table.header, row))
+    rows = [row for row in table.rows if _is_points_row(row, columns)]
+    found = ((title, parse_number(written)) for row in rows for title, written in zip(table.header, row))
     return {title: most for title, most in found if most}
 
 
@@ -169,14 +177,14 @@ def with_distinct_names(people: Sequence[Person]) -> list[Person]:
     return found
 
 
-def _spellings(person: Person) -> set[str]:
+def _name_spellings(person: Person) -> set[str]:
     """How a name may be spelled: as it stands, and with the surname in front. Canvas writes `lovelaceada`."""
     last, comma, first = person.name.partition(",")
     turned = f"{first} {last}" if comma else " ".join([*person.name.split()[-1:], *person.name.split()[:-1]])
-    return {squashed(person.name), squashed(turned)} - {""}
+    return {normalised_name(person.name), normalised_name(turned)} - {""}
 
 
-def squashed(name: str) -> str:
+def normalised_name(name: str) -> str:
     """Letters and digits alone, without accents and case."""
     decomposed = unicodedata.normalize("NFKD", name).casefold()
     return "".join(character for character in decomposed if character.isalnum())

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from graders.core.tables import Table, number
+from graders.core.tables import Table, parse_number
 
 NAMES = ("student", "name", "full name", "sortable name", "student name", "vollständiger name", "teilnehmer",
          "teilnehmer in", "nom complet", "étudiant", "nombre completo", "estudiante", "alumno", "nome completo",
@@ -38,12 +38,12 @@ COMMENTS = ("feedback", "comment", "kommentar", "comentari", "comentário", "com
             "retroaliment", "opmerking", "komentar", "komentár", "komentář", "kommentti", "yorum", "отзыв", "коммент",
             "コメント", "反馈")  # fmt: skip
 """What stands somewhere in the title of the column for feedback."""
-PARTICIPANTS = ("participant", "teilnehmer in", "teilnehmer", "participante", "partecipante", "deelnemer", "uczestnik",
+PARTICIPANT_WORDS = ("participant", "teilnehmer in", "teilnehmer", "participante", "partecipante", "deelnemer", "uczestnik",
                 "účastník", "deltagare", "deltaker", "deltager", "osallistuja", "участник",
                 "учасник")  # fmt: skip
 """What Moodle writes before the number of somebody in an assignment."""
 
-PARTICIPANT = re.compile(r"(?P<word>\D*?)\s*(?P<number>\d+)")
+PARTICIPANT_NUMBER = re.compile(r"(?P<word>\D*?)\s*(?P<number>\d+)")
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 
@@ -65,20 +65,20 @@ class Columns:
     comment: int | None = None
 
 
-def plain(title: str) -> str:
+def plain_title(title: str) -> str:
     """A title in lower case, its words with one blank between them: `E-Mail-Adresse` is `e mail adresse`."""
     return " ".join(re.findall(r"[^\W_]+", title.casefold()))
 
 
-def columns_of(table: Table) -> Columns:
+def find_columns(table: Table) -> Columns:
     """Which column is which."""
-    titles = [plain(title) for title in table.header]
+    titles = [plain_title(title) for title in table.header]
     grade, maximum = _grade_and_maximum(table, titles)
-    identifier = _identifier(table, titles, worksheet=maximum is not None)
-    email = _first(titles, EMAILS)
+    identifier = _identifier_column(table, titles, worksheet=maximum is not None)
+    email = _first_match(titles, EMAILS)
     if email is None:
-        email = next((index for index in range(len(titles)) if _all(table, index, _ADDRESS)), None)
-    name, first, last = (_first(titles, words) for words in (NAMES, FIRST_NAMES, LAST_NAMES))
+        email = next((index for index in range(len(titles)) if _all_cells_match(table, index, _ADDRESS)), None)
+    name, first, last = (_first_match(titles, words) for words in (NAMES, FIRST_NAMES, LAST_NAMES))
     if first is not None and last is None:  # "Name, Vorname"; or "Nombre", which alone is the whole name
         last, name = name, first if name is None else None
     elif first is None and last is not None and name is None:
@@ -94,22 +94,22 @@ def columns_of(table: Table) -> Columns:
         identifier=identifier,
         grade=grade if identifier is not None else None,
         maximum=maximum if identifier is not None else None,
-        comment=_comment(table, titles, grade, maximum) if identifier is not None else None,
+        comment=_comment_column(table, titles, grade, maximum) if identifier is not None else None,
     )
 
 
-def _first(titles: list[str], words: Collection[str]) -> int | None:
+def _first_match(titles: list[str], words: Collection[str]) -> int | None:
     """The column that is called by the first of these words that is a title."""
     return next((titles.index(word) for word in words if word in titles), None)
 
 
-def _all(table: Table, index: int, pattern: re.Pattern[str]) -> bool:
+def _all_cells_match(table: Table, index: int, pattern: re.Pattern[str]) -> bool:
     """Whether there is something in a column, and all of it has this form."""
     cells = [cell for cell in table.column(index) if cell]
     return bool(cells) and all(pattern.fullmatch(cell) for cell in cells)
 
 
-def _identifier(table: Table, titles: list[str], *, worksheet: bool) -> int | None:
+def _identifier_column(table: Table, titles: list[str], *, worksheet: bool) -> int | None:
     """The column with Moodle's numbers: one word and a number in each cell, `Participant 12` or `Teilnehmer/in12`.
 
     Of a word that is not known the first column of a worksheet alone can be sure.
@@ -117,21 +117,21 @@ def _identifier(table: Table, titles: list[str], *, worksheet: bool) -> int | No
     if "identifier" in titles:
         return titles.index("identifier")
     for index in range(len(titles)):
-        words = {match["word"] for match in _matches(table, index)}
-        if _all(table, index, PARTICIPANT) and len(words) == 1:
-            word = plain(words.pop())
-            if word in PARTICIPANTS or (word and worksheet and index == 0):
+        words = {match["word"] for match in _participant_matches(table, index)}
+        if _all_cells_match(table, index, PARTICIPANT_NUMBER) and len(words) == 1:
+            word = plain_title(words.pop())
+            if word in PARTICIPANT_WORDS or (word and worksheet and index == 0):
                 return index
     return None
 
 
-def _matches(table: Table, index: int) -> Iterator[re.Match[str]]:
-    return (match for cell in table.column(index) if (match := PARTICIPANT.fullmatch(cell)))
+def _participant_matches(table: Table, index: int) -> Iterator[re.Match[str]]:
+    return (match for cell in table.column(index) if (match := PARTICIPANT_NUMBER.fullmatch(cell)))
 
 
 def _grade_and_maximum(table: Table, titles: list[str]) -> tuple[int | None, int | None]:
     """The column for grades, and the one behind it that says in every row how many points there are."""
-    grade, maximum = _first(titles, GRADES), _first(titles, MAXIMA)
+    grade, maximum = _first_match(titles, GRADES), _first_match(titles, MAXIMA)
     if maximum is None:
         maximum = next((index for index in range(2, len(titles)) if _is_maximum(table, index)), None)
     if grade is None and maximum:
@@ -140,12 +140,12 @@ def _grade_and_maximum(table: Table, titles: list[str]) -> tuple[int | None, int
 
 
 def _is_maximum(table: Table, index: int) -> bool:
-    most = {number(cell) for cell in table.column(index)}
+    most = {parse_number(cell) for cell in table.column(index)}
     before = [cell for cell in table.column(index - 1) if cell not in ("", "-")]
-    return len(most) == 1 and (most.pop() or 0) > 0 and all(number(cell) is not None for cell in before)
+    return len(most) == 1 and (most.pop() or 0) > 0 and all(parse_number(cell) is not None for cell in before)
 
 
-def _comment(table: Table, titles: list[str], grade: int | None, maximum: int | None) -> int | None:
+def _comment_column(table: Table, titles: list[str], grade: int | None, maximum: int | None) -> int | None:
     """The column for feedback: by its title, otherwise the last one, when it is not the date of the grade."""
     start = max(grade or 0, maximum or 0) + 1
     named = [index for index in range(start, len(titles)) if any(word in titles[index] for word in COMMENTS)]

@@ -107,29 +107,31 @@ BRIEF = (
     ),
 )
 """What lesson 1 says before the first exercise: enough to begin with."""
-PAGE = "rules.md"
+RULES_FILE_NAME = "rules.md"
 """The file beside the lessons that holds all rules."""
 INTRODUCTION = """\
 The check of an exercise tries what its contract says, and what stands here. You do not have to know it by heart: come
 back when a check puzzles you. Where a contract says something else, the contract counts."""
 
-HELD = "\0"
+UNBREAKABLE_SPACE = "\0"
 """Stands for a space at which no line is broken."""
 
 
-def brief() -> str:
+def brief_rules() -> str:
     """The three rules of lesson 1, as a Markdown list without numbers: those are for the page."""
-    return "\n".join(_item(rule, "-") for rule in BRIEF)
+    return "\n".join(_rule_item(rule, "-") for rule in BRIEF)
 
 
-def page() -> str:
+def rules_page() -> str:
     """All rules as a page of Markdown, at most 120 characters a line."""
-    rules = "\n".join(_item(rule, f"{rule.number}.") for rule in RULES)
+    rules = "\n".join(_rule_item(rule, f"{rule.number}.") for rule in RULES)
     return f"# The rules of all exercises\n\n{INTRODUCTION}\n\n{rules}\n"
 
 
-def _item(rule: Rule, mark: str) -> str:
+def _rule_item(rule: Rule, mark: str) -> str:
     """One rule. No line ends inside of code: a `+` at the start of the next one would be the mark of a list."""
-    text = re.sub(r"`[^`]+`", lambda code: code[0].replace(" ", HELD), f"{mark} **{rule.title}** {rule.text}")
+    text = re.sub(
+        r"`[^`]+`", lambda code: code[0].replace(" ", UNBREAKABLE_SPACE), f"{mark} **{rule.title}** {rule.text}"
+    )
     indent = " " * (len(mark) + 1)
-    return textwrap.fill(text, 118, subsequent_indent=indent, break_on_hyphens=False).replace(HELD, " ")
+    return textwrap.fill(text, 118, subsequent_indent=indent, break_on_hyphens=False).replace(UNBREAKABLE_SPACE, " ")

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.wire.data import Array, Refused
 
 
@@ -21,7 +21,7 @@ MISSING = _Missing()
 """Stands for a value that is not there."""
 
 
-def show(value: Any, digits: int = 6) -> str:
+def describe_value(value: Any, digits: int = 6) -> str:
     """A value in a few words, for a message."""
     if isinstance(value, Array):
         value = value.tensor
@@ -30,33 +30,39 @@ def show(value: Any, digits: int = 6) -> str:
         if not value.numel():
             return f"a tensor of shape {shape}, without entries"
         if value.numel() <= 6:
-            return show(value.tolist(), digits)
-        return f"a tensor of shape {shape} that starts {show(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
+            return describe_value(value.tolist(), digits)
+        return f"a tensor of shape {shape} that starts {describe_value(value.reshape(-1)[:4].tolist(), digits)[:-1]}, …"
     if type(value) is float:
         return f"{value:.{digits}g}"
     if type(value) in (list, tuple):
-        inner = ", ".join(show(item, digits) for item in value[:8]) + (", …" if len(value) > 8 else "")
+        inner = ", ".join(describe_value(item, digits) for item in value[:8]) + (", …" if len(value) > 8 else "")
         return f"[{inner}]" if type(value) is list else f"({inner})"
     if type(value) is dict:
-        return "{" + ", ".join(f"{show(key)}: {show(item, digits)}" for key, item in list(value.items())[:8]) + "}"
+        return (
+            "{"
+            + ", ".join(
+                f"{describe_value(key)}: {describe_value(item, digits)}" for key, item in list(value.items())[:8]
+            )
+            + "}"
+        )
     if isinstance(value, Refused):
         return f"a {value.type} ({value.why})"
-    return clean(repr(value), 100)
+    return clean_text(repr(value), 100)
 
 
-def format_pair(expected: Any, seen: Any) -> tuple[str, str]:
-    """Both values as `show` has them, with as many more digits as it takes to tell them apart.
+def describe_pair(expected: Any, seen: Any) -> tuple[str, str]:
+    """Both values as `describe_value` has them, with as many more digits as it takes to tell them apart.
 
     Values of two types that look the same, as 1 and 1.0, are shown as Python writes them.
     """
     for digits in (6, 9, 12, 17):
-        texts = show(expected, digits), show(seen, digits)
+        texts = describe_value(expected, digits), describe_value(seen, digits)
         if texts[0] != texts[1]:
             return texts
-    return clean(repr(expected), 100), clean(repr(seen), 100)
+    return clean_text(repr(expected), 100), clean_text(repr(seen), 100)
 
 
-def kind(value: Any) -> str:
+def describe_type(value: Any) -> str:
     """The type of a value, as a person says it."""
     if value is MISSING:
         return "nothing"

@@ -10,7 +10,7 @@ import re
 
 from graders.core.errors import HookworkError
 
-BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
+BEGIN_SOLUTION, END_SOLUTION = "### BEGIN SOLUTION", "### END SOLUTION"
 STUB = "raise NotImplementedError"
 
 _CELL = re.compile(r"^# %%(.*)$", re.M)
@@ -28,7 +28,7 @@ def exercise_cells(text: str) -> dict[str, str]:
     cells = {}
     for header, body in zip(parts[1::2], parts[2::2]):
         if match := _KEY.search(header):
-            cells[match[1]] = without_marks(body.strip("\n"))
+            cells[match[1]] = without_solution_marks(body.strip("\n"))
     return cells
 
 
@@ -37,12 +37,12 @@ def prediction_keys(text: str) -> list[str]:
     return _GUESS.findall(text)
 
 
-def without_marks(source: str) -> str:
+def without_solution_marks(source: str) -> str:
     """A solved cell without the lines that mark the solution."""
-    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN, END))
+    return "\n".join(line for line in source.split("\n") if line.strip() not in (BEGIN_SOLUTION, END_SOLUTION))
 
 
-def stub(source: str) -> str:
+def make_stub(source: str) -> str:
     """The learner's form of a solved cell: each marked solution becomes one line that raises.
 
     Raises `SourceError` when the marks do not come in pairs.
@@ -51,17 +51,19 @@ def stub(source: str) -> str:
     inside = False
     for line in source.split("\n"):
         mark = line.strip()
-        if mark == BEGIN and not inside:
+        if mark == BEGIN_SOLUTION and not inside:
             stubbed.append(line[: len(line) - len(line.lstrip())] + STUB)
             inside = True
-        elif mark == END and inside:
+        elif mark == END_SOLUTION and inside:
             inside = False
-        elif mark in (BEGIN, END):
-            raise SourceError(f"{mark!r} without its partner; write {BEGIN} above and {END} below each answer")
+        elif mark in (BEGIN_SOLUTION, END_SOLUTION):
+            raise SourceError(
+                f"{mark!r} without its partner; write {BEGIN_SOLUTION} above and {END_SOLUTION} below each answer"
+            )
         elif not inside:
             stubbed.append(line)
     if inside:
-        raise SourceError(f"{BEGIN} without {END}")
+        raise SourceError(f"{BEGIN_SOLUTION} without {END_SOLUTION}")
     if len(stubbed) == len(source.split("\n")):
-        raise SourceError(f"no answer is marked; write {BEGIN} above and {END} below it")
+        raise SourceError(f"no answer is marked; write {BEGIN_SOLUTION} above and {END_SOLUTION} below it")
     return "\n".join(stubbed)

@@ -10,10 +10,10 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
-BLANK = "\N{OPEN BOX}"
-LONGEST = 60
+VISIBLE_BLANK = "\N{OPEN BOX}"
+MAX_NAME_LENGTH = 60
 
 # Letters of other scripts that look like these in most fonts; enough to warn of, and nothing hangs on it.
 _LOOKS_LIKE = str.maketrans(
@@ -24,33 +24,37 @@ _LOOKS_LIKE = str.maketrans(
 )  # fmt: skip
 
 
-def visible(name: str) -> str:
+def visible_name(name: str) -> str:
     """A name in which everything can be seen, of at most 60 characters. Most names stay as they are."""
-    letters = [" " if unicodedata.category(character) == "Zs" else character for character in clean(name, LONGEST)]
+    letters = [
+        " " if unicodedata.category(character) == "Zs" else character for character in clean_text(name, MAX_NAME_LENGTH)
+    ]
     shown = [
-        BLANK if character == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ") else character
+        VISIBLE_BLANK
+        if character == " " and (index in (0, len(letters) - 1) or letters[index - 1] == " ")
+        else character
         for index, character in enumerate(letters)
     ]
     for index in range(len(shown) - 1, 0, -1):  # a blank before those at the end is at the end, too
-        if shown[index] != BLANK:
+        if shown[index] != VISIBLE_BLANK:
             break
-        shown[index - 1] = BLANK if shown[index - 1] == " " else shown[index - 1]
+        shown[index - 1] = VISIBLE_BLANK if shown[index - 1] == " " else shown[index - 1]
     return "".join(shown)
 
 
-def is_plain(name: str) -> bool:
+def is_plain_name(name: str) -> bool:
     """Whether nothing in a shown name had to be made visible."""
-    return BLANK not in name and "\N{REPLACEMENT CHARACTER}" not in name
+    return VISIBLE_BLANK not in name and "\N{REPLACEMENT CHARACTER}" not in name
 
 
-def alike(names: Iterable[str]) -> list[list[str]]:
+def lookalike_names(names: Iterable[str]) -> list[list[str]]:
     """The groups of different names that a reader may take for one: by case, accent, blanks, or letters of a script."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
-        groups[_outline(name)].add(name)
+        groups[_lookalike_key(name)].add(name)
     return sorted(sorted(group) for group in groups.values() if len(group) > 1)
 
 
-def _outline(name: str) -> str:
+def _lookalike_key(name: str) -> str:
     plain = unicodedata.normalize("NFKD", name).casefold().translate(_LOOKS_LIKE)
     return "".join(character for character in plain if character.isalnum()) or name

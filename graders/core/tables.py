@@ -23,7 +23,7 @@ class BadTable(HookworkError):
 
 
 @dataclass(frozen=True)
-class Layout:
+class CsvLayout:
     """How a table is written down. `mark` are the bytes by which a file begins that names its encoding itself.
 
     `guessed` is whether the encoding is a guess, for a file that is no UTF-8 and has no mark.
@@ -42,14 +42,14 @@ class Table:
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    layout: Layout = Layout()
+    layout: CsvLayout = CsvLayout()
 
     def column(self, index: int) -> tuple[str, ...]:
         """The cells of a column, without blanks around them; empty where a row is too short."""
-        return tuple(cell(row, index) for row in self.rows)
+        return tuple(cell_text(row, index) for row in self.rows)
 
     @property
-    def lost(self) -> int:
+    def unencodable_count(self) -> int:
         """How many characters its encoding does not have."""
         text = "".join(part for row in (self.header, *self.rows) for part in row)
         return len(text) - len(text.encode(self.layout.encoding, "ignore").decode(self.layout.encoding))
@@ -62,27 +62,27 @@ class Table:
         return self.layout.mark + text.getvalue().encode(self.layout.encoding, "replace")
 
 
-def cell(row: Sequence[str], index: int | None) -> str:
+def cell_text(row: Sequence[str], index: int | None) -> str:
     """One cell of a row, without blanks around it; empty where there is none."""
     return row[index].strip() if index is not None and index < len(row) else ""
 
 
 def read_table(content: bytes | str) -> Table:
     """The table in a CSV file. Raises `BadTable`."""
-    text, encoding, mark, guessed = (content, "utf-8", b"", False) if isinstance(content, str) else decoded(content)
+    text, encoding, mark, guessed = (content, "utf-8", b"", False) if isinstance(content, str) else decode_csv(content)
     text = text.removeprefix("\ufeff")
     if "\0" in text:
         raise BadTable("it is no CSV file (it has NUL characters). Export it as CSV (UTF-8)")
     line = _SEPARATOR_LINE.match(text)
     text = text[line.end() :] if line else text
-    delimiter = line["delimiter"] if line else max(_DELIMITERS, key=lambda one: len(_header(text, one)))
-    rows = [tuple(row) for row in _rows(text, delimiter) if any(part.strip() for part in row)]
+    delimiter = line["delimiter"] if line else max(_DELIMITERS, key=lambda one: len(_parse_header(text, one)))
+    rows = [tuple(row) for row in _parse_rows(text, delimiter) if any(part.strip() for part in row)]
     newline = next((end for end in ("\r\n", "\n", "\r") if end in text), "\n")
-    layout = Layout(encoding, mark, delimiter, newline, guessed)
+    layout = CsvLayout(encoding, mark, delimiter, newline, guessed)
     return Table(rows[0] if rows else (), tuple(rows[1:]), layout)
 
 
-def decoded(raw: bytes) -> tuple[str, str, bytes, bool]:
+def decode_csv(raw: bytes) -> tuple[str, str, bytes, bool]:
     """The text of a file, its encoding, its mark, and whether that is a guess. Raises `BadTable`."""
     if raw.startswith(_WORKBOOKS):
         raise BadTable("it is a workbook and no CSV file. Save it as CSV (UTF-8)")
@@ -98,7 +98,7 @@ def decoded(raw: bytes) -> tuple[str, str, bytes, bool]:
     return raw.decode(encoding), encoding, b"", True
 
 
-def _rows(text: str, delimiter: str) -> list[list[str]]:
+def _parse_rows(text: str, delimiter: str) -> list[list[str]]:
     """The rows of a text. Raises `BadTable`, also where an open quotation mark would swallow all that follows."""
     for strict in (True, False):
         try:
@@ -111,7 +111,7 @@ def _rows(text: str, delimiter: str) -> list[list[str]]:
     raise AssertionError
 
 
-def _header(text: str, delimiter: str) -> list[str]:
+def _parse_header(text: str, delimiter: str) -> list[str]:
     """The first row that has something in it, read with this delimiter."""
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -120,7 +120,7 @@ def _header(text: str, delimiter: str) -> list[str]:
         return []
 
 
-def number(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The number in a cell, with a point or a comma before its decimals; None for anything else."""
     plain = text.strip()
     if not re.fullmatch(r"[+-]?\d+(?:[.,]\d+)?", plain):

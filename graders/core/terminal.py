@@ -16,24 +16,24 @@ from rich.status import Status
 from rich.style import Style
 from rich.text import Text
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 WIDEST = 120
 """Columns in which text can be read."""
 
 
-def line(*parts: str | tuple[str, str], style: str = "") -> Text:
+def plain_line(*parts: str | tuple[str, str], style: str = "") -> Text:
     """One line of plain text, made of strings and of pairs of a string and its style."""
     made = Text(style=style)
     for part in parts:
         text, own = (part, None) if isinstance(part, str) else part
-        made.append(clean(text, sys.maxsize), own)
+        made.append(clean_text(text, sys.maxsize), own)
     return made
 
 
-def lines(text: str, style: str = "") -> Text:
+def plain_lines(text: str, style: str = "") -> Text:
     """Plain text that may have several lines: what a function printed, a message, a difference of two sources."""
-    return Text(clean(text, sys.maxsize, lines=True), style)
+    return Text(clean_text(text, sys.maxsize, lines=True), style)
 
 
 class Terminal(Console):
@@ -46,11 +46,11 @@ class Terminal(Console):
     def say(self, *texts: str, style: str = "") -> None:
         """Print each text as a line. In a file or a pipe it is not folded, so that others can read paths in it."""
         for text in texts:
-            self.print(line(text, style=style), soft_wrap=not self.is_terminal)
+            self.print(plain_line(text, style=style), soft_wrap=not self.is_terminal)
 
     def render_str(self, text: str, *, style: str | Style = "", **layout: Any) -> Text:
         """A string that rich meets, in one line, without a look for markup."""
-        made = line(text)
+        made = plain_line(text)
         made.style, made.justify, made.overflow = style, layout.get("justify"), layout.get("overflow")
         return made
 
@@ -58,14 +58,14 @@ class Terminal(Console):
         """Whatever is printed passes here: it is cleaned once more, for texts that rich or somebody made otherwise."""
         for segment in super().render(renderable, options):
             text, style, control = segment
-            yield segment if control else Segment(clean(text, sys.maxsize, lines=True), style)
+            yield segment if control else Segment(clean_text(text, sys.maxsize, lines=True), style)
 
     def status(self, status: RenderableType, **look: Any) -> Status:
         """Show a text beside a spinner as long as the context lasts."""
-        return super().status(line(status) if isinstance(status, str) else status, **look)
+        return super().status(plain_line(status) if isinstance(status, str) else status, **look)
 
 
-def console(*, stderr: bool = False) -> Terminal:
+def output_terminal(*, stderr: bool = False) -> Terminal:
     """Where the commands print; of a width that can be read."""
     found = Terminal(stderr=stderr)
     found.width = min(found.width, WIDEST)

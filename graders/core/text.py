@@ -16,7 +16,7 @@ MESSAGE_LIMIT = 300
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> str:
+def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> str:
     """`text` as valid, visible Unicode of at most `limit` characters.
 
     Control, bidirectional and other invisible characters become U+FFFD, so that no text can move a
@@ -37,16 +37,16 @@ def clean(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> s
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
-def encodable(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """`text` with U+FFFD in place of lone surrogates, which UTF-8 cannot hold."""
     return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
 
 
-def plural(count: int, noun: str) -> str:
+def format_count(count: int, noun: str) -> str:
     """Count and noun, as in 1 point, 2 points."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def points(value: float) -> str:
+def format_points(value: float) -> str:
     """A number of points without needless digits: 2, 0.5, 1.33."""
     return f"{value:.2f}".rstrip("0").rstrip(".")

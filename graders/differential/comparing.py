@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.core.conditions import came_through, unwanted
+from graders.core.conditions import check_exception_passed_on, unwanted_changes
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
 from graders.wire.data import Array
 
-RELATIVE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
+TOLERANCE_BY_DTYPE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
 """By how much a number may be off, as a part of the largest entry of its tensor."""
-RELATIVE_ELSEWHERE = 1e-5
-FLOATS = 1e-9
+DEFAULT_TOLERANCE = 1e-5
+FLOAT_TOLERANCE = 1e-9
 """The same for a Python float that comes from tensors of float64. Where it comes from others, it knows no more."""
 CHANGED = "changed"
 """What a witness told stands under names whose first word it is; who changes less than the reference is right, too."""
@@ -28,26 +28,26 @@ SHARED = "shared"
 """Sentences on tensors that share their memory stand under names that begin so; who shares less is right, too."""
 
 
-def differences(seen: Seen, wanted: Any, floats: float = FLOATS) -> Iterator[tuple[str, Difference]]:
+def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -> Iterator[tuple[str, Difference]]:
     """The path and the difference of each place where `seen` is not as `wanted`, a decoded value.
 
     A Python float may be off by the part `floats` of it.
     """
-    if tells_changes(_name(seen)):
+    if tells_changes(_last_key(seen)):
         yield from _unwanted_changes(seen, wanted)
-    elif _name(seen).startswith(SHARED):
+    elif _last_key(seen).startswith(SHARED):
         yield from _unwanted_sharing(seen, wanted)
     elif isinstance(wanted, Mapping):
         yield from _of_keys(seen, wanted)
         for key in wanted if type(seen.value) is dict else ():
             if key in seen.value:
-                yield from differences(seen[key], wanted[key], floats)
+                yield from find_differences(seen[key], wanted[key], floats)
     elif type(wanted) in (list, tuple) and _same_container(seen, wanted) and not _all_texts(seen, wanted):
         for entry, part in zip(seen, wanted):
-            yield from differences(entry, part, floats)
+            yield from find_differences(entry, part, floats)
     else:
         try:
-            _equal(seen, wanted, floats)
+            _check_equal(seen, wanted, floats)
         except Mismatch as mismatch:
             yield seen.path, mismatch.difference
 
@@ -57,15 +57,15 @@ def tells_changes(name: str) -> bool:
     return name.split(maxsplit=1)[:1] == [CHANGED]
 
 
-def tolerance(wanted: Tensor) -> tuple[float, float]:
+def tensor_tolerance(wanted: Tensor) -> tuple[float, float]:
     """(rtol, atol) for a tensor: small entries beside large ones are as uncertain as those are."""
     finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted.new_empty(0)
     most = float(finite.max()) if finite.numel() else 1.0
-    limit = RELATIVE.get(wanted.dtype, RELATIVE_ELSEWHERE)
+    limit = TOLERANCE_BY_DTYPE.get(wanted.dtype, DEFAULT_TOLERANCE)
     return limit, limit * (min(1.0, most) or 1e-30)
 
 
-def _name(seen: Seen) -> str:
+def _last_key(seen: Seen) -> str:
     return seen.path.rsplit("[", 1)[-1].strip("]'\"")
 
 
@@ -86,9 +86,9 @@ def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Iterator[tuple[str, Diffe
 
 
 def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
-    when = _name(seen).removeprefix(CHANGED).strip()
+    when = _last_key(seen).removeprefix(CHANGED).strip()
     try:
-        for kind, sentence in unwanted(seen, [glob.escape(" ".join(change)) for change in wanted]):
+        for kind, sentence in unwanted_changes(seen, [glob.escape(" ".join(change)) for change in wanted]):
             yield f"{seen.path}: {sentence}", Difference(kind, note=f"{when}, {sentence}" if when else sentence)
     except Mismatch as mismatch:
         yield seen.path, mismatch.difference
@@ -103,26 +103,26 @@ def _unwanted_sharing(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference
         yield seen.path, mismatch.difference
 
 
-def _equal(seen: Seen, wanted: Any, floats: float) -> None:
+def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
     """Raises `Mismatch` unless a value is that of the reference: type, dtype, shape, and digits as far as they tell."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
-        rtol, atol = tolerance(wanted.tensor)
+        rtol, atol = tensor_tolerance(wanted.tensor)
         expect(seen).close_to(wanted.tensor, rtol=rtol, atol=atol, detached=not wanted.requires_grad)
         if wanted.requires_grad and not seen.value.requires_grad:
             expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
-        rtol, atol = tolerance(wanted.tensor)
+        rtol, atol = tensor_tolerance(wanted.tensor)
         expect(seen).array_close_to(wanted.tensor, rtol=rtol, atol=atol)
     elif type(wanted) is type(seen.value) is float and math.isnan(wanted) and math.isnan(seen.value):
         return
     elif type(wanted) is float:
         expect(seen).close_to(wanted, rtol=floats, atol=floats / 1000)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
-        expect(seen).timeline(wanted)
+        expect(seen).equals_timeline(wanted)
     elif type(wanted) in (list, tuple) and not _same_container(seen, wanted):
         expect(seen).has_length(len(wanted), container=type(wanted))
     elif wanted == CAME_THROUGH:
-        came_through(seen, "what you call")
+        check_exception_passed_on(seen, "what you call")
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
         expect(seen).equals(wanted)
     elif seen.value != wanted:

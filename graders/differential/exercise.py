@@ -41,13 +41,13 @@ import torch
 
 from graders.core import course
 from graders.core.contract import Contract
-from graders.core.covering import covering
+from graders.core.covering import covering_cases
 from graders.core.errors import ExerciseDefect
-from graders.core.exercise import Case, Check, DeadProbe, Exercise, Inputs, Mistake
+from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Explanation
-from graders.core.mistakes import COMMON
-from graders.differential.explaining import NOTHING, explain
+from graders.core.mistakes import COMMON_MESSAGES
+from graders.differential.explaining import NOTHING_DONE, explain_outcomes
 from graders.differential.implementations import Implementation
 from graders.differential.subject import Subject
 from graders.run.transcript import Outcome
@@ -78,22 +78,22 @@ class SceneExercise(Exercise):
         return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
 
     def draws(self, seed: int) -> list[Inputs]:
-        """One draw for each case, along with what is expected for it. Raises `DeadProbe`, and `ReferenceFailed`."""
+        """One draw for each case, along with what is expected for it. Raises `IllConditionedDraws`, and `ReferenceFailed`."""
         with one_thread(), self.subject.stage.open() as play:
-            return [self._conditioned(seed, index, play) for index in range(len(self.cases))]
+            return [self._well_conditioned_draw(seed, index, play) for index in range(len(self.cases))]
 
-    def _conditioned(self, seed: int, index: int, play: Any) -> Inputs:
+    def _well_conditioned_draw(self, seed: int, index: int, play: Any) -> Inputs:
         example = [[step.code, bool(step.shows)] for step in self.written.example] if index == 0 else []
         for attempt in range(100):
             inner = Rng(seed, self.key, index, attempt).integer(0, 2**31)
             draw = {"seed": inner, "case": dict(self.cases[index]), "example": example}
             if self.subject.is_well_conditioned(play, draw):
                 return draw
-        raise DeadProbe(f"exercise {self.key}, case {index}: 100 draws, and all are at the mercy of rounding")
+        raise IllConditionedDraws(f"exercise {self.key}, case {index}: 100 draws, and all are at the mercy of rounding")
 
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
         """The mistake that shows what the learner's function showed."""
-        return explain(self.subject, draws, outcomes)
+        return explain_outcomes(self.subject, draws, outcomes)
 
 
 class NotInTheBox(ExerciseDefect):
@@ -143,10 +143,10 @@ def exercise(
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
-        slips = _slips(members["Mistakes"])
-        written = Contract.of(members["__doc__"])
-        example = {step.code: literal(step.shows) for step in written.example if step.shows}
-        subject = Subject(key, defined, scene, references, [*slips, NOTHING], members.get("free", {}), example)
+        slips = _wrong_programs(members["Mistakes"])
+        written = Contract.from_docstring(members["__doc__"])
+        example = {step.code: expected_value(step.shows) for step in written.example if step.shows}
+        subject = Subject(key, defined, scene, references, [*slips, NOTHING_DONE], members.get("free", {}), example)
         return SceneExercise(
             key=key,
             name=defined,
@@ -154,8 +154,8 @@ def exercise(
             points=points,
             hints=tuple(hints),
             contract=written.markdown,
-            cases=_cases(scene),
-            checks=tuple(_check(subject, section) for section in subject.sections),
+            cases=_covering_cases(scene),
+            checks=tuple(_section_check(subject, section) for section in subject.sections),
             mistakes=tuple({slip.id: Mistake(slip.id, slip.message) for slip in slips}.values()),
             file=Path(inspect.getfile(references[0].function)),
             module=body.__module__,
@@ -172,16 +172,16 @@ def exercise(
     return make
 
 
-def _cases(scene: Scene) -> tuple[Case, ...]:
+def _covering_cases(scene: Scene) -> tuple[Case, ...]:
     """The covering design of the scene's axes."""
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
     pairs = [pair for pair in scene.pairs if set(pair) <= set(scene.axes)]
-    found = covering(scene.axes, pairs, rules)
+    found = covering_cases(scene.axes, pairs, rules)
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 
-def _check(subject: Subject, section: str) -> Check:
+def _section_check(subject: Subject, section: str) -> Check:
     def run(seen: Seen, draw: Inputs) -> None:
         if found := list(subject.differences(seen, draw, section).values()):
             raise Mismatch(found[0])
@@ -189,10 +189,10 @@ def _check(subject: Subject, section: str) -> Check:
     return Check(f"test_{section.replace(' ', '_')}", run)
 
 
-def _slips(mistakes: type) -> list[Implementation]:
+def _wrong_programs(mistakes: type) -> list[Implementation]:
     """The wrong programs, inherited ones first. Another form of one has the message of the first, or its own."""
     members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
-    found, messages = list[Implementation](), dict(COMMON)
+    found, messages = list[Implementation](), dict(COMMON_MESSAGES)
     for part, program in members.items():
         if part.startswith("__"):
             continue
@@ -202,7 +202,7 @@ def _slips(mistakes: type) -> list[Implementation]:
     return found
 
 
-def literal(text: str) -> Any:
+def expected_value(text: str) -> Any:
     """What an example shows, as it comes out of the box: `tensor([1., 2.])`, `array([1.])`, `[1, 'a']`, `nan`."""
     names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
     names |= {"array": np.array, "float32": np.float32}
@@ -213,7 +213,7 @@ def literal(text: str) -> Any:
 def box_source(scene: Scene, name: str) -> str:
     """Python text that defines `probe`. Raises `NotInTheBox` for an option that cannot be said in it."""
     imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
-    options = ", ".join(f"{option}={_said(value, imports)}" for option, value in scene.given.items())
+    options = ", ".join(f"{option}={_as_code(value, imports)}" for option, value in scene.given.items())
     lines = [f"from {module} import {what}" for what, module in imports.items()]
     return "\n".join(
         [
@@ -226,7 +226,7 @@ def box_source(scene: Scene, name: str) -> str:
     )
 
 
-def _said(value: Any, imports: dict[str, str]) -> str:
+def _as_code(value: Any, imports: dict[str, str]) -> str:
     """A value as code; what it has to import is added to `imports`."""
     if isinstance(value, FunctionType):
         if not value.__module__.startswith("graders.scenes.") or "<" in value.__qualname__:
@@ -236,10 +236,10 @@ def _said(value: Any, imports: dict[str, str]) -> str:
         imports[value.__name__] = value.__module__
         return value.__name__
     if isinstance(value, list | tuple):
-        inner = "".join(f"{_said(part, imports)}, " for part in value)
+        inner = "".join(f"{_as_code(part, imports)}, " for part in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key!r}: {_said(part, imports)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{key!r}: {_as_code(part, imports)}" for key, part in value.items()) + "}"
     if isinstance(value, float) and not -1e308 < value < 1e308:
         return f"float({str(value)!r})"
     try:

@@ -16,15 +16,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.probing import Answer, answer
-from graders.core.conditioning import disturbed
+from graders.box.probing import Answer, answer_probe
+from graders.core.conditioning import disturb_last_digits
 from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
-from graders.run.transcript import Outcome, raised
+from graders.run.transcript import Outcome, raised_outcome
 from graders.scenes.scene import Scene
 from graders.wire import forking
-from graders.wire.data import Array, decode, encode, tensors
+from graders.wire.data import Array, arrays_to_tensors, decode, encode
 from graders.wire.frames import Frame
 
 SECONDS = 20.0
@@ -41,7 +41,7 @@ class Implementation:
     function: Callable[..., Any]
     message: str = ""
 
-    def afresh(self) -> Implementation:
+    def fresh_copy(self) -> Implementation:
         """The same as if it were defined now: what it keeps in its defaults is as it was written."""
         old = self.function
         if not isinstance(old, FunctionType):
@@ -65,26 +65,28 @@ class Stage:
     @contextlib.contextmanager
     def open(self) -> Iterator[Play]:
         """In the block, what the value of the context returns is what shows with a player, for a draw."""
-        stage = replace(self, players=[player.afresh() for player in self.players])
-        if not forking.available:
-            yield lambda player, draw, way="": _outcome(stage._work(_request(player, draw, way)))
+        stage = replace(self, players=[player.fresh_copy() for player in self.players])
+        if not forking.can_fork:
+            yield lambda player, draw, way="": _outcome_from(stage._run_request(_play_request(player, draw, way)))
             return
         from graders.box.forked import ForkedProbes  # it needs os.fork
 
-        children = ForkedProbes(stage._work)
+        children = ForkedProbes(stage._run_request)
         try:
-            yield lambda player, draw, way="": _outcome(children.answer(self.key, _request(player, draw, way), SECONDS))
+            yield lambda player, draw, way="": _outcome_from(
+                children.answer(self.key, _play_request(player, draw, way), SECONDS)
+            )
         finally:
             children.end()
 
-    def _work(self, request: Frame) -> Answer:
+    def _run_request(self, request: Frame) -> Answer:
         """Run a scene; in the child, if there is one."""
-        draw = tensors(decode(request.head["draw"], request.body))
+        draw = arrays_to_tensors(decode(request.head["draw"], request.body))
         player, way = self.players[request.head["player"]], request.head["way"]
         case, to = draw["case"], None
         if way:
             case = {axis: "float64" if value == "float32" else value for axis, value in case.items()}
-            to = torch.Tensor.double if way == EXACT else disturbed
+            to = torch.Tensor.double if way == EXACT else disturb_last_digits
 
         def probe(student: Any) -> Any:
             if way:
@@ -92,21 +94,21 @@ class Stage:
             call = getattr(student, self.name)
             return self.scene.shown(call, self.name, draw["seed"], case, draw["example"], to)
 
-        return answer(probe, {self.name: player.function}, {}, 0)
+        return answer_probe(probe, {self.name: player.function}, {}, 0)
 
 
 Play = Callable[..., Outcome]
 """`play(player, draw, way="")`: the outcome of a draw with the player of that number."""
 
 
-def _request(player: int, draw: Inputs, way: str) -> Frame:
+def _play_request(player: int, draw: Inputs, way: str) -> Frame:
     tree, body = encode(dict(draw))
     return Frame({"type": "play", "player": player, "draw": tree, "way": way}, body)
 
 
-def _outcome(found: Answer) -> Outcome:
+def _outcome_from(found: Answer) -> Outcome:
     if found.head["type"] != "seen":
-        return raised(found.head)
+        return raised_outcome(found.head)
     return Outcome(seen=Seen(decode(found.head["tree"], found.body)))
 
 
@@ -114,7 +116,7 @@ class ReferenceFailed(ExerciseDefect):
     """The reference of an exercise did not come to its end."""
 
 
-def seen_of(outcome: Outcome, key: str) -> Mapping[str, Any]:
+def reference_sections(outcome: Outcome, key: str) -> Mapping[str, Any]:
     """The sections that a reference showed. Raises `ReferenceFailed`."""
     if outcome.seen is None:
         raise ReferenceFailed(f"the reference of {key} ended with {outcome.error or outcome.status}: {outcome.message}")
@@ -122,7 +124,7 @@ def seen_of(outcome: Outcome, key: str) -> Mapping[str, Any]:
     return value
 
 
-def numbers(value: Any) -> Iterator[Tensor]:
+def tensors_and_floats(value: Any) -> Iterator[Tensor]:
     """All tensors and floats of what was seen, in order. A float is as precise as a number of float32 here."""
     if isinstance(value, Array):
         yield value.tensor
@@ -130,7 +132,7 @@ def numbers(value: Any) -> Iterator[Tensor]:
         yield torch.tensor(value)
     elif isinstance(value, Mapping):
         for part in value.values():
-            yield from numbers(part)
+            yield from tensors_and_floats(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from numbers(part)
+            yield from tensors_and_floats(part)

@@ -6,25 +6,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from graders.core.conditioning import SHARE, share_used
+from graders.core.conditioning import ROUNDING_SHARE, share_used
 from graders.core.difference import Difference, Kind
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
-from graders.differential.comparing import FLOATS, RELATIVE_ELSEWHERE, differences, tolerance
+from graders.differential.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, find_differences, tensor_tolerance
 from graders.differential.implementations import (
     DISTURBED,
     EXACT,
     Implementation,
     Play,
     Stage,
-    numbers,
-    seen_of,
+    reference_sections,
+    tensors_and_floats,
 )
 from graders.run.transcript import Outcome
 from graders.scenes.scene import EXAMPLE, Scene
 
-KEPT = 1024
+MAX_KEPT_OUTCOMES = 1024
 """Outcomes of our own programs that are kept for the next answer: those of a lesson's exercises for a few seeds."""
 
 Free = Callable[[Any, Any], bool]
@@ -54,13 +54,13 @@ class Subject:
 
     def outcome(self, play: Play | None, player: int, draw: Inputs) -> Outcome:
         """What shows with one of our own programs. Without an open stage, one is opened for it."""
-        which = player, key_of(draw)
+        which = player, draw_key(draw)
         if which not in self._kept:
             if play is None:
                 with self.stage.open() as opened:
                     return self.outcome(opened, player, draw)
             self._kept[which] = play(player, draw)
-            while len(self._kept) > KEPT:
+            while len(self._kept) > MAX_KEPT_OUTCOMES:
                 self._kept.popitem(last=False)
         return self._kept[which]
 
@@ -70,20 +70,20 @@ class Subject:
         """By path, what no reference showed; in one section or in all."""
         found: list[Differences] = []
         for reference in self.references:
-            wanted = {**seen_of(self.outcome(play, reference, draw), self.key)}
+            wanted = {**reference_sections(self.outcome(play, reference, draw), self.key)}
             if EXAMPLE in wanted:  # the literal numbers of the contract, whatever our program says
                 wanted[EXAMPLE] = self._example
             parts = {name: part for name, part in wanted.items() if section in (None, name)}
-            found.append(dict(self._in(seen, parts, floats_of(draw))))
+            found.append(dict(self._section_differences(seen, parts, float_tolerance(draw))))
         return {path: why for path, why in found[0].items() if all(path in other for other in found[1:])}
 
-    def _in(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
+    def _section_differences(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
         for section, part in wanted.items():
             mine = Seen(seen[section].value)
             if type(mine.value) is not dict:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
-            for path, difference in differences(mine, part, floats):
+            for path, difference in find_differences(mine, part, floats):
                 if section == EXAMPLE and type(mine[path].value) is str and type(part.get(path)) is not str:
                     difference = Difference(Kind.CONDITION, path, note=f"the example raised {mine[path].value}")
                 top = path.partition("[")[0].partition(": ")[0]
@@ -98,14 +98,17 @@ class Subject:
 
     def is_well_conditioned(self, play: Play, draw: Inputs) -> bool:
         """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
-        rough = list(numbers(seen_of(self.outcome(play, 0, draw), self.key)))
+        rough = list(tensors_and_floats(reference_sections(self.outcome(play, 0, draw), self.key)))
         if is_exact(draw):
             return True
-        exact, disturbed = (list(numbers(seen_of(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED))
+        exact, disturbed = (
+            list(tensors_and_floats(reference_sections(play(0, draw, way), self.key))) for way in (EXACT, DISTURBED)
+        )
         if not len(rough) == len(exact) == len(disturbed):
             return False
         return all(
-            other.shape == fine.shape and share_used(other.double(), fine.double(), *tolerance(shown)) <= SHARE
+            other.shape == fine.shape
+            and share_used(other.double(), fine.double(), *tensor_tolerance(shown)) <= ROUNDING_SHARE
             for shown, fine, moved in zip(rough, exact, disturbed)
             for other in (shown, moved)
         )
@@ -116,11 +119,11 @@ def is_exact(draw: Inputs) -> bool:
     return "float64" in draw["case"].values()
 
 
-def floats_of(draw: Inputs) -> float:
+def float_tolerance(draw: Inputs) -> float:
     """By how much a Python float may be off, as a part of it."""
-    return FLOATS if is_exact(draw) else RELATIVE_ELSEWHERE
+    return FLOAT_TOLERANCE if is_exact(draw) else DEFAULT_TOLERANCE
 
 
-def key_of(draw: Inputs) -> Any:
+def draw_key(draw: Inputs) -> Any:
     """What makes a draw another than another one."""
     return draw["seed"], tuple(sorted(draw["case"].items(), key=str)), len(draw["example"])

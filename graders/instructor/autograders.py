@@ -34,7 +34,7 @@ def write_container(out: Path) -> None:
     It has this installation's versions of what a notebook may import, and nothing of the course.
     """
     text = (TEMPLATES / "container" / "Dockerfile").read_text(encoding="utf-8")
-    packages = " \\\n    ".join(f"'{name}'" for name in pinned())
+    packages = " \\\n    ".join(f"'{name}'" for name in pinned_requirements())
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     write_atomically(out, text.replace("PYTHON", python).replace("PACKAGES", packages))
 
@@ -47,7 +47,7 @@ def write_gradescope(out: Path) -> None:
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in sorted(_parts()):
+        for name, content in sorted(_archive_members()):
             member = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             member.external_attr = (0o100755 if name in _EXECUTABLE else 0o100644) << 16
             member.compress_type = zipfile.ZIP_DEFLATED
@@ -55,10 +55,10 @@ def write_gradescope(out: Path) -> None:
     write_atomically(out, packed.getvalue())
 
 
-def _parts() -> Iterator[tuple[str, bytes]]:
+def _archive_members() -> Iterator[tuple[str, bytes]]:
     for file in (TEMPLATES / "gradescope").iterdir():
         yield file.name, file.read_bytes()
-    yield "requirements.txt", ("\n".join(requirements()) + "\n").encode()
+    yield "requirements.txt", ("\n".join(course_requirements()) + "\n").encode()
     constraints = course.PACKAGE.parent / "constraints.txt"
     yield "constraints.txt", constraints.read_bytes() if constraints.is_file() else b""
     for file in course.PACKAGE.rglob("*"):
@@ -71,7 +71,7 @@ def _parts() -> Iterator[tuple[str, bytes]]:
                 yield f"course/graders/course/{name}/{file.name}", file.read_bytes()
 
 
-def requirements() -> list[str]:
+def course_requirements() -> list[str]:
     """What has to be installed beside the course: its dependencies, without those of its extras."""
     try:
         found = requires("hookwork") or []
@@ -80,13 +80,13 @@ def requirements() -> list[str]:
     return sorted(requirement for requirement in found if not re.search(r";.*\bextra\b", requirement))
 
 
-def pinned() -> list[str]:
+def pinned_requirements() -> list[str]:
     """The same in the versions that are installed here, without the names of builds such as `+cpu`."""
-    names = [re.split(r"[^\w.-]", requirement)[0] for requirement in requirements()]
+    names = [re.split(r"[^\w.-]", requirement)[0] for requirement in course_requirements()]
     return [f"{name}=={version(name).partition('+')[0]}" for name in names]
 
 
-KINDS: dict[str, Callable[[Path], None]] = {
+AUTOGRADER_WRITERS: dict[str, Callable[[Path], None]] = {
     "gradescope": write_gradescope,
     "github": write_github,
     "slurm": write_slurm,

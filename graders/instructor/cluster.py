@@ -21,10 +21,10 @@ from typing import Any
 
 from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
-from graders.marking.setup import controlled
+from graders.marking.setup import controlled_runner
 from graders.marking.submission import mark_submission
 from graders.report import results_json
 from graders.run.boxes import prestarted_boxes
@@ -50,7 +50,7 @@ class Job:
 
 
 @contextmanager
-def dask(address: str) -> Iterator[Executor]:
+def dask_executor(address: str) -> Iterator[Executor]:
     """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file.
 
     Raises `NotInstalled`, or `BadRequest` when no scheduler answers, or it wants keys that were not given.
@@ -60,35 +60,35 @@ def dask(address: str) -> Iterator[Executor]:
         from distributed.comm import get_address_host_port
     except ModuleNotFoundError:
         raise NotInstalled("--cluster", "cluster") from None
-    where = _in_file(Path(address)) if Path(address).exists() else address
+    where = _address_in_file(Path(address)) if Path(address).exists() else address
     # It shows a traceback when the scheduler goes away. We say so ourselves, with what became of which notebook.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()  # what the user's configuration of Dask says
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
-            f"The Dask scheduler at {clean(where, 80)} wants keys. Name them to Dask, by its configuration or by the "
+            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Name them to Dask, by its configuration or by the "
             "variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
         )
     try:
         get_address_host_port(where)  # a client that fails over this is waited for a minute at our end
         client = Client(where, security=security, timeout="30s", set_as_default=False)
     except (OSError, ValueError) as error:
-        raise BadRequest(f"No Dask scheduler answers at {clean(where, 80)}: {clean(error, 200)}") from None
+        raise BadRequest(f"No Dask scheduler answers at {clean_text(where, 80)}: {clean_text(error, 200)}") from None
     with client:
         # Two notebooks of equal bytes are two jobs: `pure=False`.
         yield client.get_executor(pure=False)
 
 
-def _in_file(file: Path) -> str:
+def _address_in_file(file: Path) -> str:
     """The address that a scheduler left in its file. Raises `BadRequest`."""
     try:
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
     except (OSError, ValueError, TypeError, LookupError) as error:
-        raise BadRequest(f"{clean(file, 200)} is no file of a Dask scheduler: {clean(error, 200)}") from None
+        raise BadRequest(f"{clean_text(file, 200)} is no file of a Dask scheduler: {clean_text(error, 200)}") from None
     return str(address)
 
 
-def mark_elsewhere(
+def mark_on_cluster(
     executor: Executor,
     chosen: Sequence[Submission],
     questions: Questions,
@@ -109,7 +109,7 @@ def mark_elsewhere(
             except Unreadable:
                 continue
             digest = hashlib.sha256(content).hexdigest()
-            seed = questions.seed_for(clean(submission.student, 200), submission.lesson, digest)
+            seed = questions.seed_for(clean_text(submission.student, 200), submission.lesson, digest)
             job = Job(
                 student=submission.student,
                 lesson=submission.lesson,
@@ -118,7 +118,7 @@ def mark_elsewhere(
                 batch=questions.seed,
                 run_options=run_options,
             )
-            jobs[executor.submit(mark_there, job)] = submission
+            jobs[executor.submit(mark_in_worker, job)] = submission
     try:
         for future in as_completed(jobs):
             # Let go: while somebody waits for it, Dask marks it again when the worker dies that has the result.
@@ -129,9 +129,11 @@ def mark_elsewhere(
                 why = "The scheduler of the cluster went away. Start the cluster anew, and mark again."
                 result = otherwise(submission, why)
             except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
-                result = otherwise(submission, f"No worker could mark it: {type(error).__name__}: {clean(error, 150)}")
+                result = otherwise(
+                    submission, f"No worker could mark it: {type(error).__name__}: {clean_text(error, 150)}"
+                )
             else:
-                result = replace(result, file=clean(submission.origin or submission.file or "", 1000))
+                result = replace(result, file=clean_text(submission.origin or submission.file or "", 1000))
             done(result)
             yield submission, result
     finally:
@@ -140,27 +142,30 @@ def mark_elsewhere(
 
 
 _lock = threading.Lock()
-_batches: dict[tuple[int, RunOptions], tuple[Questions, Runner]] = {}
+_worker_setups: dict[tuple[int, RunOptions], tuple[Questions, Runner]] = {}
 
 
-def mark_there(job: Job) -> dict[str, Any]:
+def mark_in_worker(job: Job) -> dict[str, Any]:
     """Mark a notebook, in the process of a worker."""
-    questions, runner = _batch(job.batch, job.run_options)
+    questions, runner = _worker_setup(job.batch, job.run_options)
     with temporary_folder("job") as folder:
         file = folder / f"{job.lesson}.ipynb"
         file.write_bytes(job.content)
         submission = Submission(student=job.student, lesson=job.lesson, file=file)
-        result = mark_submission(submission, questions.at(job.seed), runner).settled()
+        result = mark_submission(submission, questions.with_seed(job.seed), runner).settled_result()
     return results_json.submission_to_data(result)
 
 
-def _batch(seed: int, run_options: RunOptions) -> tuple[Questions, Runner]:
+def _worker_setup(seed: int, run_options: RunOptions) -> tuple[Questions, Runner]:
     """What all jobs of a run have in common in this process, so that its machine is tested once."""
     with _lock:
-        if (seed, run_options) not in _batches:
+        if (seed, run_options) not in _worker_setups:
             resources = ExitStack()
             atexit.register(resources.close)
             # The boxes end with this process, also when that is killed: then nobody is left at the other end.
             boxes = resources.enter_context(prestarted_boxes(now=True))
-            _batches[seed, run_options] = Questions(seed), controlled(boxes.runner(run_options), run_options, seed)
-        return _batches[seed, run_options]
+            _worker_setups[seed, run_options] = (
+                Questions(seed),
+                controlled_runner(boxes.runner(run_options), run_options, seed),
+            )
+        return _worker_setups[seed, run_options]

@@ -9,20 +9,20 @@ from typing import Annotated, Any
 import typer
 
 PANEL = "Teach"
-CODES = (
+EXIT_CODES_HELP = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
     "graded, which is nobody's zero, or a person should look at something: whose a file is, or an export."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
 
 
-def register(app: typer.Typer) -> None:
+def register_commands(app: typer.Typer) -> None:
     """Add the instructor's commands."""
-    app.command(rich_help_panel=PANEL, epilog=CODES)(grade)
+    app.command(rich_help_panel=PANEL, epilog=EXIT_CODES_HELP)(grade)
     app.command(rich_help_panel=PANEL)(autograder)
 
 
-def _split(names: list[str] | None) -> tuple[str, ...]:
+def _split_at_commas(names: list[str] | None) -> tuple[str, ...]:
     """Options that are given several times, or as a list with commas."""
     return tuple(part.strip() for name in names or [] for part in name.split(",") if part.strip())
 
@@ -108,28 +108,28 @@ def grade(
     from dataclasses import replace
 
     from graders.core import course
-    from graders.core.quantities import seconds, size
-    from graders.core.terminal import console
+    from graders.core.quantities import parse_seconds, parse_size
+    from graders.core.terminal import output_terminal
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, moment, read_groups, read_points, read_roster
-    from graders.report.policy import Points, late_rule
+    from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster
+    from graders.report.policy import PointsTable, parse_late_rule
     from graders.run.cache import RunCache
-    from graders.run.lms import pattern
+    from graders.run.lms import parse_name_pattern
     from graders.run.tiers import TIERS
     from graders.wire.limits import Limits
 
-    exports = _split(export)
+    exports = _split_at_commas(export)
     if isolation not in ("auto", *TIERS):
         raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
     if unknown := [name for name in exports if name not in EXPORT_NAMES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(EXPORT_NAMES)}", param_hint="--export")
     given: dict[str, Any] = {
-        "cell_seconds": cell_timeout and seconds(str(cell_timeout)),
-        "notebook_seconds": notebook_timeout and seconds(str(notebook_timeout)),
-        "probe_seconds": probe_timeout and seconds(str(probe_timeout)),
-        "memory": memory_limit and size(memory_limit),
+        "cell_seconds": cell_timeout and parse_seconds(str(cell_timeout)),
+        "notebook_seconds": notebook_timeout and parse_seconds(str(notebook_timeout)),
+        "probe_seconds": probe_timeout and parse_seconds(str(probe_timeout)),
+        "memory": memory_limit and parse_size(memory_limit),
     }
-    keys = _split(exercise)
+    keys = _split_at_commas(exercise)
     for key in keys:
         course.find_exercise(key)
     request = Request(
@@ -142,28 +142,28 @@ def grade(
         limits=replace(Limits(), **{name: value for name, value in given.items() if value}),
         exports=exports,
         roster=read_roster(roster) if roster else None,
-        deadline=moment(deadline) if deadline else math.inf,
-        rule=None if late is None else late_rule(late),
-        points=read_points(points) if points else Points(),
+        deadline=parse_time(deadline) if deadline else math.inf,
+        rule=None if late is None else parse_late_rule(late),
+        points=read_points(points) if points else PointsTable(),
         students=tuple(student or ()),
         exercises=keys,
         cluster=cluster,
         fresh=fresh,
         keep_outputs=keep_outputs,
-        lessons=tuple(map(course.find_lesson, _split(lessons))),
+        lessons=tuple(map(course.find_lesson, _split_at_commas(lessons))),
         files=tuple(file for file in (roster, points, groups) if file),
         groups=read_groups(groups) if groups else None,
         scale=scale,
-        names=pattern(names) if names else None,
+        names=parse_name_pattern(names) if names else None,
         one_student=one_student,
         confirm_files=confirm_files,
     )
-    all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).empty
+    all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).is_empty
     machines = context.obj or Machines()
     with machines.here(now=all_run) as boxes:
-        from graders.instructor.grading import grade as run  # imports torch
+        from graders.instructor.grading import grade_class as run  # imports torch
 
-        return run(request, console(), boxes, machines.cluster)
+        return run(request, output_terminal(), boxes, machines.cluster)
 
 
 def autograder(
@@ -188,10 +188,10 @@ def autograder(
 
     hookwork autograder container --out Dockerfile && podman build -t hookwork -f Dockerfile .
     """
-    from graders.core.terminal import console
+    from graders.core.terminal import output_terminal
     from graders.instructor import autograders
 
-    if kind not in autograders.KINDS:
-        raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.KINDS)}", param_hint="KIND")
-    autograders.KINDS[kind](out)
-    console().say(f"written: {out}")
+    if kind not in autograders.AUTOGRADER_WRITERS:
+        raise typer.BadParameter(f"{kind!r} is none of {', '.join(autograders.AUTOGRADER_WRITERS)}", param_hint="KIND")
+    autograders.AUTOGRADER_WRITERS[kind](out)
+    output_terminal().say(f"written: {out}")

@@ -15,10 +15,10 @@ from typing import Any
 
 import nbformat
 
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
-from graders.core.text import clean, encodable
+from graders.core.text import clean_text, without_surrogates
 from graders.marking.questions import Questions
 from graders.report.names import file_names
 from graders.run.cache import RunCache
@@ -27,51 +27,55 @@ from graders.run.run_options import RunOptions
 from graders.run.runner import CachedRunner, NoRunner, NotRun
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
-from graders.wire.frames import Frame, deeper_than
+from graders.wire.frames import Frame, is_nested_deeper
 
-KINDS = ("display_data", "error", "execute_result", "stream")
+OUTPUT_TYPES = ("display_data", "error", "execute_result", "stream")
 MAX_DEPTH = 50
 """Levels of lists and objects in what stays of a notebook, and in an output: nbformat recurses into them."""
 MAX_PARTS = 20_000
 """Lists and objects in what stays of a notebook."""
 
 
-def write(batch: Batch, submissions: Sequence[Submission], run_options: RunOptions, out: Path, fences: Fences) -> Path:
+def write_executed(
+    batch: Batch, submissions: Sequence[Submission], run_options: RunOptions, out: Path, file_notes: FileNotes
+) -> Path:
     """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs.
 
-    What fails for one student is said in `fences`.
+    What fails for one student is said in `file_notes`.
     """
     runner, questions = CachedRunner(RunCache(out / "runs"), run_options, NoRunner()), Questions(batch.seed)
     names = file_names(result.student for result in batch.submissions)
-    files = {(clean(submission.student, 200), submission.lesson): submission.file for submission in submissions}
+    files = {(clean_text(submission.student, 200), submission.lesson): submission.file for submission in submissions}
     for result in batch.submissions:
         file = files.get((result.student, result.lesson))
         if file is None or not result.sha256:
             continue
         path = out / "executed" / names[result.student] / f"{result.lesson}.ipynb"
-        with fences.around(path):
+        with file_notes.noting_failure(path):
             try:
                 raw = read_bytes(file)
-                transcript = runner.run(parse_notebook(raw).cells, questions.of(result.lesson, result.seed).probes)
+                transcript = runner.run(
+                    parse_notebook(raw).cells, questions.for_lesson(result.lesson, result.seed).probes
+                )
             except (NotRun, Unreadable):  # its result says why
                 continue
-            text = executed(raw, transcript.frames)
-            write_atomically(path, encodable(text), below=out)
-            if encodable(text) != text:
-                fences.note(f"{path}: characters that UTF-8 cannot hold became \N{REPLACEMENT CHARACTER}.")
+            text = executed_notebook(raw, transcript.frames)
+            write_atomically(path, without_surrogates(text), below=out)
+            if without_surrogates(text) != text:
+                file_notes.note(f"{path}: characters that UTF-8 cannot hold became \N{REPLACEMENT CHARACTER}.")
     return out / "executed"
 
 
-def executed(raw: bytes, frames: Sequence[Frame]) -> str:
+def executed_notebook(raw: bytes, frames: Sequence[Frame]) -> str:
     """The notebook in these bytes as nbformat 4, with the outputs of a transcript in place of those that it had.
 
     Raises `Unreadable`.
     """
-    notebook = _readable(raw)
+    notebook = _readable_notebook(raw)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for number, cell in enumerate(cells, start=1):
         cell.outputs, cell.execution_count = [], number
-    for index, output in _outputs(frames):
+    for index, output in _cell_outputs(frames):
         if index < len(cells):
             cells[index].outputs.append(output)
     for ended in read_transcript(frames).cells:
@@ -81,7 +85,7 @@ def executed(raw: bytes, frames: Sequence[Frame]) -> str:
     return str(nbformat.writes(notebook)) + "\n"
 
 
-def _readable(raw: bytes) -> Any:
+def _readable_notebook(raw: bytes) -> Any:
     """The whole notebook where nbformat can read it, otherwise its code cells."""
     sources = parse_notebook(raw).cells
     content = parse_content(raw)
@@ -94,7 +98,9 @@ def _readable(raw: bytes) -> Any:
                 warnings.simplefilter("ignore")
                 notebook = nbformat.reads(json.dumps(content), as_version=4)
                 nbformat.validate(notebook)
-            if [encodable(cell.source) for cell in notebook.cells if cell.cell_type == "code"] == list(sources):
+            if [without_surrogates(cell.source) for cell in notebook.cells if cell.cell_type == "code"] == list(
+                sources
+            ):
                 return notebook
     return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
 
@@ -107,10 +113,10 @@ def _is_little(content: Any) -> bool:
         if type(part) in (list, dict):
             parts += 1
             left += part.values() if type(part) is dict else part
-    return parts <= MAX_PARTS and not deeper_than(content, MAX_DEPTH)
+    return parts <= MAX_PARTS and not is_nested_deeper(content, MAX_DEPTH)
 
 
-def _outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
+def _cell_outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
     """The index of a cell and what it showed, as far as that is what a notebook may contain."""
     for frame in frames:
         index = frame.head.get("cell")
@@ -118,7 +124,7 @@ def _outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
             continue
         try:
             output = json.loads(frame.body)
-            if output["output_type"] in KINDS and _is_little(output):
+            if output["output_type"] in OUTPUT_TYPES and _is_little(output):
                 output = nbformat.from_dict(output)
                 nbformat.validate(output, ref=output["output_type"], version=4)
                 yield index, output

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.instructor.request import Request
 from graders.report.exports import EXPORTS
-from graders.report.exports.exported import Exported, Wanted
+from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
 
 
@@ -24,15 +24,17 @@ class Exports:
     refused: list[str] = field(default_factory=list)
 
 
-def export(request: Request, batch: Batch, titles: Titles, lessons: Iterable[str], fences: Fences) -> Exports:
+def write_exports(
+    request: Request, batch: Batch, titles: Titles, lessons: Iterable[str], file_notes: FileNotes
+) -> Exports:
     """Write the files that were asked for. `lessons` are those that were marked just now.
 
-    What cannot be made or written is said in `fences`, and the rest is written.
+    What cannot be made or written is said in `file_notes`, and the rest is written.
     """
-    wanted = Wanted(batch, titles, request.roster, request.scale, frozenset(lessons))
-    made: list[Exported] = []
+    wanted = ExportRequest(batch, titles, request.roster, request.scale, frozenset(lessons))
+    made: list[ExportResult] = []
     for name in request.exports:
-        with fences.around(f"The export for {name}"):
+        with file_notes.noting_failure(f"The export for {name}"):
             made.append(EXPORTS[name](wanted))
     done = Exports()
     for exported in made:
@@ -42,7 +44,7 @@ def export(request: Request, batch: Batch, titles: Titles, lessons: Iterable[str
             done.refused.append(f"{path} is not written, for it would give one person two rows: {why}.{old}")
     for exported in made:
         for path, content in exported.files.items():
-            with fences.around(request.out / path):
+            with file_notes.noting_failure(request.out / path):
                 write_atomically(request.out / path, content, below=request.out)
             top = request.out / path.partition("/")[0]
             done.written += [top] if top not in done.written else []

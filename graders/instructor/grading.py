@@ -11,25 +11,25 @@ from dataclasses import replace
 
 from graders.core import course
 from graders.core.errors import ExitCode
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.terminal import Terminal
-from graders.core.text import clean, plural, points
+from graders.core.text import clean_text, format_count, format_points
 from graders.instructor import accounts, cluster, regrade
-from graders.instructor.exporting import export
-from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
-from graders.instructor.lock import alone_in
+from graders.instructor.exporting import write_exports
+from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
+from graders.instructor.lock import results_lock
 from graders.instructor.naming import by_number_alone, named_by_roster
-from graders.instructor.progress import progress
-from graders.instructor.report_inputs import titles
-from graders.instructor.request import BadRequest, Request, iso
-from graders.instructor.writing import write_rest
+from graders.instructor.progress import marking_progress
+from graders.instructor.report_inputs import course_titles
+from graders.instructor.request import BadRequest, Request, iso_time
+from graders.instructor.writing import write_reports
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
-from graders.marking.setup import set_up
-from graders.marking.submission import without_run
+from graders.marking.setup import set_up_marking
+from graders.marking.submission import result_without_run
 from graders.report import outputs, summary
-from graders.report.policy import LateRule, penalised, weighted
+from graders.report.policy import LateRule, with_penalty, with_points
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
@@ -41,7 +41,7 @@ from graders.run.submissions import Submission, find_submissions
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
-def grade(
+def grade_class(
     request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
 ) -> int:
     """Mark, write all files, and print the table. The exit code.
@@ -51,29 +51,29 @@ def grade(
     gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for 0.1 to 0.4 s
     if request.keep_outputs and request.cluster:
         raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
-    fences = Fences()
+    file_notes = FileNotes()
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
         discovered = find_submissions(
             request.where,
-            course.lessons(),
+            course.lesson_stems(),
             scratch,
-            request.due,
+            request.deadline_for,
             request.lessons,
             names=request.names,
             single=request.one_student,
             besides=request.out,
         )
-        work, strangers = _people(discovered.submissions, request)
-        accounts.tell(discovered, out, confirmed=request.confirm_files)
+        work, strangers = _sort_by_people(discovered.submissions, request)
+        accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
         out.say(*work.notes)
         out.say(*work.doubts, style="yellow")
         found = work.submissions
-        chosen = _chosen(found, request)
+        chosen = _choose_submissions(found, request)
         once = without_copies(chosen)
         # Not before: a folder for the results, made in the class, would be one of a student's.
-        resources.enter_context(alone_in(request.out, lambda text: out.say(text, style="yellow")))
-        before = regrade.load(request.out) if request.regrade else None
+        resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
+        before = regrade.load_results(request.out) if request.is_regrade else None
         if before:
             _refuse_other_terms(before, chosen, request)
         run_options = RunOptions(
@@ -86,31 +86,33 @@ def grade(
             private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
         cache = RunCache(request.out / "runs", fresh=request.fresh)
-        cache.check()
-        again = request.fresh and not request.regrade
-        seed, repeated = regrade.questions_seeds(request.out, cache, given=request.seed, fresh=again)
+        cache.check_folder()
+        again = request.fresh and not request.is_regrade
+        seed, repeated = regrade.choose_seeds(request.out, cache, given=request.seed, fresh=again)
         if request.cluster:
             there = resources.enter_context(executor(request.cluster))
-            out.say(f"{plural(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
-            batch = _marked_elsewhere(once, Questions(seed, repeated), run_options, there, out)
+            out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
+            batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
         else:
-            marking = set_up(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
+            marking = set_up_marking(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
             resources.callback(marking.close)
-            batch = _marked(once, marking, out)
+            batch = _mark_here(once, marking, out)
         batch = replace(batch, submissions=with_copies(batch.submissions, chosen))
-        batch = replace(batch, submissions=_settled(batch, chosen, request, work))
+        batch = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
         if before:
-            batch = regrade.merged(before, batch, request.exercises)
+            batch = regrade.merge_results(before, batch, request.exercises)
         else:
-            batch = regrade.with_other_lessons(request.out, batch, fences)
+            batch = regrade.with_other_lessons(request.out, batch, file_notes)
         if cache.trouble:
-            fences.note(cache.trouble)
-        shown = titles(submission.lesson for submission in batch.submissions)
-        written = outputs.write_tables(batch, request.out, fences)
-        exports = export(request, batch, shown, {submission.lesson for submission in chosen}, fences)
+            file_notes.note(cache.trouble)
+        shown = course_titles(submission.lesson for submission in batch.submissions)
+        written = outputs.write_tables(batch, request.out, file_notes)
+        exports = write_exports(request, batch, shown, {submission.lesson for submission in chosen}, file_notes)
         written += exports.written
-        kept = None if request.regrade else discovered
-        written += write_rest(batch, request.out, shown, without_copies(found), chosen, run_options, fences, kept)
+        kept = None if request.is_regrade else discovered
+        written += write_reports(
+            batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, kept
+        )
     out.print(summary.render(batch, brief=True))
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
@@ -119,22 +121,22 @@ def grade(
         out.say("", "What a person has to look at")
         out.say(*doubts, style="yellow")
     out.say("", f"written: {', '.join(map(str, written))}")
-    out.say(*fences.notes, style="yellow")
+    out.say(*file_notes.notes, style="yellow")
     # A stranger may be one of those who are missing.
-    sure = accounts.is_sure(discovered) and not work.doubts and not (strangers and missing)
+    sure = accounts.are_files_certain(discovered) and not work.doubts and not (strangers and missing)
     graded = all(submission.graded for submission in batch.submissions)
-    fine = graded and not fences.failed and not exports.refused and (sure or request.confirm_files)
+    fine = graded and not file_notes.failed and not exports.refused and (sure or request.confirm_files)
     return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
 
-def _people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:
+def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:
     """What was handed in, by the names of the roster and with the work of groups given to their members; and strangers.
 
     Raises `BadRequest`.
     """
     work, strangers = GroupWork(list(found), due=list(request.lessons)), list[str]()
     if request.groups:
-        work = shared_out(found, request.groups, request.roster, request.lessons)
+        work = share_group_work(found, request.groups, request.roster, request.lessons)
     if request.roster:
         others = {} if request.groups else by_number_alone(found, request.roster)
         work.submissions, strangers = named_by_roster(work.submissions, request.roster, work.due)
@@ -145,7 +147,7 @@ def _people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, l
     return work, strangers
 
 
-def _chosen(found: Sequence[Submission], request: Request) -> list[Submission]:
+def _choose_submissions(found: Sequence[Submission], request: Request) -> list[Submission]:
     """The submissions that are to be marked. Raises `BadRequest` for a student who is not there."""
     lessons = {course.find_exercise(key).lesson for key in request.exercises}
     students = {submission.student for submission in found}
@@ -173,44 +175,44 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
     """Raises `BadRequest` where somebody lost points by being late, and would get them back by a forgotten option."""
     late = {(result.student, result.lesson): result for result in before.submissions if result.penalty}
     for submission in chosen:
-        result = late.get((clean(submission.student, 200), submission.lesson))
+        result = late.get((clean_text(submission.student, 200), submission.lesson))
         if result is None:
             continue
-        dated = result.handed_in and request.due(Owner(submission.student, submission.student_id)) == math.inf
+        dated = result.handed_in and request.deadline_for(Owner(submission.student, submission.student_id)) == math.inf
         if request.rule is None or (request.rule.share and dated):
             raise BadRequest(
-                f"{submission.student} lost {points(result.penalty)} points in {submission.lesson} by being late. Give "
+                f"{submission.student} lost {format_points(result.penalty)} points in {submission.lesson} by being late. Give "
                 "--deadline and --late as before, or --late none to give the points back."
             )
 
 
-def _marked(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
+def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.say(f"{plural(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
-    with progress(len(chosen), out) as done:
+    out.say(f"{format_count(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
+    with marking_progress(len(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
             out.say("Interrupted: notebooks that run now are finished, and what is marked is written.", style="yellow")
             marking.close()
-    return _completed(marking.batch(), chosen, tier)
+    return _complete_batch(marking.batch(), chosen, tier)
 
 
-def _marked_elsewhere(
+def _mark_on_cluster(
     chosen: Sequence[Submission], questions: Questions, run_options: RunOptions, executor: Executor, out: Terminal
 ) -> Batch:
     """Mark these on a cluster; what needs no run is looked at here."""
     tier = "D" if run_options.isolation == "auto" else run_options.isolation  # of what was never run
     found: dict[Submission, SubmissionResult] = {}
-    with progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
+    with marking_progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
         def not_marked(submission: Submission, why: str) -> SubmissionResult:
-            return without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
+            return result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
 
         try:
-            for submission, result in cluster.mark_elsewhere(
+            for submission, result in cluster.mark_on_cluster(
                 executor, chosen, questions, run_options, done, not_marked
             ):
                 found[submission] = result
@@ -218,50 +220,50 @@ def _marked_elsewhere(
         except KeyboardInterrupt:
             out.say("Interrupted: what is marked is written.", style="yellow")
         batch = here.batch()
-    return _completed(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
+    return _complete_batch(replace(batch, submissions=(*batch.submissions, *found.values())), chosen, tier)
 
 
-def _completed(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
+def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
     """The batch in order, with a result for each submission."""
     there = {(submission.student, submission.lesson) for submission in batch.submissions}
     why = "The run was interrupted before this notebook."
     left = [
-        without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
+        result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
         for submission in chosen
-        if (clean(submission.student, 200), submission.lesson) not in there
+        if (clean_text(submission.student, 200), submission.lesson) not in there
     ]
-    return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_place)))
+    return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
 
 
-def _place(submission: SubmissionResult) -> tuple[str, str]:
+def _student_and_lesson(submission: SubmissionResult) -> tuple[str, str]:
     return submission.student, submission.lesson
 
 
-def _settled(
+def _results_with_points(
     batch: Batch, chosen: Sequence[Submission], request: Request, work: GroupWork
 ) -> tuple[SubmissionResult, ...]:
     """The results with the points that count, and with what is known of how they were handed in."""
-    by_name = {(clean(submission.student, 200), submission.lesson): submission for submission in chosen}
+    by_name = {(clean_text(submission.student, 200), submission.lesson): submission for submission in chosen}
     settled = []
     for result in batch.submissions:
         submission = by_name[result.student, result.lesson]
         dated = submission.handed_in and (request.deadline < math.inf or submission.late)
         described = replace(
             result,
-            student_id=clean(submission.student_id, 60),
+            student_id=clean_text(submission.student_id, 60),
             superseded=submission.superseded,
-            handed_in=iso(submission.handed_in) if dated else "",
-            group=clean(work.groups.get((submission.student, submission.lesson), ""), 200),
+            handed_in=iso_time(submission.handed_in) if dated else "",
+            group=clean_text(work.groups.get((submission.student, submission.lesson), ""), 200),
         )
-        counted, rule = weighted(described, request.points), request.rule or LateRule()
-        settled.append(penalised(counted, rule, submission.late or -1.0, submission.handed_in))
+        counted, rule = with_points(described, request.points), request.rule or LateRule()
+        settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in))
     return tuple(settled)
 
 
 def _tell_strangers(strangers: Sequence[str], out: Terminal, *, groups_may_help: bool) -> None:
     if not strangers:
         return
-    names = ", ".join(clean(name, 40) for name in strangers)
+    names = ", ".join(clean_text(name, 40) for name in strangers)
     out.say("", f"Not in the roster, or not clearly: {names}", style="yellow")
     if groups_may_help:
         out.say(GROUPS_EXIST, style="yellow")

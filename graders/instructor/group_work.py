@@ -10,8 +10,8 @@ from pathlib import Path
 from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
 from graders.core.roster import Person, Roster, with_distinct_names
-from graders.core.text import clean
-from graders.instructor.naming import whose
+from graders.core.text import clean_text
+from graders.instructor.naming import find_person
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.submissions import Submission, due_lessons
 
@@ -31,7 +31,7 @@ class GroupWork:
     doubts: list[str] = field(default_factory=list)
 
 
-def shared_out(
+def share_group_work(
     found: Sequence[Submission], groups: Groups, roster: Roster | None, due: Sequence[str] = ()
 ) -> GroupWork:
     """Give each member of a group a submission with the file of the group, in every lesson.
@@ -40,8 +40,8 @@ def shared_out(
     missing where there is neither, if it is `due` or several handed it in.
     """
     work = GroupWork()
-    sorting = _Sorting(groups, roster, work)
-    sorting.take(found)
+    sorting = _GroupSorter(groups, roster, work)
+    sorting.sort_submissions(found)
     handed_in: dict[str, set[str]] = {}
     for submission in found:
         handed_in.setdefault(submission.student, set()).update(() if submission.missing else (submission.lesson,))
@@ -57,14 +57,14 @@ def shared_out(
     return work
 
 
-class _Sorting:
+class _GroupSorter:
     """Whose each submission is: a group's, a member's own, or somebody's who is in no group."""
 
     def __init__(self, groups: Groups, roster: Roster | None, work: GroupWork) -> None:
         everyone = {(member.name, member.ids): member for group in groups.groups for member in group.members}
         self.groups, self.work = groups, work
         listed = roster.people if roster else ()
-        strangers = [member for member in everyone.values() if not (roster and _found(member, roster))]
+        strangers = [member for member in everyone.values() if not (roster and _find_member(member, roster))]
         for member in strangers if roster else ():
             work.doubts.append(f"{member.name} is in a group, and not on the roster, or not clearly.")
         self.people = Roster([*listed, *with_distinct_names(strangers)])
@@ -82,7 +82,7 @@ class _Sorting:
 
     def _name_of(self, member: Person, group: Group) -> str:
         """What a member is called: as on the roster, if there is one and it has them."""
-        person = _found(member, self.people)
+        person = _find_member(member, self.people)
         if person is None:  # several have this name, and there is no number
             self.work.doubts.append(f"{member.name} of {group.name} cannot be told from others of this name.")
             return f"{member.name} ({group.name})"
@@ -92,19 +92,19 @@ class _Sorting:
         self.numbers[person.name] = person.participant or member.get("canvas user id", "id")
         return person.name
 
-    def take(self, found: Sequence[Submission]) -> None:
+    def sort_submissions(self, found: Sequence[Submission]) -> None:
         """Sort these. Submissions of people who are in no group stay as they are."""
         folders: dict[str, list[str]] = {}
         owners = {submission.student: submission.student_id for submission in found}
         for student, number in owners.items():
-            group, name = self._owner(student, number)
+            group, name = self._find_owner(student, number)
             if name and not group:
                 folders.setdefault(name, []).append(student)
         # Of two folders that seem to be one person's, only that with the name letter by letter is surely theirs.
         names = {several[0]: name for name, several in folders.items() if len(several) == 1}
         names |= {name: name for name, several in folders.items() if name in several}
         for submission in found:
-            group, name = self._owner(submission.student, submission.student_id)
+            group, name = self._find_owner(submission.student, submission.student_id)
             if group:
                 self.of_group.setdefault((group, submission.lesson), []).append(submission)
                 if name:
@@ -116,40 +116,40 @@ class _Sorting:
             else:
                 self.work.submissions.append(submission)
 
-    def _owner(self, student: str, number: str) -> tuple[str, str]:
+    def _find_owner(self, student: str, number: str) -> tuple[str, str]:
         """The group whose a submission is, and the member whose own it is, or for whom Moodle repeats the group's."""
-        named, person = whose(student, "", self.people), whose(student, number, self.people)
+        named, person = find_person(student, "", self.people), find_person(student, number, self.people)
         group = self.groups.find(student)
         if group is not None and (person is None or person.name in self.members[group.name]):
             return group.name, ""
         if group is not None:
-            self._doubt(student, group.name, person)
+            self._note_doubt(student, group.name, person)
             person = named
         elif named is None:
             for at in [at for at, character in enumerate(student) if character == "-"]:
                 group = self.groups.find(student[:at])
                 if group is not None:  # Moodle: `Group A-Ada Lovelace`, a folder for each member
-                    person = whose(student[at + 1 :].removesuffix(f" ({number})"), number, self.people)
+                    person = find_person(student[at + 1 :].removesuffix(f" ({number})"), number, self.people)
                     if person is not None and person.name in self.members[group.name]:
                         return group.name, person.name
-                    self._doubt(student, group.name, person)
+                    self._note_doubt(student, group.name, person)
                     return "", ""
         return "", person.name if person is not None and person.name in self.groups_of else ""
 
-    def _doubt(self, student: str, group: str, person: Person | None) -> None:
+    def _note_doubt(self, student: str, group: str, person: Person | None) -> None:
         who = f"{person.name}, who is not in it" if person else "nobody who is in it"
         doubt = f"{student}: the name says {group}, and the rest says {who}. It does not count for the group."
         if doubt not in self.work.doubts:
             self.work.doubts.append(doubt)
 
 
-def _found(member: Person, people: Roster) -> Person | None:
+def _find_member(member: Person, people: Roster) -> Person | None:
     """Who a member is: by the name, otherwise by a number."""
     by_number = (person for number in member.ids if (person := people.find("", number)))
     return people.find(member.name) or next(by_number, None)
 
 
-def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork) -> None:
+def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
     """Put into `work` what every member of every group has for one lesson."""
     alone = {name: own for (name, of), own in sorting.own.items() if of == lesson and not own.missing}
     # Where two of one group handed in for themselves, this lesson was not for groups.
@@ -159,7 +159,7 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork) -> None:
         given = [one for one in sorting.of_group.get((group, lesson), []) if not one.missing]
         single = [name for name in names if name in alone]
         if given:
-            counted[group] = _the_one(group, given, work)
+            counted[group] = _choose_group_file(group, given, work)
         elif len(single) == 1 and len(names) > 1 and not individual:
             counted[group] = alone[single[0]]
             work.notes.append(f"{group}: no file for {lesson} has its name. That of {single[0]} counts for all of it.")
@@ -183,57 +183,59 @@ def _share_lesson(lesson: str, sorting: _Sorting, work: GroupWork) -> None:
         left_out = [counted[group] for group in chosen[1:]]
         if own is not None and (own.origin, own.file) != (base.origin, base.file):
             left_out.append(own)
-            if _content(own) != _content(base):
-                also = f"{name} handed in {lesson} alone as well, and differently ({_file(own)})"
+            if _content_hash(own) != _content_hash(base):
+                also = f"{name} handed in {lesson} alone as well, and differently ({_file_name(own)})"
                 work.doubts.append(f"{also}: what {chosen[0]} handed in counts.")
         work.groups[name, lesson] = chosen[0]
         work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), left_out))
 
 
-def _the_one(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
+def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
     """The file of a group that counts: of several different ones the last, a notebook before what is none."""
     latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in, -one.late), reverse=True)
     different: dict[str, Submission] = {}
     for one in latest_first:  # Moodle repeats the same file for each member, and each has a deadline
-        different.setdefault(_content(one), one)
+        different.setdefault(_content_hash(one), one)
     counts, *others = different.values()
     if others:
-        files = ", ".join(map(_file, others))
-        work.doubts.append(f"{group} has several files for {counts.lesson}: {_file(counts)} counts, and not {files}.")
-    return replace(counts, superseded=(*counts.superseded, *map(_file, others)))
+        files = ", ".join(map(_file_name, others))
+        work.doubts.append(
+            f"{group} has several files for {counts.lesson}: {_file_name(counts)} counts, and not {files}."
+        )
+    return replace(counts, superseded=(*counts.superseded, *map(_file_name, others)))
 
 
-def _content(submission: Submission) -> str:
+def _content_hash(submission: Submission) -> str:
     """The hash of a file; what cannot be read differs from everything else."""
     try:
-        return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else _file(submission)
+        return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else _file_name(submission)
     except Unreadable:
-        return _file(submission)
+        return _file_name(submission)
 
 
 def _for_member(base: Submission, name: str, number: str, left_out: Iterable[Submission]) -> Submission:
     """The group's submission as one member's."""
-    superseded = (*base.superseded, *(file for one in left_out for file in (_file(one), *one.superseded)))
+    superseded = (*base.superseded, *(file for one in left_out for file in (_file_name(one), *one.superseded)))
     return replace(base, student=name, student_id=number, superseded=superseded)
 
 
-def _file(submission: Submission) -> str:
-    return clean(submission.origin or submission.file or "", 1000)
+def _file_name(submission: Submission) -> str:
+    return clean_text(submission.origin or submission.file or "", 1000)
 
 
 def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
     """One submission of each file and lesson: what members of a group share runs once."""
-    return list({_run(one): one for one in reversed(submissions)}.values())[::-1]
+    return list({_run_key(one): one for one in reversed(submissions)}.values())[::-1]
 
 
 def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submission]) -> tuple[SubmissionResult, ...]:
     """The results of `without_copies(submissions)`, and for each other submission that of the one with its file."""
     found = {(result.student, result.lesson): result for result in results}
-    shared = {_run(one): found[clean(one.student, 200), one.lesson] for one in without_copies(submissions)}
-    named = (replace(shared[_run(one)], student=clean(one.student, 200)) for one in submissions)
+    shared = {_run_key(one): found[clean_text(one.student, 200), one.lesson] for one in without_copies(submissions)}
+    named = (replace(shared[_run_key(one)], student=clean_text(one.student, 200)) for one in submissions)
     return tuple(sorted(named, key=lambda result: (result.student, result.lesson)))
 
 
-def _run(submission: Submission) -> tuple[Path | str, str]:
+def _run_key(submission: Submission) -> tuple[Path | str, str]:
     """What two submissions have in common that one run is enough for."""
     return submission.file or submission.student, submission.lesson

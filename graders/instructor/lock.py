@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-NAME = ".hookwork-lock"
+LOCK_NAME = ".hookwork-lock"
 
 Lock = Callable[[int, int], None]
 
 
 @contextlib.contextmanager
-def alone_in(
+def results_lock(
     out: Path, say: Callable[[str], None], lock: Lock | None = fcntl.flock if fcntl else None
 ) -> Iterator[None]:
     """Work in the folder while no other command does; `say` tells when one has to be waited for.
@@ -33,12 +33,12 @@ def alone_in(
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        descriptor = _locked(out, say, lock)
+        descriptor = _open_locked(out, say, lock)
         try:
             yield
         finally:
             with contextlib.suppress(OSError):
-                (out / NAME).unlink()  # while it is locked: whoever waits for it looks whether it is still there
+                (out / LOCK_NAME).unlink()  # while it is locked: whoever waits for it looks whether it is still there
             os.close(descriptor)
     finally:
         for folder in made:
@@ -46,15 +46,15 @@ def alone_in(
                 folder.rmdir()
 
 
-def _locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
+def _open_locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
     """The lock's file, open and locked, where the system can do that."""
     while True:
-        descriptor = _opened(out)
+        descriptor = _open_lock_file(out)
         try:
             if lock is not None:
                 _wait_for(descriptor, out, say, lock)
-            if _still_there(descriptor, out / NAME):
-                _sign(descriptor)
+            if _is_current_file(descriptor, out / LOCK_NAME):
+                _write_holder(descriptor)
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -62,7 +62,7 @@ def _locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
         os.close(descriptor)  # the one before took it away; the next may have made another
 
 
-def _opened(out: Path) -> int:
+def _open_lock_file(out: Path) -> int:
     while True:
         try:
             out.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def _opened(out: Path) -> int:
                     raise
             continue
         with contextlib.suppress(FileNotFoundError):  # the one before found it empty and removed it
-            return os.open(out / NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
+            return os.open(out / LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock) -> None:
@@ -80,7 +80,7 @@ def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock
         lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         say(
-            f"Another command works in {out} ({_holder(descriptor)}). "
+            f"Another command works in {out} ({_read_holder(descriptor)}). "
             "This one goes on when that has ended; Ctrl+C ends this one."
         )
         lock(descriptor, fcntl.LOCK_EX)
@@ -89,13 +89,13 @@ def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock
         say(f"{out} cannot be locked here ({why}): start no other command for it before this one has ended.")
 
 
-def _holder(descriptor: int) -> str:
+def _read_holder(descriptor: int) -> str:
     with contextlib.suppress(OSError):
-        return clean(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just begun"
+        return clean_text(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just begun"
     return "it does not say which"
 
 
-def _sign(descriptor: int) -> None:
+def _write_holder(descriptor: int) -> None:
     """Write down who holds the lock."""
     who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
     with contextlib.suppress(OSError):  # on a full disk: the lock holds all the same
@@ -103,7 +103,7 @@ def _sign(descriptor: int) -> None:
         os.write(descriptor, who.encode("utf-8", "replace"))
 
 
-def _still_there(descriptor: int, file: Path) -> bool:
+def _is_current_file(descriptor: int, file: Path) -> bool:
     try:
         found = os.stat(file, follow_symlinks=False)
     except OSError:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from graders.run.boxes import Boxes, prestarted_boxes
 
 
-def _dask(address: str) -> AbstractContextManager[Executor]:
-    from graders.instructor.cluster import dask  # imports torch
+def _dask_executor(address: str) -> AbstractContextManager[Executor]:
+    from graders.instructor.cluster import dask_executor  # imports torch
 
-    return dask(address)
+    return dask_executor(address)
 
 
 @dataclass(frozen=True)
@@ -21,4 +21,4 @@ class Machines:
     """`here(now=...)` gives the prestarted boxes of this machine, `cluster(address)` an executor elsewhere."""
 
     here: Callable[..., AbstractContextManager[Boxes]] = prestarted_boxes
-    cluster: Callable[[str], AbstractContextManager[Executor]] = _dask
+    cluster: Callable[[str], AbstractContextManager[Executor]] = _dask_executor

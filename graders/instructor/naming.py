@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graders.core.roster import Person, Roster
-from graders.core.student_names import is_plain
-from graders.core.text import clean
-from graders.instructor.request import BadRequest, due_for
+from graders.core.student_names import is_plain_name
+from graders.core.text import clean_text
+from graders.instructor.request import BadRequest, lessons_due_for
 from graders.run.submissions import Submission, due_lessons
 
 
@@ -23,7 +23,7 @@ def named_by_roster(
     exact = {person.name: person for person in roster.people}
     _refuse_other_numbers(submissions, exact)
     people = {
-        submission.student: whose(submission.student, submission.student_id, roster) for submission in submissions
+        submission.student: find_person(submission.student, submission.student_id, roster) for submission in submissions
     }
     claims: dict[str, list[str]] = {}
     for student, person in people.items():
@@ -33,7 +33,7 @@ def named_by_roster(
     # Nobody may get a name that somebody else's folder has.
     names = {student: name for student, name in names.items() if name == student or name not in people}
     found = [
-        replace(submission, student=name, student_id=submission.student_id or _participant(exact.get(name)))
+        replace(submission, student=name, student_id=submission.student_id or _participant_number(exact.get(name)))
         for submission in submissions
         for name in [names.get(submission.student, submission.student)]
     ]
@@ -46,26 +46,26 @@ def named_by_roster(
     there |= {person.name for person in people.values() if person}
     for person in roster.people:
         if person.name not in there or (person.lessons and person.name in names.values()):
-            found = _with_what_is_due(found, person, due_for(person) or lessons)
+            found = _with_missing_lessons(found, person, lessons_due_for(person) or lessons)
     return found, sorted(student for student in people if student not in names)
 
 
-def whose(student: str, number: str, roster: Roster) -> Person | None:
+def find_person(student: str, number: str, roster: Roster) -> Person | None:
     """Who of the roster is meant by a name and a number.
 
     A name is somebody's that has it letter by letter. One with what cannot be seen is a stranger's, without a number.
     """
     exact = next((person for person in roster.people if person.name == student), None)
-    return exact or (roster.find(student, number) if is_plain(student) or number else None)
+    return exact or (roster.find(student, number) if is_plain_name(student) or number else None)
 
 
 def by_number_alone(submissions: Sequence[Submission], roster: Roster) -> dict[str, str]:
     """Who a submission was given to by its number, while its name is not theirs: it may be the name of a group."""
     found = {}
     for student, number in {(one.student, one.student_id) for one in submissions}:
-        person = whose(student, number, roster)
+        person = find_person(student, number, roster)
         blind = person is not None and person.participant and person.name.endswith(person.participant)
-        if person is not None and not blind and whose(student, "", roster) is not person:
+        if person is not None and not blind and find_person(student, "", roster) is not person:
             found[student] = person.name
     return found
 
@@ -76,30 +76,30 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
     Moodle gives everybody a new number in each assignment, and somebody else's mark is worse than none.
     """
     numbers = {
-        submission.student: (submission.student_id, _participant(people.get(submission.student)))
+        submission.student: (submission.student_id, _participant_number(people.get(submission.student)))
         for submission in submissions
-        if submission.student_id and _participant(people.get(submission.student))
+        if submission.student_id and _participant_number(people.get(submission.student))
     }
     if numbers and all(given != listed for given, listed in numbers.values()):
         name, (given, listed) = next(iter(numbers.items()))
         raise BadRequest(
-            f"The roster is the worksheet of another assignment: {clean(name, 60)} is participant {listed} there, and "
+            f"The roster is the worksheet of another assignment: {clean_text(name, 60)} is participant {listed} there, and "
             f"{given} in the name of the file. Give the worksheet that belongs to these files."
         )
     given_to = {submission.student_id for submission in submissions} - {""}
     blind = all(person.participant and person.name.endswith(person.participant) for person in people.values())
-    if blind and given_to and not given_to & set(map(_participant, people.values())):
+    if blind and given_to and not given_to & set(map(_participant_number, people.values())):
         raise BadRequest(
             "The roster is the worksheet of another assignment: of the numbers in the names of the files, such as "
-            f"{clean(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
+            f"{clean_text(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
         )
 
 
-def _participant(person: Person | None) -> str:
+def _participant_number(person: Person | None) -> str:
     return person.participant if person else ""
 
 
-def _with_what_is_due(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
+def _with_missing_lessons(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
     """`found`, where somebody is missing in these lessons and in no others."""
     handed_in = {
         submission.lesson for submission in found if submission.student == person.name and not submission.missing

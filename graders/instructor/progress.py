@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from graders.core.results import SubmissionResult
-from graders.core.terminal import Terminal, console
+from graders.core.terminal import Terminal, output_terminal
 
 TELL_EVERY = 30.0
 """Seconds between two lines of progress where there is no terminal to draw a bar on."""
@@ -18,7 +18,7 @@ Done = Callable[[SubmissionResult], None]
 
 
 @contextmanager
-def progress(total: int, out: Terminal) -> Iterator[Done]:
+def marking_progress(total: int, out: Terminal) -> Iterator[Done]:
     """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
 
     What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
@@ -31,7 +31,7 @@ def progress(total: int, out: Terminal) -> Iterator[Done]:
             count += 1
             if time.monotonic() - told > TELL_EVERY or count == total:
                 told = time.monotonic()
-                console(stderr=True).say(f"{count} of {total} notebooks marked")
+                output_terminal(stderr=True).say(f"{count} of {total} notebooks marked")
 
         yield tell
         return

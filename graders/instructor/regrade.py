@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from graders.core.fences import Fences
-from graders.core.files import read_own
+from graders.core.file_notes import FileNotes
+from graders.core.files import read_own_file
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.core.seeds import new_seed
 from graders.instructor.request import BadRequest
@@ -18,31 +18,31 @@ from graders.report import results_json
 from graders.run.cache import RunCache
 
 
-class _Strange(Exception):
+class _UnusableResults(Exception):
     """Raised for a file that has the name of ours and is not one; the message says what is wrong with it."""
 
 
-def load(out: Path) -> Batch | None:
+def load_results(out: Path) -> Batch | None:
     """The results in `out/results.json`; None where there are none. Raises `BadRequest` when they cannot be read."""
     try:
-        return _load(out)
-    except _Strange as error:
+        return _read_results(out)
+    except _UnusableResults as error:
         raise BadRequest(f"{out / 'results.json'} {error}. Choose another --out, or move it away.") from None
 
 
-def _load(out: Path) -> Batch | None:
+def _read_results(out: Path) -> Batch | None:
     file = out / "results.json"
     if not os.path.lexists(file):
         return None
     try:
-        return results_json.parse(read_own(file))
+        return results_json.parse(read_own_file(file))
     except OSError:
-        raise _Strange("is not a file that you alone can write") from None
+        raise _UnusableResults("is not a file that you alone can write") from None
     except ValueError:
-        raise _Strange("holds no results of this version") from None
+        raise _UnusableResults("holds no results of this version") from None
 
 
-def seeds(before: Batch | None) -> SeedsByFile:
+def seeds_by_file(before: Batch | None) -> SeedsByFile:
     """The seed with which each file was marked, by student, lesson and SHA-256."""
     if before is None:
         return {}
@@ -55,7 +55,7 @@ def seeds(before: Batch | None) -> SeedsByFile:
     }
 
 
-def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, SeedsByFile]:
+def choose_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, SeedsByFile]:
     """The seed of what is marked for the first time, and the seeds of what was marked before.
 
     With `given` that is the seed of all; a `fresh` batch begins anew.
@@ -63,22 +63,24 @@ def questions_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: boo
     if given is not None:
         return given, {}
     before = None
-    with contextlib.suppress(_Strange):  # nothing is repeated then
-        before = _load(out)
-    used = seeds(before)
-    return cache.seed(new_seed(), spent={*used.values(), *([before.seed] if before else [])}), {} if fresh else used
+    with contextlib.suppress(_UnusableResults):  # nothing is repeated then
+        before = _read_results(out)
+    used = seeds_by_file(before)
+    return cache.batch_seed(
+        new_seed(), spent={*used.values(), *([before.seed] if before else [])}
+    ), {} if fresh else used
 
 
-def with_other_lessons(out: Path, new: Batch, fences: Fences) -> Batch:
+def with_other_lessons(out: Path, new: Batch, file_notes: FileNotes) -> Batch:
     """The results with those in `out` of lessons that are not among the new ones.
 
     Platforms give an archive for each assignment: the next one must not take away the marks of the last. Results that
-    cannot be gone on with are set aside, and `fences` say where they are. Raises `OSError`.
+    cannot be gone on with are set aside, and `file_notes` say where they are. Raises `OSError`.
     """
     try:
-        before = _load(out)
-    except _Strange as error:
-        fences.note(f"{out / 'results.json'} {error}: it is kept as {_kept_as(out / 'results.json').name}.")
+        before = _read_results(out)
+    except _UnusableResults as error:
+        file_notes.note(f"{out / 'results.json'} {error}: it is kept as {_set_aside(out / 'results.json').name}.")
         return new
     if before is None:
         return new
@@ -92,7 +94,7 @@ def with_other_lessons(out: Path, new: Batch, fences: Fences) -> Batch:
     return replace(new, submissions=tuple(everything)) if kept else new
 
 
-def _kept_as(file: Path) -> Path:
+def _set_aside(file: Path) -> Path:
     """Another name for a file, which nothing has yet. It keeps its own, too, until a new file takes that."""
     number = 1
     while os.path.lexists(aside := file.with_name(f"{file.stem}.set-aside-{number}{file.suffix}")):
@@ -104,7 +106,7 @@ def _kept_as(file: Path) -> Path:
     return aside
 
 
-def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
+def merge_results(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
     """The earlier results with what is new in place of what it replaces.
 
     With `exercises` only these are replaced, unless the notebook is another one by now: then all of it is new.
@@ -114,16 +116,18 @@ def merged(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
         who = submission.student, submission.lesson
         replaced = old.get(who)
         same = replaced and replaced.sha256 == submission.sha256 and replaced.exercises and submission.exercises
-        old[who] = _partly(replaced, submission, exercises) if replaced and same and exercises else submission
+        old[who] = _merge_exercises(replaced, submission, exercises) if replaced and same and exercises else submission
     return replace(new, seed=before.seed, submissions=tuple(old[who] for who in sorted(old)))
 
 
-def _partly(replaced: SubmissionResult, submission: SubmissionResult, exercises: Sequence[str]) -> SubmissionResult:
+def _merge_exercises(
+    replaced: SubmissionResult, submission: SubmissionResult, exercises: Sequence[str]
+) -> SubmissionResult:
     """The new result of a submission in these exercises, and the one that it replaces in all others."""
     fresh = {exercise.key: exercise for exercise in submission.exercises if exercise.key in exercises}
     results = tuple(fresh.get(exercise.key, exercise) for exercise in replaced.exercises)
     lost = submission.penalty / (submission.score + submission.penalty) if submission.penalty else 0.0
-    reached = _sum(results)
+    reached = _total_score(results)
     penalty = round(reached * lost, 4)
     status = (
         SubmissionStatus.NOT_GRADED if submission.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
@@ -138,5 +142,5 @@ def _partly(replaced: SubmissionResult, submission: SubmissionResult, exercises:
     )
 
 
-def _sum(results: Sequence[ExerciseResult]) -> float:
+def _total_score(results: Sequence[ExerciseResult]) -> float:
     return round(sum(exercise.score for exercise in results), 4)

@@ -12,13 +12,13 @@ from typing import TypeVar
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.groups import Groups
-from graders.core.groups import parse as parse_groups
+from graders.core.groups import parse_groups as parse_groups
 from graders.core.roster import Person, Roster
-from graders.core.roster import parse as parse_roster
-from graders.core.tables import BadTable, decoded
-from graders.core.text import clean
-from graders.report.policy import BadPolicy, LateRule, Points, points_table
-from graders.run.lms import Owner, Pattern
+from graders.core.roster import parse_roster as parse_roster
+from graders.core.tables import BadTable, decode_csv
+from graders.core.text import clean_text
+from graders.report.policy import BadPolicy, LateRule, PointsTable, parse_points_table
+from graders.run.lms import NamePattern, Owner
 from graders.wire.limits import Limits
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class Request:
     roster: Roster | None = None
     deadline: float = math.inf
     rule: LateRule | None = None
-    points: Points = field(default_factory=Points)
+    points: PointsTable = field(default_factory=PointsTable)
     students: tuple[str, ...] = ()
     exercises: tuple[str, ...] = ()
     cluster: str = ""
@@ -60,69 +60,69 @@ class Request:
     files: tuple[Path, ...] = ()
     groups: Groups | None = None
     scale: bool = False
-    names: Pattern | None = None
+    names: NamePattern | None = None
     one_student: bool = False
     confirm_files: bool = False
 
     @property
-    def regrade(self) -> bool:
+    def is_regrade(self) -> bool:
         """Whether only a part is marked again."""
         return bool(self.students or self.exercises)
 
-    def due(self, owner: Owner) -> float:
+    def deadline_for(self, owner: Owner) -> float:
         """Somebody's deadline: their own where the roster has one; for the work of a group the last of its members'."""
         group = self.groups.find(owner.name) if self.groups else None
         if group is not None:
-            return max(self._due_for(Owner(member.name, *member.ids[:1])) for member in group.members)
-        return self._due_for(owner)
+            return max(self._personal_deadline(Owner(member.name, *member.ids[:1])) for member in group.members)
+        return self._personal_deadline(owner)
 
-    def _due_for(self, owner: Owner) -> float:
+    def _personal_deadline(self, owner: Owner) -> float:
         person = self.roster.find(owner.name, owner.id) if self.roster else None
-        return moment(person.deadline) if person is not None and person.deadline else self.deadline
+        return parse_time(person.deadline) if person is not None and person.deadline else self.deadline
 
 
-def moment(text: str) -> float:
+def parse_time(text: str) -> float:
     """A time in seconds since 1970; local time where no zone is named, a date alone means its end. `BadRequest`."""
     try:
         found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
-        raise BadRequest(f"{clean(text, 60)!r} is no time; write it like 2026-11-20T18:00 or 2026-11-20") from None
+        raise BadRequest(f"{clean_text(text, 60)!r} is no time; write it like 2026-11-20T18:00 or 2026-11-20") from None
     if len(text.strip()) == len("2026-11-20"):
         found = found.replace(hour=23, minute=59, second=59)
     return found.timestamp()
 
 
-def iso(seconds: float) -> str:
+def iso_time(seconds: float) -> str:
     """A time as results have it: ISO 8601, UTC."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
 def read_roster(file: Path) -> Roster:
     """The roster in a file; all deadlines and lessons in it can be read. Raises `BadRequest`."""
-    roster = _read(file, parse_roster)
+    roster = _read_table(file, parse_roster)
     for person in roster.people:
         try:
             if person.deadline:
-                moment(person.deadline)
-            due_for(person)
+                parse_time(person.deadline)
+            lessons_due_for(person)
         except HookworkError as error:
-            raise BadRequest(f"{file}, {clean(person.name, 60)}: {error}") from error
+            raise BadRequest(f"{file}, {clean_text(person.name, 60)}: {error}") from error
     return roster
 
 
-def due_for(person: Person) -> list[str]:
+def lessons_due_for(person: Person) -> list[str]:
     """The stems of the lessons that the roster says are due for somebody. Raises `course.UnknownLesson`."""
     return sorted(map(course.find_lesson, person.lessons))
 
 
 def read_groups(file: Path) -> Groups:
     """The groups in a file. Raises `BadRequest`."""
-    return _read(file, parse_groups)
+    return _read_table(file, parse_groups)
 
 
-def read_points(file: Path) -> Points:
+def read_points(file: Path) -> PointsTable:
     """The points in a file, which names only exercises and checks of the course. Raises `BadRequest`."""
-    table = _read(file, lambda raw: points_table(decoded(raw)[0]))
+    table = _read_table(file, lambda raw: parse_points_table(decode_csv(raw)[0]))
     for key in {*table.exercises, *(key for key, _ in table.checks)}:
         course.find_exercise(key)
     for key, name in table.checks:
@@ -132,8 +132,8 @@ def read_points(file: Path) -> Points:
     return table
 
 
-def _read(file: Path, parse: Callable[[bytes], T]) -> T:
+def _read_table(file: Path, parse: Callable[[bytes], T]) -> T:
     try:
         return parse(file.read_bytes())
     except (BadTable, BadPolicy) as error:
-        raise BadRequest(f"{file} cannot be used: {clean(error, 600)}.") from error
+        raise BadRequest(f"{file} cannot be used: {clean_text(error, 600)}.") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.results import Batch
 from graders.instructor import accounts
 from graders.instructor.report_inputs import similar_answers
@@ -13,33 +13,33 @@ from graders.report import outputs
 from graders.report.similar import Pair
 from graders.report.titles import Titles
 from graders.run.run_options import RunOptions
-from graders.run.submissions import Found, Submission
+from graders.run.submissions import FoundSubmissions, Submission
 
 
-def write_rest(
+def write_reports(
     batch: Batch,
     out: Path,
     titles: Titles,
     handed_in: Sequence[Submission],
     marked: Sequence[Submission],
     run_options: RunOptions,
-    fences: Fences,
-    found: Found | None,
+    file_notes: FileNotes,
+    found: FoundSubmissions | None,
 ) -> list[Path]:
     """Write pages, executed notebooks, and an account of the files that were `found`; the paths that people would open.
 
     All that was `handed_in` is compared; executed notebooks are those of what was `marked` now. What fails for one
-    student is said in `fences`, and the rest is written.
+    student is said in `file_notes`, and the rest is written.
     """
     similar: list[Pair] = []
-    with fences.around("Which answers are alike"):
+    with file_notes.noting_failure("Which answers are alike"):
         similar = similar_answers(handed_in)
-    written = outputs.write_pages(batch, out, titles, fences, similar)
+    written = outputs.write_pages(batch, out, titles, file_notes, similar)
     if found and found.accounts:
-        with fences.around(out / "files.csv"):
-            written.append(accounts.write(found, out))
+        with file_notes.noting_failure(out / "files.csv"):
+            written.append(accounts.write_files_csv(found, out))
     if run_options.keep_outputs:
         from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 
-        written.append(executed.write(batch, marked, run_options, out, fences))
+        written.append(executed.write_executed(batch, marked, run_options, out, file_notes))
     return written

@@ -21,7 +21,7 @@ from typing import Any
 
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult
-from graders.judge.exercise import judge_exercise, suspect
+from graders.judge.exercise import judge_exercise, suspect_result
 from graders.run.transcript import Outcome
 
 LARGE = 1 << 17
@@ -56,7 +56,7 @@ class BoundedWorker:
         """As `judge_exercise`, and suspect where that goes over the bounds. Raises what it raises."""
         place = exercise.module, exercise.class_name
         with self._lock:
-            connection = self._ready()
+            connection = self._ready_connection()
             try:
                 # Tensors are pickled by value: this is our own data, on its way to a process of our own.
                 connection.send_bytes(pickle.dumps((place, list(draws), list(outcomes))))
@@ -71,15 +71,15 @@ class BoundedWorker:
         if isinstance(found, Exception):
             raise found
         most = f"{self._bounds.seconds} seconds or {self._bounds.memory >> 20} MiB"
-        return suspect(exercise, f"that took more than {most}")
+        return suspect_result(exercise, f"that took more than {most}")
 
-    def _ready(self) -> Connection:
+    def _ready_connection(self) -> Connection:
         if self._connection is not None and self._process is not None and self._process.is_alive():
             return self._connection
         self.close()
         context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._bounds), daemon=True)
+        self._process = context.Process(target=_serve_requests, args=(theirs, self._bounds), daemon=True)
         self._process.start()
         theirs.close()
         with contextlib.suppress(EOFError, OSError):
@@ -100,7 +100,7 @@ BOUNDED_WORKER = BoundedWorker()
 """The one of this process."""
 
 
-def _serve(connection: Connection, bounds: Bounds) -> None:
+def _serve_requests(connection: Connection, bounds: Bounds) -> None:
     """In the process that judges."""
     import torch
 
@@ -114,14 +114,14 @@ def _serve(connection: Connection, bounds: Bounds) -> None:
         found: ExerciseResult | Exception
         try:
             exercise: Exercise = getattr(importlib.import_module(module), name)
-            _limit(bounds)
+            _limit_resources(bounds)
             found = judge_exercise(exercise, draws, outcomes)
         except Exception as error:
             found = RuntimeError(f"{type(error).__name__}: {error}")
         connection.send_bytes(pickle.dumps(found))
 
 
-def _limit(bounds: Bounds) -> None:
+def _limit_resources(bounds: Bounds) -> None:
     """Limit what this process takes from here on. Where a platform has no such limits, the clock remains."""
     try:
         import resource

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise, Inputs
-from graders.core.explanations import Explanation, by_circumstance, by_kind
+from graders.core.explanations import Explanation, explain_by_circumstance, explain_by_kind
 from graders.run.transcript import Outcome
 
 
-def diagnose(
+def diagnose_answer(
     exercise: Exercise,
     draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
@@ -26,4 +26,4 @@ def diagnose(
         return told
     met = [difference for found in differences for difference in found if difference]
     failing = [index for index, found in enumerate(differences) if any(found)]
-    return by_kind(met) or by_circumstance(exercise.cases, failing)
+    return explain_by_kind(met) or explain_by_circumstance(exercise.cases, failing)

@@ -10,8 +10,8 @@ from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Check, Exercise, Inputs
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.core.text import MESSAGE_LIMIT, clean
-from graders.judge.diagnose import diagnose
+from graders.core.text import MESSAGE_LIMIT, clean_text
+from graders.judge.diagnose import diagnose_answer
 from graders.run.transcript import Outcome
 from graders.wire.threads import one_thread
 
@@ -36,31 +36,31 @@ def judge_exercise(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequen
     Expected values are computed with one thread, like everything in a box.
     """
     with one_thread():
-        return _judged(exercise, draws, outcomes)
+        return _judge_checks(exercise, draws, outcomes)
 
 
-def holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> bool:
+def answer_holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> bool:
     """Whether an answer is right; looks for no explanation where it is not."""
     with one_thread():
         return all(outcome.seen for outcome in outcomes) and not any(
-            failure for check in exercise.checks for failure in _failures(check, draws, outcomes)
+            failure for check in exercise.checks for failure in _check_failures(check, draws, outcomes)
         )
 
 
-def _judged(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
+def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
     unseen = [outcome for outcome in outcomes if outcome.seen is None]
     if unseen:
         return _without_numbers(
-            exercise, draws, outcomes, min(unseen, key=lambda outcome: _GRAVEST.index(_of(outcome)))
+            exercise, draws, outcomes, min(unseen, key=lambda outcome: _GRAVEST.index(_status_of(outcome)))
         )
     try:
-        failures = [_failures(check, draws, outcomes) for check in exercise.checks]
+        failures = [_check_failures(check, draws, outcomes) for check in exercise.checks]
     except _Unjudged as error:
-        return suspect(exercise, str(error))
+        return suspect_result(exercise, str(error))
     held = [not any(by_draw) for by_draw in failures]
     share = exercise.points / len(exercise.checks)
     checks = tuple(
-        _checked(check, share, next((failure for failure in by_draw if failure), None), first_held=held[0])
+        _check_result(check, share, next((failure for failure in by_draw if failure), None), first_held=held[0])
         for check, by_draw in zip(exercise.checks, failures)
     )
     if all(held):
@@ -73,7 +73,7 @@ def _judged(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outc
             printed=outcomes[0].printed,
         )
     differences = list(zip(*failures))
-    found = diagnose(exercise, draws, outcomes, differences)
+    found = diagnose_answer(exercise, draws, outcomes, differences)
     first = next(check.difference for check in checks if check.difference)
     return ExerciseResult(
         key=exercise.key,
@@ -81,25 +81,25 @@ def _judged(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outc
         score=round(share * sum(held), 4) if held[0] else 0.0,
         max_score=exercise.points,
         mistake=found.id if found else None,
-        message=clean(found.message if found else first.sentence),
+        message=clean_text(found.message if found else first.sentence),
         checks=checks,
         printed=next(outcome.printed for outcome, met in zip(outcomes, differences) if any(met)),
     )
 
 
-def _checked(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
+def _check_result(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
     """The result of a check from the first difference that it met; None when it held on every draw."""
     return CheckResult(
         name=check.sentence,
         passed=difference is None,
         score=round(share if difference is None and first_held else 0.0, 4),
         max_score=round(share, 4),
-        message=clean(difference.text, CHECK_MESSAGE_LIMIT, lines=True) if difference else "",
+        message=clean_text(difference.text, CHECK_MESSAGE_LIMIT, lines=True) if difference else "",
         difference=difference,
     )
 
 
-def _failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> list[Difference | None]:
+def _check_failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> list[Difference | None]:
     """For each draw why the check does not hold; None where it holds."""
     found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
@@ -111,7 +111,7 @@ def _failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Outcome]
         except ExerciseDefect:  # what went wrong is ours: nobody's answer is suspect for it
             raise
         except Exception as error:
-            what = ": ".join(part for part in (type(error).__name__, clean(error, 100)) if part)
+            what = ": ".join(part for part in (type(error).__name__, clean_text(error, 100)) if part)
             raise _Unjudged(f"the check whether {check.sentence} failed on it with {what}") from error
     return found
 
@@ -120,13 +120,13 @@ class _Unjudged(Exception):
     """A check raised an exception of its own. What it was given came from a notebook: somebody has to look at that."""
 
 
-def suspect(exercise: Exercise, why: str) -> ExerciseResult:
+def suspect_result(exercise: Exercise, why: str) -> ExerciseResult:
     """The result of an exercise whose answer came to its end, and cannot be judged."""
     message = f"The answer could not be judged: {why}. An instructor should look at it."
-    return not_judged(exercise, Status.SUSPECT, message)
+    return unjudged_result(exercise, Status.SUSPECT, message)
 
 
-def not_judged(exercise: Exercise, status: Status, message: str) -> ExerciseResult:
+def unjudged_result(exercise: Exercise, status: Status, message: str) -> ExerciseResult:
     """The result of an exercise none of whose checks was judged: no points, and `message` says why."""
     share = round(exercise.points / len(exercise.checks), 4)
     return ExerciseResult(
@@ -134,7 +134,7 @@ def not_judged(exercise: Exercise, status: Status, message: str) -> ExerciseResu
         status=status,
         score=0.0,
         max_score=exercise.points,
-        message=clean(message),
+        message=clean_text(message),
         checks=tuple(
             CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
             for check in exercise.checks
@@ -142,7 +142,7 @@ def not_judged(exercise: Exercise, status: Status, message: str) -> ExerciseResu
     )
 
 
-def _of(outcome: Outcome) -> Status:
+def _status_of(outcome: Outcome) -> Status:
     return outcome.status or Status.NOT_GRADED
 
 
@@ -151,25 +151,25 @@ def _without_numbers(
 ) -> ExerciseResult:
     """The result when at least one probe did not come to its end."""
     # Nobody has made a mistake yet where nothing was attempted, and to look for one takes time.
-    found = None if worst.status is Status.NOT_ATTEMPTED else diagnose(exercise, draws, outcomes)
-    message = f"{found.message} ({worst.error}: {worst.message})" if found else describe(exercise, worst)
+    found = None if worst.status is Status.NOT_ATTEMPTED else diagnose_answer(exercise, draws, outcomes)
+    message = f"{found.message} ({worst.error}: {worst.message})" if found else describe_outcome(exercise, worst)
     return replace(
-        not_judged(exercise, _of(worst), message),
+        unjudged_result(exercise, _status_of(worst), message),
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
     )
 
 
-def describe(exercise: Exercise, outcome: Outcome) -> str:
+def describe_outcome(exercise: Exercise, outcome: Outcome) -> str:
     """One sentence for an outcome without numbers."""
     match outcome.status:
         case Status.NOT_ATTEMPTED:
             missing = "" if outcome.defined else f": {outcome.message}"
             return f"`{exercise.name}` is not attempted yet{missing}."
         case Status.RAISED:
-            where = f" at {clean(outcome.line, 80)}" if outcome.line else ""
-            call = f" The call was {clean(outcome.call, 100)}." if outcome.call else ""
+            where = f" at {clean_text(outcome.line, 80)}" if outcome.line else ""
+            call = f" The call was {clean_text(outcome.call, 100)}." if outcome.call else ""
             place = f"{where}.{call}"
             # A long message of torch must not push out the learner's own line.
             return what_was_raised(exercise, outcome, MESSAGE_LIMIT - len(place)) + place
@@ -189,5 +189,5 @@ def what_was_raised(exercise: Exercise, outcome: Outcome, length: int = 2 * MESS
     """The learner's exception. Its message is cut where all of this would be longer than `length` characters."""
     if outcome.error == "KeyboardInterrupt":
         return f"`{exercise.name}` was interrupted before it came to its end"
-    what = f"`{exercise.name}` raised {clean(outcome.error, 60)}: "
-    return what + clean(outcome.message, max(40, length - len(what)))
+    what = f"`{exercise.name}` raised {clean_text(outcome.error, 60)}: "
+    return what + clean_text(outcome.message, max(40, length - len(what)))

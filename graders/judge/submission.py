@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from graders.core.cells import names_bound
+from graders.core.cells import bound_names_by_cell
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.judge.bounded_worker import BOUNDED_WORKER, is_large
-from graders.judge.exercise import judge_exercise, not_judged
+from graders.judge.exercise import judge_exercise, unjudged_result
 from graders.run.transcript import Cell, Outcome, Run
 
 _CELL_STATUS = {
@@ -39,7 +39,7 @@ class Verdicts:
         self.draws, self._judge = draws, judge
         self._judged: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}
 
-    def of(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
+    def result_for(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
         """The result of an exercise for the outcomes of all its cases."""
         # What was seen is told by its digest; tensors cannot be compared at once.
         what = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
@@ -48,7 +48,7 @@ class Verdicts:
         try:
             result = self._judge(exercise, self.draws[exercise.key], outcomes)
         except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
-            return _defect(exercise, error)
+            return _grader_defect(exercise, error)
         if all(outcome.digest or outcome.seen is None for outcome in outcomes):
             self._judged[what] = result
         return result
@@ -62,12 +62,12 @@ def judge_submission(
     Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
     the exercise stands.
     """
-    bound = list(names_bound(cells))
+    bound = list(bound_names_by_cell(cells))
     results = []
     for exercise in exercises:
-        attempts = run.attempts(exercise.key, len(exercise.cases))
-        judged = [(verdicts.of(exercise, outcomes), outcomes) for outcomes in attempts]
-        result, outcomes = max(judged, key=lambda one: _worth(one[0]))
+        outcomes_by_place = run.outcomes_by_place(exercise.key, len(exercise.cases))
+        judged = [(verdicts.result_for(exercise, outcomes), outcomes) for outcomes in outcomes_by_place]
+        result, outcomes = max(judged, key=lambda one: _result_rank(one[0]))
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, bound, run)
         if result.status is Status.RAISED:
@@ -77,7 +77,7 @@ def judge_submission(
     return results
 
 
-def _worth(result: ExerciseResult) -> tuple[float, bool, bool]:
+def _result_rank(result: ExerciseResult) -> tuple[float, bool, bool]:
     """By what the better of two results is found: its points, whether there are numbers, whether it was attempted.
 
     What somebody has to look at hides behind nothing.
@@ -86,10 +86,10 @@ def _worth(result: ExerciseResult) -> tuple[float, bool, bool]:
     return result.score, judged, result.status is not Status.NOT_ATTEMPTED
 
 
-def _defect(exercise: Exercise, error: Exception) -> ExerciseResult:
+def _grader_defect(exercise: Exercise, error: Exception) -> ExerciseResult:
     """An exercise whose grader failed."""
     message = f"The grader of this exercise failed with {type(error).__name__}: {error}"
-    return not_judged(exercise, Status.NOT_GRADED, message)
+    return unjudged_result(exercise, Status.NOT_GRADED, message)
 
 
 def _with_reason(
@@ -101,7 +101,7 @@ def _with_reason(
         return result
     status = _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)
     message = f"`{exercise.name}` was not defined, because {_whole_reason(cell, bound, run)}"
-    return replace(result, status=status, message=clean(message))
+    return replace(result, status=status, message=clean_text(message))
 
 
 def _with_missing_name(
@@ -111,7 +111,7 @@ def _with_missing_name(
     for name in filter(None, (outcome.undefined for outcome in outcomes)):
         if cell := _failed_home(bound, run.cells, name, "*"):
             message = f"`{exercise.name}` needs `{name}`, which was not defined, because "
-            return replace(result, message=clean(message + _whole_reason(cell, bound, run)))
+            return replace(result, message=clean_text(message + _whole_reason(cell, bound, run)))
     return result
 
 
@@ -124,14 +124,14 @@ def _failed_home(bound: Sequence[frozenset[str]], ended: Sequence[Cell], *names:
 
 def _whole_reason(cell: Cell, bound: Sequence[frozenset[str]], run: Run) -> str:
     """What became of a cell; where it lacked a name that an earlier one would have bound, of that one, too."""
-    reason = explain(cell)
+    reason = describe_cell(cell)
     while cell.undefined and (earlier := _failed_home(bound, run.cells[: run.cells.index(cell)], cell.undefined, "*")):
         cell = earlier
-        reason = f"{reason.removesuffix('.')}, because {explain(cell)}"
+        reason = f"{reason.removesuffix('.')}, because {describe_cell(cell)}"
     return reason
 
 
-def explain(cell: Cell) -> str:
+def describe_cell(cell: Cell) -> str:
     """What became of a cell that did not run through. Cells are counted from 1, code cells only."""
     how = {
         "raised": "failed with",

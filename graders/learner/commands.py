@@ -16,12 +16,12 @@ from pathlib import Path
 from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.results import Status
-from graders.core.rules import page
-from graders.core.terminal import Terminal, console
-from graders.core.text import plural
+from graders.core.rules import rules_page
+from graders.core.terminal import Terminal, output_terminal
+from graders.core.text import format_count
 from graders.learner import folder as folders
-from graders.learner.folder import Trouble
-from graders.learner.saved import Saved
+from graders.learner.folder import LearnerError
+from graders.learner.saved import SavedNotebooks
 from graders.notebook import record
 from graders.notebook.record import Record
 from graders.run.boxes import prestarted_boxes
@@ -32,19 +32,19 @@ LOOK_SECONDS = 0.5
 
 def start(given: Path | None, *, opened: bool) -> int:
     """Copy the lessons and open JupyterLab on the next one."""
-    out = console()
+    out = output_terminal()
     folder = given or folders.find_folder()
-    if given is None and not folders.notebooks(folder):
-        folder = Path(folders.NAME)
+    if given is None and not folders.lesson_notebooks(folder):
+        folder = Path(folders.FOLDER_NAME)
     new = folders.copy_lessons(folder)
-    there = folders.notebooks(folder)
+    there = folders.lesson_notebooks(folder)
     unchanged = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
-    out.say(f"{plural(len(there), 'lesson')} in {folder}{unchanged}.")
-    done = record.load(folder)
-    _tell(out, done)
+    out.say(f"{format_count(len(there), 'lesson')} in {folder}{unchanged}.")
+    done = record.load_record(folder)
+    _show_trouble(out, done)
     lesson = folders.next_lesson(done)
-    file = there[lesson or course.lessons()[0]]
-    out.say(f"Next: lesson {course.title(lesson)}, {file}" if lesson else "Every exercise is passed.")
+    file = there[lesson or course.lesson_stems()[0]]
+    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "Every exercise is passed.")
     out.say("", "In a second terminal, `hookwork watch` marks each notebook that you save.", style="dim")
     if importlib.util.find_spec("jupyterlab") is None:
         out.say(
@@ -66,41 +66,41 @@ def start(given: Path | None, *, opened: bool) -> int:
 
 def check(target: str | None, given: Path | None, seed: int | None, isolation: str, more: bool = False) -> int:
     """Mark the notebooks that are meant, and show the verdicts: with `more` all checks of each."""
-    out = console()
-    chosen, only = _meant(target, given)
+    out = output_terminal()
+    chosen, only = _chosen_notebooks(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
     with prestarted_boxes(now=True, files=chosen.values()) as boxes:
         # These import torch.
         from graders.learner import screens
         from graders.learner.marking import mark_own
-        from graders.notebook.standing import standing
+        from graders.notebook.standing import build_standing
 
         runner = boxes.runner(RunOptions(isolation=isolation, own_work=True))
         for lesson, file in chosen.items():
             with out.status(f"Running {file}"):
                 result, seed_used, notes = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
-            out.print(screens.result(result, only, more=more), "")
+            out.print(screens.result_screen(result, only, more=more), "")
             statuses = [exercise.status for exercise in result.exercises if only in (None, exercise.key)]
             if not result.graded:
                 code = ExitCode.NOT_GRADED
             elif not statuses or any(status is not Status.PASSED for status in statuses):
                 code = max(code, ExitCode.NOT_PASSED)
-        out.print(screens.following(standing(course.every_exercise(), notes)))
+        out.print(screens.next_exercise_line(build_standing(course.every_exercise(), notes)))
         seeds = ", ".join(map(str, used))
         out.say(f"Isolation {runner.tier}. The inputs were drawn from --seed {seeds}", style="dim")
-    _tell(out, notes)
+    _show_trouble(out, notes)
     return code
 
 
-def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str | None]:
+def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str, Path], str | None]:
     """Lesson and file of the notebooks to be marked, and the key of the exercise when only one was named."""
     if target is None:
         folder = folders.find_folder(given)
-        found = folders.begun(folder)
+        found = folders.begun_notebooks(folder)
         if not found:
             where = "this folder" if folder == Path() else str(folder)
-            raise Trouble(
+            raise LearnerError(
                 f"No lesson in {where} has been worked on yet. Get the lessons with hookwork start, name one with "
                 "hookwork check 1, or name a file."
             )
@@ -109,13 +109,15 @@ def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str
     if file.suffix == ".ipynb" or file.is_file():
         return {_lesson_of(file): file}, None
     if file.is_dir():
-        found = folders.notebooks(file)
+        found = folders.lesson_notebooks(file)
         if not found:
-            raise Trouble(f"{file} holds no notebook of a lesson. Name a lesson, a notebook, or the folder with both.")
+            raise LearnerError(
+                f"{file} holds no notebook of a lesson. Name a lesson, a notebook, or the folder with both."
+            )
         return found, None
     folder = folders.find_folder(given)
-    if target in {key for lesson in course.lessons() for key in course.keys(lesson)}:
-        lesson = next(lesson for lesson in course.lessons() if target in course.keys(lesson))
+    if target in {key for lesson in course.lesson_stems() for key in course.exercise_keys(lesson)}:
+        lesson = next(lesson for lesson in course.lesson_stems() if target in course.exercise_keys(lesson))
         return {lesson: folders.notebook_of(folder, lesson)}, target
     if "-" in target:
         course.find_exercise(target)  # raises: it says which key may have been meant
@@ -126,44 +128,44 @@ def _meant(target: str | None, given: Path | None) -> tuple[dict[str, Path], str
 def _lesson_of(file: Path) -> str:
     from graders.run.submissions import find_submissions
 
-    return find_submissions(file, course.lessons()).submissions[0].lesson
+    return find_submissions(file, course.lesson_stems()).submissions[0].lesson
 
 
 def watch(given: Path | None) -> int:
     """Mark each notebook that is saved, until Ctrl-C."""
-    out = console()
+    out = output_terminal()
     folder = folders.find_folder(given)
-    if not folders.notebooks(folder):
-        raise Trouble(
+    if not folders.lesson_notebooks(folder):
+        raise LearnerError(
             f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
             "folder: hookwork watch FOLDER"
         )
     with _ending_calmly(), prestarted_boxes(now=True) as boxes:
         from graders.learner import screens
         from graders.learner.marking import mark_own
-        from graders.notebook.standing import standing
+        from graders.notebook.standing import build_standing
 
-        saved = Saved(folder)
+        saved = SavedNotebooks(folder)
         exercises = course.every_exercise()
         runner = boxes.runner(RunOptions(own_work=True))
-        out.print(screens.following(standing(exercises, record.load(folder))))
-        _waiting(out, folder)
+        out.print(screens.next_exercise_line(build_standing(exercises, record.load_record(folder))))
+        _say_watching(out, folder)
         while True:
-            for lesson, file in saved.look():
+            for lesson, file in saved.find_newly_saved():
                 with out.status(f"Running {file}"):
                     result, _, notes = mark_own(lesson, file, runner)
                 out.clear()  # does nothing where there is no screen to clear
                 out.say(f"{datetime.now():%H:%M:%S}", style="dim")
-                out.print(screens.result(result), "")
-                out.print(screens.following(standing(exercises, notes)))
-                _tell(out, notes)
-                _waiting(out, folder)
+                out.print(screens.result_screen(result), "")
+                out.print(screens.next_exercise_line(build_standing(exercises, notes)))
+                _show_trouble(out, notes)
+                _say_watching(out, folder)
             time.sleep(LOOK_SECONDS)
     out.say("", "No longer watching.")
     return ExitCode.FINE
 
 
-def _waiting(out: Terminal, folder: Path) -> None:
+def _say_watching(out: Terminal, folder: Path) -> None:
     out.say(f"Watching {folder.absolute()}: save a notebook to have it marked. Ctrl-C ends.", style="dim")
 
 
@@ -186,13 +188,13 @@ def _ending_calmly() -> Iterator[None]:
 def progress(given: Path | None) -> int:
     """Show how far the learner is."""
     from graders.learner import screens
-    from graders.notebook.standing import standing
+    from graders.notebook.standing import build_standing
 
-    out = console()
+    out = output_terminal()
     folder = folders.find_folder(given)
-    notes = record.load(folder)
-    out.print(screens.progress(standing(course.every_exercise(), notes), folder.absolute()))
-    _tell(out, notes)
+    notes = record.load_record(folder)
+    out.print(screens.progress_screen(build_standing(course.every_exercise(), notes), folder.absolute()))
+    _show_trouble(out, notes)
     return ExitCode.FINE
 
 
@@ -200,12 +202,12 @@ def hint(key: str, given: Path | None) -> int:
     """Show the next hint."""
     from graders.learner import screens
 
-    out = console()
+    out = output_terminal()
     exercise = course.find_exercise(key)
-    with record.editing(folders.find_folder(given)) as notes:
+    with record.edit_record(folders.find_folder(given)) as notes:
         number = notes.next_hint(key)
-    out.print(screens.hint(exercise, number))
-    _tell(out, notes)
+    out.print(screens.hint_panel(exercise, number))
+    _show_trouble(out, notes)
     return ExitCode.FINE
 
 
@@ -213,12 +215,14 @@ def solution(key: str, given: Path | None) -> int:
     """Show the worked answer, once it may be seen."""
     from graders.learner import screens
 
-    out = console()
+    out = output_terminal()
     exercise = course.find_exercise(key)
-    with record.editing(folders.find_folder(given)) as notes:
-        opened = notes.ask(key)
-    out.print(screens.solution(exercise, course.worked_answer(exercise)) if opened else screens.not_yet(exercise))
-    _tell(out, notes)
+    with record.edit_record(folders.find_folder(given)) as notes:
+        opened = notes.ask_for_solution(key)
+    out.print(
+        screens.solution_screen(exercise, course.worked_answer(exercise)) if opened else screens.not_yet_panel(exercise)
+    )
+    _show_trouble(out, notes)
     return ExitCode.FINE if opened else ExitCode.NOT_PASSED
 
 
@@ -226,15 +230,15 @@ def rules() -> int:
     """Show the rules that hold in every exercise."""
     from rich.markdown import Markdown
 
-    console().print(Markdown(page()))
+    output_terminal().print(Markdown(rules_page()))
     return ExitCode.FINE
 
 
 def reset(key: str, given: Path | None) -> int:
     """Put one stub back."""
-    from graders.learner.reset import reset as put_back
+    from graders.learner.reset import restore_stub as put_back
 
-    out = console()
+    out = output_terminal()
     exercise = course.find_exercise(key)
     file = folders.notebook_of(folders.find_folder(given), exercise.lesson)
     done = put_back(file, key)
@@ -248,7 +252,7 @@ def reset(key: str, given: Path | None) -> int:
     return ExitCode.FINE
 
 
-def _tell(out: Terminal, notes: Record) -> None:
+def _show_trouble(out: Terminal, notes: Record) -> None:
     """Say what happened to the progress file, when something did."""
     if notes.trouble:
         out.say(notes.trouble, style="yellow")

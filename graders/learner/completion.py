@@ -5,11 +5,13 @@ from __future__ import annotations
 from graders.core import course
 
 
-def keys(incomplete: str) -> list[str]:
+def complete_keys(incomplete: str) -> list[str]:
     """The exercise keys that start so."""
-    return [key for lesson in course.lessons() for key in course.keys(lesson) if key.startswith(incomplete)]
+    return [
+        key for lesson in course.lesson_stems() for key in course.exercise_keys(lesson) if key.startswith(incomplete)
+    ]
 
 
-def lessons(incomplete: str) -> list[str]:
+def complete_lessons(incomplete: str) -> list[str]:
     """The lessons that start so, and then their keys."""
-    return [lesson for lesson in course.lessons() if lesson.startswith(incomplete)] + keys(incomplete)
+    return [lesson for lesson in course.lesson_stems() if lesson.startswith(incomplete)] + complete_keys(incomplete)

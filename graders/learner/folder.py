@@ -7,17 +7,17 @@ from pathlib import Path
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
-from graders.core.rules import PAGE
+from graders.core.rules import RULES_FILE_NAME
 from graders.notebook.record import Record
-from graders.run.attempts import natural
+from graders.run.attempts import natural_sort_key
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.lessons import Lessons
 
-NAME = "hookwork"
+FOLDER_NAME = "hookwork"
 """The folder that `hookwork start` makes where none is named."""
 
 
-class Trouble(HookworkError):
+class LearnerError(HookworkError):
     """Something that a learner can mend; the message says what it is, where, and how."""
 
 
@@ -25,29 +25,31 @@ def find_folder(given: Path | None = None) -> Path:
     """The folder that was named; else this one when lessons lie in it, or `hookwork` below it; else this one."""
     if given is not None:
         return given
-    here, below = Path(), Path(NAME)
-    return below if not notebooks(here) and notebooks(below) else here
+    here, below = Path(), Path(FOLDER_NAME)
+    return below if not lesson_notebooks(here) and lesson_notebooks(below) else here
 
 
-def notebooks(folder: Path) -> dict[str, Path]:
+def lesson_notebooks(folder: Path) -> dict[str, Path]:
     """Lesson to the learner's notebook, for those that lie directly in the folder."""
     if not folder.is_dir() or not any(folder.glob("*.ipynb")):
         return {}
     try:
-        lessons = Lessons(course.lessons())
+        lessons = Lessons(course.lesson_stems())
         # The plain name counts, else the last.
-        files = sorted(folder.glob("*.ipynb"), key=lambda file: (file.stem in lessons.stems, natural(file.name)))
-        return {lesson: file for file in files if (lesson := lessons.of(file, file.name))}
+        files = sorted(
+            folder.glob("*.ipynb"), key=lambda file: (file.stem in lessons.stems, natural_sort_key(file.name))
+        )
+        return {lesson: file for file in files if (lesson := lessons.lesson_of(file, file.name))}
     except OSError as error:
-        raise Trouble(f"{folder} cannot be read: {_reason(error)}. Choose another folder.") from None
+        raise LearnerError(f"{folder} cannot be read: {_failure_reason(error)}. Choose another folder.") from None
 
 
 def notebook_of(folder: Path, lesson: str) -> Path:
-    """The learner's notebook for a lesson. Raises `Trouble` when there is none."""
-    found = notebooks(folder).get(lesson)
+    """The learner's notebook for a lesson. Raises `LearnerError` when there is none."""
+    found = lesson_notebooks(folder).get(lesson)
     if found is None:
-        raise Trouble(
-            f"{_shown(folder)} holds no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the folder with "
+        raise LearnerError(
+            f"{_describe_folder(folder)} holds no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the folder with "
             "your lessons, name it with --folder, or get the lessons with: hookwork start"
         )
     return found
@@ -59,47 +61,55 @@ def copy_lessons(folder: Path) -> list[Path]:
     What is there is never touched. Returns the new lessons.
     """
     if folder.exists() and not folder.is_dir():
-        raise Trouble(f"{folder} is a file. Name a folder for the lessons: hookwork start FOLDER")
-    there = notebooks(folder)
-    wanted = [shipped(lesson) for lesson in course.lessons() if lesson not in there]
+        raise LearnerError(f"{folder} is a file. Name a folder for the lessons: hookwork start FOLDER")
+    there = lesson_notebooks(folder)
+    wanted = [shipped_notebook(lesson) for lesson in course.lesson_stems() if lesson not in there]
     new = []
-    for file in (*wanted, course.lessons_folder() / PAGE):
+    for file in (*wanted, course.lessons_folder() / RULES_FILE_NAME):
         target = folder / file.name
         if target.exists() or target.is_symlink():
             continue
         try:
             write_atomically(target, file.read_bytes())
         except OSError as error:
-            raise Trouble(f"{target} cannot be written: {_reason(error)}. Choose another folder.") from None
+            raise LearnerError(
+                f"{target} cannot be written: {_failure_reason(error)}. Choose another folder."
+            ) from None
         new.append(target)
-    return [file for file in new if file.name != PAGE]
+    return [file for file in new if file.name != RULES_FILE_NAME]
 
 
-def shipped(lesson: str) -> Path:
+def shipped_notebook(lesson: str) -> Path:
     """The lesson as it comes with the course."""
     return course.lessons_folder() / f"{lesson}.ipynb"
 
 
 def next_lesson(record: Record) -> str | None:
     """The first lesson with an exercise that is not passed."""
-    return next((lesson for lesson in course.lessons() if not all(map(record.passed, course.keys(lesson)))), None)
+    return next(
+        (lesson for lesson in course.lesson_stems() if not all(map(record.passed, course.exercise_keys(lesson)))), None
+    )
 
 
-def begun(folder: Path) -> dict[str, Path]:
+def begun_notebooks(folder: Path) -> dict[str, Path]:
     """The notebooks in which something was changed: their code is not that of the lesson as it comes."""
-    return {lesson: file for lesson, file in notebooks(folder).items() if _changed(file, shipped(lesson))}
+    return {
+        lesson: file
+        for lesson, file in lesson_notebooks(folder).items()
+        if _code_changed(file, shipped_notebook(lesson))
+    }
 
 
-def _changed(file: Path, original: Path) -> bool:
+def _code_changed(file: Path, original: Path) -> bool:
     try:
         return read_notebook(file).cells != read_notebook(original).cells
     except Unreadable:  # whoever asked will hear why when it is marked
         return True
 
 
-def _shown(folder: Path) -> str:
+def _describe_folder(folder: Path) -> str:
     return "This folder" if folder == Path() else str(folder)
 
 
-def _reason(error: OSError) -> str:
+def _failure_reason(error: OSError) -> str:
     return (error.strerror or str(error)).lower()

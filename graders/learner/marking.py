@@ -11,7 +11,7 @@ from graders.marking.submission import mark_submission
 from graders.notebook import record
 from graders.notebook.record import Record
 from graders.run.runner import Runner
-from graders.run.submissions import OWN, Submission
+from graders.run.submissions import OWN_NAME, Submission
 
 
 def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:
@@ -20,8 +20,8 @@ def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -
     It runs in this thread: Ctrl-C ends the box at once.
     """
     seed = new_seed() if seed is None else seed
-    result = mark_submission(Submission(student=OWN, lesson=lesson, file=file), Questions(seed), runner).result
-    with record.editing(file.parent) as notes:
+    result = mark_submission(Submission(student=OWN_NAME, lesson=lesson, file=file), Questions(seed), runner).result
+    with record.edit_record(file.parent) as notes:
         if result.status is SubmissionStatus.GRADED:
             for exercise in result.exercises:
                 notes.note(exercise.key, exercise.status)

@@ -13,7 +13,7 @@ from graders.core import course
 from graders.core.cells import bound_names
 from graders.core.exercise import Exercise
 from graders.core.files import write_atomically
-from graders.learner.folder import Trouble, shipped
+from graders.learner.folder import LearnerError, shipped_notebook
 from graders.run.intake import Unreadable, read_bytes, read_notebook
 
 BACKUPS = "hookwork-backups"
@@ -34,44 +34,46 @@ class Reset:
     others: tuple[int, ...]
 
 
-def reset(file: Path, key: str) -> Reset:
+def restore_stub(file: Path, key: str) -> Reset:
     """Put the stub of exercise `key` back into the notebook `file`, after a backup.
 
     The cell is found by the key in its metadata, else by the function that it defines. When it was deleted, a new
-    one comes in below its contract. Raises `Trouble`.
+    one comes in below its contract. Raises `LearnerError`.
     """
     exercise = course.find_exercise(key)
-    content = _read(file)
+    content = _read_content(file)
     cells: list[Cell] = content["cells"]
-    original: list[Cell] = json.loads(shipped(exercise.lesson).read_text(encoding="utf-8"))["cells"]
-    stub = next(cell for cell in original if _is_of(cell, key))
-    cell = _find(cells, exercise)
+    original: list[Cell] = json.loads(shipped_notebook(exercise.lesson).read_text(encoding="utf-8"))["cells"]
+    stub = next(cell for cell in original if _is_answer_to(cell, key))
+    cell = _find_cell(cells, exercise)
     inserted = cell is None
     if cell is None:
         cell = dict(stub)
-        cells.insert(_place(cells, key), cell)
+        cells.insert(_place_for_cell(cells, key), cell)
     cell.update(source=stub["source"], outputs=[], execution_count=None)
     others = tuple(
         number
-        for number, other in enumerate(_code(cells), 1)
-        if other is not cell and exercise.name in bound_names(_source(other))
+        for number, other in enumerate(_code_cells(cells), 1)
+        if other is not cell and exercise.name in bound_names(_cell_source(other))
     )
     backup = _back_up(file)
     try:
         write_atomically(file, _as_jupyter_writes(content))
     except OSError as error:
-        raise Trouble(f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed.") from None
+        raise LearnerError(
+            f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed."
+        ) from None
     return Reset(backup=backup, inserted=inserted, others=others)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read_content(file: Path) -> dict[str, Any]:
     try:
         read_notebook(file)  # says in a sentence what is wrong with it
         content: dict[str, Any] = json.loads(read_bytes(file).decode("utf-8-sig"))
     except Unreadable as error:
-        raise Trouble(f"{file}: {error}") from None
+        raise LearnerError(f"{file}: {error}") from None
     if content["nbformat"] != 4:
-        raise Trouble(f"{file} has nbformat {content['nbformat']}. Save it as notebook format 4, and try again.")
+        raise LearnerError(f"{file} has nbformat {content['nbformat']}. Save it as notebook format 4, and try again.")
     return content
 
 
@@ -82,40 +84,40 @@ def _as_jupyter_writes(content: dict[str, Any]) -> bytes:
         return (json.dumps(content, indent=1) + "\n").encode()
 
 
-def _code(cells: list[Cell]) -> Iterator[Cell]:
+def _code_cells(cells: list[Cell]) -> Iterator[Cell]:
     return (cell for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code")
 
 
-def _source(cell: Cell) -> str:
+def _cell_source(cell: Cell) -> str:
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(map(str, source))
 
 
-def _is_of(cell: Cell, key: str) -> bool:
+def _is_answer_to(cell: Cell, key: str) -> bool:
     """Whether a cell's metadata says that it holds the answer to an exercise."""
     metadata = cell.get("metadata")
     ours = metadata.get("hookwork") if isinstance(metadata, dict) else None
     return isinstance(ours, dict) and ours.get("exercise") == key
 
 
-def _find(cells: list[Cell], exercise: Exercise) -> Cell | None:
+def _find_cell(cells: list[Cell], exercise: Exercise) -> Cell | None:
     """The cell with the exercise's key, else the last that defines its function.
 
     Of several with the key (split or copied), the one that defines the function.
     """
-    keyed = [cell for cell in _code(cells) if _is_of(cell, exercise.key)]
-    defining = [cell for cell in _code(cells) if exercise.name in bound_names(_source(cell))]
+    keyed = [cell for cell in _code_cells(cells) if _is_answer_to(cell, exercise.key)]
+    defining = [cell for cell in _code_cells(cells) if exercise.name in bound_names(_cell_source(cell))]
     both = [cell for cell in keyed if cell in defining]
     return next((candidates[-1] for candidates in (both, keyed, defining) if candidates), None)
 
 
-def _place(cells: list[Cell], key: str) -> int:
+def _place_for_cell(cells: list[Cell], key: str) -> int:
     """Where a new cell belongs: below the contract, else above the check, else at the end."""
     for number, cell in enumerate(cells):
-        if isinstance(cell, dict) and cell.get("cell_type") == "markdown" and f"Exercise `{key}`" in _source(cell):
+        if isinstance(cell, dict) and cell.get("cell_type") == "markdown" and f"Exercise `{key}`" in _cell_source(cell):
             return number + 1
     for number, cell in enumerate(cells):
-        if isinstance(cell, dict) and cell.get("cell_type") == "code" and f'check("{key}")' in _source(cell):
+        if isinstance(cell, dict) and cell.get("cell_type") == "code" and f'check("{key}")' in _cell_source(cell):
             return number
     return len(cells)
 
@@ -129,5 +131,5 @@ def _back_up(file: Path) -> Path:
     try:
         write_atomically(backup, read_bytes(file))
     except (OSError, Unreadable) as error:
-        raise Trouble(f"The backup {backup} cannot be written ({error}), so nothing was changed.") from None
+        raise LearnerError(f"The backup {backup} cannot be written ({error}), so nothing was changed.") from None
     return backup

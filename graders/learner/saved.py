@@ -8,28 +8,28 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from graders.learner.folder import notebooks
+from graders.learner.folder import lesson_notebooks
 
 State = tuple[int, int, int]
 """Modification time in nanoseconds, size in bytes, inode number: a save changes one of them."""
 
 
-class Saved:
+class SavedNotebooks:
     """The notebooks of a folder, as they were when last looked at."""
 
     def __init__(self, folder: Path) -> None:
         """What is there now counts as seen."""
         self.folder = folder
-        self._seen = self._states()
+        self._seen = self._file_states()
         self._settled = dict(self._seen)
 
-    def look(self) -> list[tuple[str, Path]]:
+    def find_newly_saved(self) -> list[tuple[str, Path]]:
         """Lesson and file of each notebook that was saved since the last look and is not being written any more.
 
         A file counts once two looks in a row found it the same: until then somebody may still be writing it.
         """
-        now = self._states()
-        files = {file: lesson for lesson, file in notebooks(self.folder).items()}
+        now = self._file_states()
+        files = {file: lesson for lesson, file in lesson_notebooks(self.folder).items()}
         found = []
         for file, state in now.items():
             if state == self._seen.get(file) and state != self._settled.get(file) and file in files:
@@ -38,7 +38,7 @@ class Saved:
         self._seen = now
         return found
 
-    def _states(self) -> dict[Path, State]:
+    def _file_states(self) -> dict[Path, State]:
         states = {}
         for file in sorted(self.folder.glob("*.ipynb")):
             try:

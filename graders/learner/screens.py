@@ -14,110 +14,115 @@ from rich.table import Table
 
 from graders.core import course
 from graders.core.difference import Difference
-from graders.core.effort import effort
+from graders.core.effort import describe_effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.terminal import line, lines
-from graders.core.text import plural, points
-from graders.notebook.render import plural_points, the_others
+from graders.core.terminal import plain_line, plain_lines
+from graders.core.text import format_count, format_points
+from graders.notebook.render import describe_other_checks, format_point_count
 from graders.notebook.standing import Standing
 
 _CODE = "bold"
 
 
-def prose(text: str, style: str = "") -> RenderableType:
+def backticks_to_code(text: str, style: str = "") -> RenderableType:
     """Text in which `backticked` parts are set off."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return line(text, style=style)
-    return line(*((part, _CODE if index % 2 else "") for index, part in enumerate(parts)), style=style)
+        return plain_line(text, style=style)
+    return plain_line(*((part, _CODE if index % 2 else "") for index, part in enumerate(parts)), style=style)
 
 
-def result(found: SubmissionResult, only: str | None = None, *, more: bool = False) -> Group:
+def result_screen(found: SubmissionResult, only: str | None = None, *, more: bool = False) -> Group:
     """A notebook's verdicts in a table, and below it what is not right yet.
 
     `only` is the key of a single exercise. Of a recognised mistake one difference is shown, with `more` every check.
     """
-    title = line((course.title(found.lesson), "bold"), f"  {found.file}")
+    title = plain_line((course.lesson_title(found.lesson), "bold"), f"  {found.file}")
     if not found.exercises:
-        return Group(title, prose(f"{found.status.value}: {found.message}", "yellow"))
+        return Group(title, backticks_to_code(f"{found.status.value}: {found.message}", "yellow"))
     shown = [exercise for exercise in found.exercises if only in (None, exercise.key)]
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for exercise in shown:
         look = STATUS_STYLES[exercise.status]
-        reached = f"{points(exercise.score)} of {plural_points(exercise.max_score)}"
+        reached = f"{format_points(exercise.score)} of {format_point_count(exercise.max_score)}"
         table.add_row(
-            line((look.sign, look.style)), exercise.key, line((look.word, look.style)), line((reached, "dim"))
+            plain_line((look.sign, look.style)),
+            exercise.key,
+            plain_line((look.word, look.style)),
+            plain_line((reached, "dim")),
         )
     parts: list[RenderableType] = [title, table]
     for exercise in shown:
         untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
         if exercise.status is not Status.PASSED and not untouched:
-            parts += ["", _explained(exercise, more)]
+            parts += ["", _explain_exercise(exercise, more)]
     return Group(*parts)
 
 
-def _explained(found: ExerciseResult, more: bool) -> Group:
+def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
     """What is wrong with one exercise: the mistake and what shows it, or all checks."""
     look = STATUS_STYLES[found.status]
-    parts: list[RenderableType] = [line((f"{look.sign} {found.key}", f"bold {look.style}"))]
+    parts: list[RenderableType] = [plain_line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
-        parts.append(Padding(prose(found.message), (0, 0, 0, 2)))
-    lead = None if more else found.telling
+        parts.append(Padding(backticks_to_code(found.message), (0, 0, 0, 2)))
+    lead = None if more else found.telling_check
     if lead:  # its name would say once more what the mistake and the place say
-        parts.append(Padding(_measured(lead), (0, 0, 0, 2)))
+        parts.append(Padding(_describe_failure(lead), (0, 0, 0, 2)))
     else:
-        parts += [Padding(_check(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
+        parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
     if found.printed:
         parts.append(
-            Padding(Group("Your function printed:", Padding(lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
+            Padding(Group("Your function printed:", Padding(plain_lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
         )
     if found.status is not Status.NOT_GRADED:
-        parts.append(Padding(prose(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
+        parts.append(Padding(backticks_to_code(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
     if lead and (rest := [check for check in found.checks if check is not lead]):
-        note = f"{the_others(rest)}: `hookwork check {found.key} --more`"
-        parts.append(Padding(prose(note, "dim"), (0, 0, 0, 2)))
+        note = f"{describe_other_checks(rest)}: `hookwork check {found.key} --more`"
+        parts.append(Padding(backticks_to_code(note, "dim"), (0, 0, 0, 2)))
     return Group(*parts)
 
 
-def _check(check: CheckResult) -> RenderableType:
+def _check_lines(check: CheckResult) -> RenderableType:
     look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    name = line((look.sign, look.style), " ", check.row)
-    return Group(name, Padding(_measured(check), (0, 0, 0, 4))) if check.message else name
+    name = plain_line((look.sign, look.style), " ", check.row)
+    return Group(name, Padding(_describe_failure(check), (0, 0, 0, 4))) if check.message else name
 
 
-def _measured(check: CheckResult) -> RenderableType:
+def _describe_failure(check: CheckResult) -> RenderableType:
     """What did not hold, without the name."""
-    return _compared(check.difference) if check.difference else lines(check.message)
+    return _describe_difference(check.difference) if check.difference else plain_lines(check.message)
 
 
-def _compared(found: Difference) -> RenderableType:
+def _describe_difference(found: Difference) -> RenderableType:
     """Expected and seen in two columns, or what is said in words."""
     if not found.expected and not found.timelines:
-        return prose(found.sentence)
+        return backticks_to_code(found.sentence)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for name in ("", "expected", "yours"):
         table.add_column(name, overflow="fold")
     if not found.timelines:
-        table.add_row(line(found.place), line(found.expected), line(found.seen))
-        return Group(table, prose(found.note)) if found.note else table
+        table.add_row(plain_line(found.place), plain_line(found.expected), plain_line(found.seen))
+        return Group(table, backticks_to_code(found.note)) if found.note else table
     for row in found.timelines.rows:
-        cells = (line("→ first difference" if row.first else ""), line(row.expected), line(row.seen))
+        cells = (plain_line("→ first difference" if row.first else ""), plain_line(row.expected), plain_line(row.seen))
         table.add_row(*cells, style="bold red" if row.first else None)
-    return Group(prose(found.sentence), table)
+    return Group(backticks_to_code(found.sentence), table)
 
 
-def following(standing: Standing) -> RenderableType:
+def next_exercise_line(standing: Standing) -> RenderableType:
     """One line: how far the learner is, and what is next."""
-    score = f"{points(standing.score)} of {plural_points(standing.max_score)} in all"
+    score = f"{format_points(standing.score)} of {format_point_count(standing.max_score)} in all"
     if standing.next is None:
-        return prose(f"Every exercise of the course is passed: {score}.", "green")
-    return prose(f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}.")
+        return backticks_to_code(f"Every exercise of the course is passed: {score}.", "green")
+    return backticks_to_code(
+        f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}."
+    )
 
 
-def progress(standing: Standing, folder: Path) -> Group:
+def progress_screen(standing: Standing, folder: Path) -> Group:
     """Lessons with their exercises and points; the exercises of the lesson that is next, by name."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = [("", "left"), ("lesson", "left"), ("exercises", "left"), ("points", "right")]
@@ -125,26 +130,26 @@ def progress(standing: Standing, folder: Path) -> Group:
         table.add_column(name, justify=justify)  # type: ignore[arg-type]  # rich has a Literal here
     current = standing.next.lesson if standing.next else ""
     for stem, lesson in standing.lessons.items():
-        signs = line(
+        signs = plain_line(
             *((STATUS_STYLES[done.status].sign, STATUS_STYLES[done.status].style) for done in lesson.exercises)
         )
-        reached = f"{points(lesson.score)} of {points(lesson.max_score)}"
-        cells = ("→" if stem == current else "", course.title(stem), signs, reached)
-        table.add_row(*cells, *([_predicted(lesson)] if standing.predictions else []))
-    predicted = f", {standing.predicted}" if standing.predicted else ""
-    score = f", {points(standing.score)} of {plural_points(standing.max_score)}{predicted}  "
-    passed = f"{plural(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
-    head = line((passed, "bold"), score, (str(folder), "dim"))
+        reached = f"{format_points(lesson.score)} of {format_points(lesson.max_score)}"
+        cells = ("→" if stem == current else "", course.lesson_title(stem), signs, reached)
+        table.add_row(*cells, *([_predictions_right(lesson)] if standing.predictions else []))
+    prediction_summary = f", {standing.prediction_summary}" if standing.prediction_summary else ""
+    score = f", {format_points(standing.score)} of {format_point_count(standing.max_score)}{prediction_summary}  "
+    passed = f"{format_count(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
+    head = plain_line((passed, "bold"), score, (str(folder), "dim"))
     bar = ProgressBar(total=standing.max_score, completed=standing.score, width=60)
-    return Group(head, Padding(bar, 0), table, *_current(standing), following(standing))
+    return Group(head, Padding(bar, 0), table, *_current_lesson(standing), next_exercise_line(standing))
 
 
-def _predicted(lesson: Standing) -> str:
+def _predictions_right(lesson: Standing) -> str:
     """How many predictions of a lesson were right."""
     return f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
 
 
-def _current(standing: Standing) -> Iterator[RenderableType]:
+def _current_lesson(standing: Standing) -> Iterator[RenderableType]:
     """The exercises of the lesson that is next."""
     if standing.next is None:
         return
@@ -152,15 +157,15 @@ def _current(standing: Standing) -> Iterator[RenderableType]:
     for done in standing.lessons[standing.next.lesson].exercises:
         look, exercise = STATUS_STYLES[done.status], done.exercise
         untouched = done.status is Status.NOT_ATTEMPTED
-        says = (untouched and effort(exercise)) or look.word  # what it takes, until there is a verdict
-        table.add_row(line((look.sign, look.style)), exercise.key, exercise.title, line((says, look.style)))
+        says = (untouched and describe_effort(exercise)) or look.word  # what it takes, until there is a verdict
+        table.add_row(plain_line((look.sign, look.style)), exercise.key, exercise.title, plain_line((says, look.style)))
     yield ""
-    yield line((f"Lesson {course.title(standing.next.lesson)}", "bold"))
+    yield plain_line((f"Lesson {course.lesson_title(standing.next.lesson)}", "bold"))
     yield table
     yield ""
 
 
-def hint(exercise: Exercise, given: int) -> Panel:
+def hint_panel(exercise: Exercise, given: int) -> Panel:
     """Hint number `given`, counted from 0 and starting over after the last."""
     index = given % len(exercise.hints)
     more = index + 1 < len(exercise.hints)
@@ -170,23 +175,23 @@ def hint(exercise: Exercise, given: int) -> Panel:
         else f"That was the last one. The answer: `hookwork solution {exercise.key}`"
     )
     title = f"Hint {index + 1} of {len(exercise.hints)}: {exercise.title}"
-    return _panel(title, prose(exercise.hints[index]), prose(after, "dim"))
+    return _titled_panel(title, backticks_to_code(exercise.hints[index]), backticks_to_code(after, "dim"))
 
 
-def solution(exercise: Exercise, source: str) -> Group:
+def solution_screen(exercise: Exercise, source: str) -> Group:
     """The worked answer, without a frame: it can be copied. Below it, why it is done this way."""
     coloured = Syntax("", "python", background_color="default").highlight(source)
     coloured.rstrip()
     coloured.no_wrap, coloured.overflow = False, "fold"
-    reasons = ("", prose(exercise.why)) if exercise.why else ()
-    return Group(line((f"Worked answer: {exercise.title}", "bold")), "", coloured, *reasons)
+    reasons = ("", backticks_to_code(exercise.why)) if exercise.why else ()
+    return Group(plain_line((f"Worked answer: {exercise.title}", "bold")), "", coloured, *reasons)
 
 
-def not_yet(exercise: Exercise) -> Panel:
+def not_yet_panel(exercise: Exercise) -> Panel:
     """What is said the first time, before the exercise is passed."""
     text = f"Try once more first, or take a hint: `hookwork hint {exercise.key}`. To see the answer anyway, ask again."
-    return _panel("The worked answer opens when your check has passed", prose(text))
+    return _titled_panel("The worked answer opens when your check has passed", backticks_to_code(text))
 
 
-def _panel(title: str, *parts: RenderableType) -> Panel:
-    return Panel(Group(*parts), title=line((title, "bold")), title_align="left", border_style="blue", width=None)
+def _titled_panel(title: str, *parts: RenderableType) -> Panel:
+    return Panel(Group(*parts), title=plain_line((title, "bold")), title_align="left", border_style="blue", width=None)

@@ -1,7 +1,7 @@
 """Exercise 00-layer-output."""
 
 from graders.authoring import exercise
-from graders.scenes.one_layer import by_module, runs_one_layer
+from graders.scenes.one_layer import call_with_layer, runs_one_layer
 
 
 @exercise(
@@ -16,7 +16,7 @@ from graders.scenes.one_layer import by_module, runs_one_layer
         "in it.",
         "The hook belongs on `layer`, the call is `model(x)`, and `return kept[0]` returns the entry and not the list.",
     ),
-    scene=runs_one_layer(use=by_module, words={"captured": "the output of the layer is returned"}),
+    scene=runs_one_layer(use=call_with_layer, words={"captured": "the output of the layer is returned"}),
 )
 class TestLayerOutput:
     """Write `layer_output(model, layer, x)`, which runs `model(x)`, returns the output of `layer`, and leaves no hook

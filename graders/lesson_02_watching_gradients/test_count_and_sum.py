@@ -3,7 +3,7 @@
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.recorders import into_a_dict, watches_tensor
+from graders.scenes.recorders import watch_into_dict, watches_tensor
 
 
 @exercise(
@@ -23,7 +23,7 @@ from graders.scenes.recorders import into_a_dict, watches_tensor
         "as well."
     ),
     scene=watches_tensor(
-        watch=into_a_dict,
+        watch=watch_into_dict,
         words={
             "recorded": "the gradients add up over passes",
             "start": "an unused tensor stays at the start",

@@ -3,7 +3,7 @@
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.recorders import into_a_list, watches_tensor
+from graders.scenes.recorders import watch_into_list, watches_tensor
 
 
 @exercise(
@@ -24,7 +24,7 @@ from graders.scenes.recorders import into_a_list, watches_tensor
         "returns `None` or the same gradient."
     ),
     scene=watches_tensor(
-        watch=into_a_list,
+        watch=watch_into_list,
         words={
             "recorded": "every gradient is recorded",
             "start": "the list keeps its entries",

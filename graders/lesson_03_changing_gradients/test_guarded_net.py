@@ -5,7 +5,7 @@ from torch import nn
 
 from graders.authoring import exercise, no_graph_for_zeros
 from graders.scenes.given import two_bounds
-from graders.scenes.guarded_nets import guards
+from graders.scenes.guarded_nets import guards_gradients
 
 
 @exercise(
@@ -26,7 +26,7 @@ from graders.scenes.guarded_nets import guards
         "each forward pass and needs a new one, which goes when its graph goes. A full backward pre-hook on `body` "
         "would do as well: it is registered once and clamps `grad_output`."
     ),
-    scene=guards(arguments=two_bounds),
+    scene=guards_gradients(arguments=two_bounds),
 )
 class TestGuardedNet:
     """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)`; `body` and `fc` become child

@@ -1,7 +1,7 @@
 """Exercise 03-register-composed."""
 
 from graders.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import functions
+from graders.scenes.given import some_functions
 from graders.scenes.tensor_hooks import changes_gradient
 
 
@@ -23,7 +23,7 @@ from graders.scenes.tensor_hooks import changes_gradient
         "would do as well, with its handle alone in the list."
     ),
     scene=changes_gradient(
-        arguments=functions,
+        arguments=some_functions,
         returns="a list of handles",
         only={"number": (), "collection": ("one", "many", "repeated")},
         words={

@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.scenes.given import a_number
-from graders.scenes.tensor_hooks import passes_on
+from graders.scenes.tensor_hooks import reverses_gradient
 
 
 @exercise(
@@ -24,7 +24,7 @@ from graders.scenes.tensor_hooks import passes_on
         "another way. A `torch.autograd.Function` whose `backward` returns `-lam * grad` is the usual way outside "
         "this lesson, and needs no hook."
     ),
-    scene=passes_on(arguments=a_number),
+    scene=reverses_gradient(arguments=a_number),
 )
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`: return a tensor `y` with the values of `x`. In every backward pass, what

@@ -1,7 +1,7 @@
 """Exercise 05-activation-store."""
 
 from graders.authoring import exercise
-from graders.scenes.stores import records
+from graders.scenes.stores import records_activations
 
 
 class Store:
@@ -51,7 +51,7 @@ class Store:
         "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do "
         "as well, and needs no list of them."
     ),
-    scene=records(),
+    scene=records_activations(),
 )
 class TestActivationStore:
     """Write a class `ActivationStore(model, names)`, a context manager. Inside `with store:` it records what the

@@ -7,7 +7,7 @@ from graders.lesson_05_capturing_activations.programs import (
     stored_the_input,
     wrong_runs,
 )
-from graders.scenes.captures import captures, of_one
+from graders.scenes.captures import call_with_name, captures_outputs
 
 
 def capture(model, name, x, **how):
@@ -34,7 +34,7 @@ def capture(model, name, x, **how):
         "the hook even when the model raises. `try` and `finally` with `handle.remove()` would do as well; slicing "
         "the model would not, because `forward` may do more than run its layers in turn."
     ),
-    scene=captures(ask=of_one, words={"results": "the output of the layer is returned"}),
+    scene=captures_outputs(ask=call_with_name, words={"results": "the output of the layer is returned"}),
 )
 class TestCaptureActivation:
     """Write `capture_activation(model, name, x)`: run the model on `x` and return the output of its submodule `name`,

@@ -2,7 +2,7 @@
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
-from graders.scenes.captures import captures, of_one
+from graders.scenes.captures import call_with_name, captures_outputs
 
 
 def capture(model, name, x, **how):
@@ -27,8 +27,8 @@ def capture(model, name, x, **how):
         "list is made inside the function, so each call of yours has its own. An object with `__call__` that holds "
         "the list would do as well."
     ),
-    scene=captures(
-        ask=of_one,
+    scene=captures_outputs(
+        ask=call_with_name,
         only={"named": ("second name", "often", "norm", "nested")},
         words={"results": "every call is captured in order"},
     ),

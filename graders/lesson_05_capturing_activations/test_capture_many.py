@@ -2,7 +2,7 @@
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
-from graders.scenes.captures import captures, of_several
+from graders.scenes.captures import call_with_names, captures_outputs
 
 
 def capture(model, names, x, **how):
@@ -28,8 +28,8 @@ def capture(model, names, x, **how):
         "each name at once; `functools.partial` does that, too, and one hook for all layers would do that looks up "
         "its module in a dict from modules to names."
     ),
-    scene=captures(
-        ask=of_several,
+    scene=captures_outputs(
+        ask=call_with_names,
         only={"named": ("several",)},
         words={"results": "every named output is returned", "order": "the keys are in order of execution"},
     ),

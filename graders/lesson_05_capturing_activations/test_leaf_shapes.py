@@ -2,7 +2,7 @@
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import outputs, wrong_runs
-from graders.scenes.captures import captures, of_all
+from graders.scenes.captures import call_without_names, captures_outputs
 
 
 def leaves(model):
@@ -34,8 +34,8 @@ def shapes(model, x, names=leaves, which=-1, **how):
         "without children is one for which `children()` yields nothing. The hook writes when the module runs, so "
         "the order comes by itself. One function and `functools.partial` would do as well."
     ),
-    scene=captures(
-        ask=of_all,
+    scene=captures_outputs(
+        ask=call_without_names,
         only={"named": ("last",)},
         words={"results": "every layer has its shape", "order": "the keys are in order of first calls"},
     ),

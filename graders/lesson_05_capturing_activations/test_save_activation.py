@@ -6,7 +6,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
-from graders.scenes.captures import captures, in_a_file
+from graders.scenes.captures import call_with_path, captures_outputs
 
 
 def save(model, name, x, path, which=0, **how):
@@ -33,8 +33,8 @@ def save(model, name, x, path, which=0, **how):
         "could also write the file itself and remove its own handle in the first call; then nothing has to be kept "
         "until the model is done."
     ),
-    scene=captures(
-        ask=in_a_file,
+    scene=captures_outputs(
+        ask=call_with_path,
         only={
             "named": ("scalar", "nested", "often", "identity"),
             "path_is": ("str", "Path"),

@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_06_changing_the_forward.programs import run, wrong_runs
-from graders.scenes.model_edits import ablating, edits_runs, switched_off
+from graders.scenes.model_edits import call_ablation, edits_runs, switched_off
 
 
 def zeros(output, channels, dim=1):
@@ -40,7 +40,7 @@ def all_but(output, channels):
         "NaN where one was."
     ),
     scene=edits_runs(
-        ask=ablating,
+        ask=call_ablation,
         exactly=switched_off,
         words={
             "task": "the listed channels are off",

@@ -1,7 +1,7 @@
 """Exercise 06-force-kwargs."""
 
 from graders.authoring import a_hook_for_all, exercise
-from graders.scenes.call_arguments import keywords, with_the_same_keywords
+from graders.scenes.call_arguments import some_keywords, with_the_same_keywords
 from graders.scenes.forward_changes import changes_calls
 
 
@@ -22,7 +22,7 @@ from graders.scenes.forward_changes import changes_calls
         "and in `{**kwargs, **kw}` the entries on the right win. `kwargs | kw` would do as well."
     ),
     scene=changes_calls(
-        arguments=keywords,
+        arguments=some_keywords,
         calls=with_the_same_keywords,
         only={"number": ()},
         words={

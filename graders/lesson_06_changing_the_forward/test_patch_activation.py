@@ -6,7 +6,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_06_changing_the_forward import programs
-from graders.scenes.model_edits import edits_runs, patching, replaced
+from graders.scenes.model_edits import call_patching, edits_runs, replaced
 
 
 def put(output, kept, channels, dim=1):
@@ -49,7 +49,7 @@ class Stop(Exception):
         "with a mask of channels could take the place of the copy."
     ),
     scene=edits_runs(
-        ask=patching,
+        ask=call_patching,
         exactly=replaced,
         words={
             "task": "the whole output comes from the clean run",

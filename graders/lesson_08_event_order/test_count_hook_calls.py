@@ -5,7 +5,7 @@ from torch.nn.modules import module as for_all
 from torch.utils.checkpoint import checkpoint
 
 from graders.authoring import exercise
-from graders.scenes.event_models import stack
+from graders.scenes.event_models import sequential_model
 from graders.scenes.event_order import a_number_of_passes, runs_passes
 
 
@@ -47,7 +47,7 @@ def passes(model, x, n, ckpt):
         "well, and so would a new pair of hooks for each pass."
     ),
     scene=runs_passes(
-        model=stack,
+        model=sequential_model,
         arguments=a_number_of_passes,
         only={"first": ("layer", "frozen", "no gradient", "nested")} | dict.fromkeys(("join", "passing"), ()),
         words={

@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_09_feature_maps.programs import watched
-from graders.scenes.over_batches import of_layers_in_training, over_batches
+from graders.scenes.over_batches import call_with_layers_and_step, over_batches
 
 WAYS = {
     "mean": lambda values: values.mean(),
@@ -48,7 +48,7 @@ def stats(layers, step, batches, copy=lambda output: output.detach().clone(), ke
         "would a copy of each output for later, at the price of its memory."
     ),
     scene=over_batches(
-        ask=of_layers_in_training,
+        ask=call_with_layers_and_step,
         only={"values": ("full",), "sizes": ("one",)},
         words={
             "task": "each layer has its statistics, a row for each step",

@@ -6,7 +6,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_09_feature_maps.programs import watched
-from graders.scenes.over_batches import in_float64, of_a_layer, over_batches
+from graders.scenes.over_batches import call_with_layer_and_batches, in_float64, over_batches
 
 
 def rows_of(output):
@@ -48,7 +48,7 @@ def described(parts, correction=0):
         "LeVeque) would do as well, and cancels less."
     ),
     scene=over_batches(
-        ask=of_a_layer,
+        ask=call_with_layer_and_batches,
         exactly=in_float64,
         only={
             "named": ("first", "relu", "root"),

@@ -4,7 +4,7 @@ from torch import nn
 
 from graders.authoring import exercise
 from graders.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
-from graders.scenes.captures import captures, of_all
+from graders.scenes.captures import call_without_names, captures_outputs
 from graders.scenes.conv_nets import a_conv_net, only_a_convolution
 
 
@@ -44,8 +44,8 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
         "made before the next layer can overwrite the output. One hook for all modules, with a dict from "
         "modules to names, would do as well, and so would `functools.partial` in place of `name=name`."
     ),
-    scene=captures(
-        ask=of_all,
+    scene=captures_outputs(
+        ask=call_without_names,
         model_of=a_conv_net,
         also=only_a_convolution,
         only={"named": ("identity",), "unused": (), "length": ()},

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from graders.authoring import exercise
-from graders.scenes.maps import SHEETS, makes_of_maps, on_a_sheet, tiles
+from graders.scenes.maps import SHEETS, call_with_columns, makes_of_maps, sheet_maps
 
 
 def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
@@ -43,8 +43,8 @@ def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divm
         "do as well."
     ),
     scene=makes_of_maps(
-        draw=tiles,
-        ask=on_a_sheet,
+        draw=sheet_maps,
+        ask=call_with_columns,
         only={"grid": tuple(SHEETS), "fill": (-1.5, 0.3125)},
         words={"task": "the channels stand row by row"},
     ),

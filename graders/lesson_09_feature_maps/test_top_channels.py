@@ -1,7 +1,7 @@
 """Exercise 09-top-channels."""
 
 from graders.authoring import exercise
-from graders.scenes.maps import COUNTS, a_few, makes_of_maps, ranked
+from graders.scenes.maps import COUNTS, call_with_count, makes_of_maps, ranked_maps
 
 
 @exercise(
@@ -21,8 +21,8 @@ from graders.scenes.maps import COUNTS, a_few, makes_of_maps, ranked
         "`key`."
     ),
     scene=makes_of_maps(
-        draw=ranked,
-        ask=a_few,
+        draw=ranked_maps,
+        ask=call_with_count,
         only={"dtype": ("float32", "float64"), "asked": tuple(COUNTS)},
         words={"task": "the channels with the largest means come first"},
     ),

@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_10_explaining_predictions.programs import cam, gradient_at_layer, heat, of_class, wrong_explanations
-from graders.scenes.explained_nets import explains, of_a_layer
+from graders.scenes.explained_nets import call_with_layer_and_class, explains_predictions
 
 
 def weighted(model, layer, x, cls, weights):
@@ -37,8 +37,8 @@ def means(gradient):
         "it and fills no `.grad`. A tensor hook on the output would do as well, if you take it off afterwards; or a "
         "forward hook that adds a tensor of zeros, with respect to which you differentiate."
     ),
-    scene=explains(
-        ask=of_a_layer,
+    scene=explains_predictions(
+        ask=call_with_layer_and_class,
         only={"frozen": ("nothing",), "layer": ("block", "in place", "inside", "last")},
         words={"task": "the map is the weighted sum of the channels"},
     ),

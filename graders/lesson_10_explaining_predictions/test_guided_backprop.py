@@ -4,7 +4,7 @@ import contextlib
 
 from graders.authoring import exercise
 from graders.lesson_10_explaining_predictions.programs import gradient_at_x, guided, of_class, relus, wrong_explanations
-from graders.scenes.explained_nets import explains, of_each
+from graders.scenes.explained_nets import call_with_class, explains_predictions
 
 
 def clamp(module, grad_input, grad_output):
@@ -39,8 +39,8 @@ def with_hooks(model, x, cls, modules, hook=clamp):
         "the hook returns takes its place. A full backward pre-hook that clamps `grad_output` would do as well, "
         "because it does not matter which of the two rules comes first."
     ),
-    scene=explains(
-        ask=of_each,
+    scene=explains_predictions(
+        ask=call_with_class,
         backward=True,
         words={"task": "negative gradients are 0 behind every ReLU"},
     ),

@@ -11,7 +11,7 @@ from graders.lesson_10_explaining_predictions.programs import (
     of_class,
     wrong_explanations,
 )
-from graders.scenes.explained_nets import explains, of_a_layer
+from graders.scenes.explained_nets import call_with_layer_and_class, explains_predictions
 
 
 def times(maps, gradient, mode="bilinear", align_corners=False):
@@ -42,8 +42,8 @@ def product(model, layer, x, cls, **how):
         "forward pass with `retain_graph=True` in the first of two backward passes would do as well, if the hooks "
         "clamp only while a variable tells them to."
     ),
-    scene=explains(
-        ask=of_a_layer,
+    scene=explains_predictions(
+        ask=call_with_layer_and_class,
         backward=True,
         only={"frozen": ("nothing",), "layer": ("block", "inside", "last")},
         words={"task": "the result is guided backprop times the enlarged heat map"},

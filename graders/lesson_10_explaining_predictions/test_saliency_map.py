@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_10_explaining_predictions.programs import gradient_at_x, of_class, wrong_explanations
-from graders.scenes.explained_nets import explains, of_all
+from graders.scenes.explained_nets import call_with_classes, explains_predictions
 
 
 def one_by_one(model, x, classes):
@@ -37,7 +37,7 @@ def of_pairs(classes):
         "`torch.autograd.grad` fills no `.grad`. `logits[torch.arange(len(x)), classes]` picks the same logits; "
         "`torch.func.grad` for one sample, with `torch.func.vmap` over the batch, would do as well."
     ),
-    scene=explains(ask=of_all, words={"task": "each pixel has its largest absolute derivative"}),
+    scene=explains_predictions(ask=call_with_classes, words={"task": "each pixel has its largest absolute derivative"}),
 )
 class TestSaliencyMap:
     """Write `saliency_map(model, x, classes)`. `model` turns images `x` into logits, and `classes` lists a class for

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from graders.authoring import exercise
-from graders.scenes.nonfinite import finds_the_first
+from graders.scenes.nonfinite import finds_nonfinite_layer
 
 
 def finite(value):
@@ -73,7 +73,7 @@ def blamed(model, x, **how):
         "first call to blame. Ending the run with an exception of your own would do as well, if it cannot be taken for "
         "one of the model."
     ),
-    scene=finds_the_first(),
+    scene=finds_nonfinite_layer(),
 )
 class TestFirstNonfinite:
     """Write `first_nonfinite(model, x)`: run the model on `x`, and find the first call of a leaf whose output has a NaN

@@ -7,7 +7,7 @@ from graders.lesson_05_capturing_activations.programs import (
     stored_the_input,
     wrong_runs,
 )
-from graders.scenes.captures import captures, of_one
+from graders.scenes.captures import call_with_name, captures_outputs
 
 
 def mean(model, name, x, run=run_with_hooks, statistic=lambda output: output.detach().mean()):
@@ -42,8 +42,8 @@ def mean(model, name, x, run=run_with_hooks, statistic=lambda output: output.det
         "can overwrite the output in place. Running the model under `torch.no_grad()` would do as well: then there is "
         "no graph to keep."
     ),
-    scene=captures(
-        ask=of_one,
+    scene=captures_outputs(
+        ask=call_with_name,
         counts_saved=True,
         words={"results": "the mean of the output is returned", "kept": "nothing keeps the graph alive"},
     ),

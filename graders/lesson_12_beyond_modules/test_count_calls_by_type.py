@@ -7,7 +7,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from graders.authoring import exercise
 from graders.scenes.counted_runs import a_workshop
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 
 
 def calls(model, x):
@@ -40,7 +40,9 @@ def by_class(modules):
         "A global hook needs no list of modules, so it also sees those in a plain Python list and those made inside "
         "`forward`. A global forward pre-hook would do as well, and a `collections.Counter` saves the line with `get`."
     ),
-    scene=inspects(made=a_workshop, words={"task": "every call is counted", "runs": "the model runs once as it is"}),
+    scene=inspects_models(
+        made=a_workshop, words={"task": "every call is counted", "runs": "the model runs once as it is"}
+    ),
 )
 class TestCountCallsByType:
     """Write `count_calls_by_type(model, x)`: run the model, and return a dict that says for each class name how many

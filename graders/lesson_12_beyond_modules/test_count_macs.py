@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from graders.authoring import exercise
 from graders.scenes.counted_runs import a_workload, linear_layers
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 
 LAYERS = (nn.Conv2d, nn.Linear)
 
@@ -53,7 +53,7 @@ def added_up(model, x, work=dots):
         "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
         "the kernel for a convolution."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=a_workload,
         also=linear_layers,
         words={"task": "all MACs are counted", "special": "one layer counts", "runs": "the model runs once as it is"},

@@ -4,7 +4,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.authoring import exercise
-from graders.scenes.saved_tensors import saves
+from graders.scenes.saved_tensors import saves_tensors
 
 
 def size(tensor):
@@ -42,7 +42,9 @@ def weighed(fn, weight=size, keep=torch.Tensor.detach, give=lambda kept: kept):
         "`pack` is called each time a tensor is saved, so adding up there counts views, and tensors saved twice, as it "
         "should; what it keeps shares the memory and costs nothing. `tensor.nbytes` gives the same number of bytes."
     ),
-    scene=saves(hands_on=False, words={"returned": "the bytes are counted", "stay": "the gradients stay right"}),
+    scene=saves_tensors(
+        hands_on=False, words={"returned": "the bytes are counted", "stay": "the gradients stay right"}
+    ),
 )
 class TestSavedBytes:
     """Write `saved_bytes(fn)`: call `fn()` once, without arguments, and return, as an `int`, how many bytes of tensors

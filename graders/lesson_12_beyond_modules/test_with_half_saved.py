@@ -4,7 +4,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.authoring import exercise
-from graders.scenes.saved_tensors import saves
+from graders.scenes.saved_tensors import saves_tensors
 
 
 def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.Tensor.to):
@@ -35,7 +35,7 @@ def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.T
         "for the way back. A small object of your own in place of the tuple would do as well, or a function that "
         "`pack` returns and `unpack` calls."
     ),
-    scene=saves(
+    scene=saves_tensors(
         hands_on=True,
         words={
             "half": "backward works with float16 copies",

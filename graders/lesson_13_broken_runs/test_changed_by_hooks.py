@@ -7,7 +7,7 @@ import torch
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
 from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 from graders.scenes.streams import AXES
 
 OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
@@ -75,7 +75,7 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
         "Emptying the dicts of the model itself for one pass would do as well, if all entries go back into them, in "
         "the same order, in `finally`."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=with_hooks,
         also=hooks_stay,
         only=AXES | {"on_the_model": ("rolled", "detached"), "hooks": ()},

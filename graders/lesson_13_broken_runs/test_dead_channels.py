@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from graders.authoring import exercise
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 from graders.scenes.relus import plain_relu, with_relus
 
 
@@ -60,7 +60,7 @@ def dead(found, join=lambda calls: torch.stack(calls).any(0)):
         "The hook looks at each output before a later layer can overwrite it, and keeps only one truth value for each "
         "channel. A set of the channels that have been 0 so far, cut down at each call, would do as well."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=with_relus,
         also=plain_relu,
         only={"rank": (2, 3, 4, 5), "follower": ("plain", "in-place")},

@@ -13,7 +13,7 @@ from graders.lesson_13_broken_runs.labels import (
     nan,
     vanishing,
 )
-from graders.scenes.diagnoses import diagnoses
+from graders.scenes.diagnoses import diagnoses_models
 
 
 @exercise(
@@ -37,7 +37,7 @@ from graders.scenes.diagnoses import diagnoses
         "put back. `torch.autograd.grad` for the parameters and all outputs at once would do as well, in place of "
         "`retain_grad()` and `backward()`."
     ),
-    scene=diagnoses(),
+    scene=diagnoses_models(),
 )
 class TestDiagnose:
     """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns new, equal models. Return a tuple: the first that

@@ -5,7 +5,7 @@ import contextlib
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 from graders.scenes.signals import single_leaf, with_signals
 
 
@@ -68,7 +68,7 @@ def report(calls, size=rms):
         "`torch.autograd.grad` would do as well, with the edges that `get_gradient_edge` gives for the outputs; it "
         "leaves every `.grad` alone."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=with_signals,
         also=single_leaf,
         only={

@@ -2,7 +2,7 @@
 
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 from graders.scenes.streams import AXES
 from graders.scenes.without_gradient import without_gradient
 
@@ -30,7 +30,7 @@ from graders.scenes.without_gradient import without_gradient
         "the pre-hooks tell which modules were called. `backward()` and a tensor hook on each parameter would do as "
         "well, if you put each `.grad` back."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=without_gradient,
         only=AXES | {"stream": ("whole", "cut", "no graph", "frozen")},
         words={"task": "each parameter without a gradient has its reason", "runs": "one pass is enough"},

@@ -6,7 +6,7 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.programs import State
-from graders.scenes.inspections import inspects
+from graders.scenes.inspections import inspects_models
 from graders.scenes.modes import SUSPECTS, with_modes
 
 
@@ -79,7 +79,7 @@ def named(model, found, matters=any):
         "make a difference. Two deep copies of the model for each suspect, one in each mode and run with the same "
         "seed, would do as well."
     ),
-    scene=inspects(
+    scene=inspects_models(
         made=with_modes,
         only={"mode": (), "suspects": tuple(SUSPECTS), "rank": (2, 3)},
         words={"task": "the modules in the wrong mode are named"},

@@ -5,7 +5,7 @@ import torch
 from graders.authoring import exercise, wrong_ways
 from graders.lesson_05_capturing_activations.programs import copied
 from graders.lesson_14_inside_a_transformer.programs import RUNS, inputs_of, kept_graph, run
-from graders.scenes.transformers import of_each_block, reads_transformers
+from graders.scenes.transformers import call_for_each_block, reads_transformers
 
 
 def pattern(model, tokens, layer, *, run=run, copy=copied, **wanted):
@@ -51,7 +51,7 @@ def by_hand(attention, normed):
         "queries times keys."
     ),
     scene=reads_transformers(
-        ask=of_each_block,
+        ask=call_for_each_block,
         only={"output": (), "stream": ()},
         words={"task": "these are the weights of each head", "runs": "the model runs once and as ever"},
     ),

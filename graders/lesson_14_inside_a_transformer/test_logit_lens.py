@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 from graders.authoring import exercise, wrong_ways
 from graders.lesson_14_inside_a_transformer.programs import STREAMS, inputs_of, stream_of
-from graders.scenes.transformers import of_the_model, reads_transformers
+from graders.scenes.transformers import call_with_tokens, reads_transformers
 
 
 def said(model, stream):
@@ -36,7 +36,7 @@ def lens(model, tokens, **how):
         "they take all stages at once. A hook on each block that makes its logits at once would do as well."
     ),
     scene=reads_transformers(
-        ask=of_the_model,
+        ask=call_with_tokens,
         words={"task": "these are the logits at each stage", "runs": "the model runs once and as ever"},
     ),
 )

@@ -13,7 +13,7 @@ from graders.lesson_14_inside_a_transformer.programs import (
     run,
     stored_alias,
 )
-from graders.scenes.transformers import reads_transformers, with_a_metric
+from graders.scenes.transformers import call_with_metric, reads_transformers
 
 
 def put(hidden, kept, token):
@@ -69,7 +69,7 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
         "`model.norm` would do as well; and one run on many rows can try all tokens of a block."
     ),
     scene=reads_transformers(
-        ask=with_a_metric,
+        ask=call_with_metric,
         fails=(1, 3),
         only={"mode": ("eval",)},
         words={"task": "this share of the metric comes back"},

@@ -4,7 +4,7 @@ import torch
 
 from graders.authoring import exercise, wrong_ways
 from graders.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
-from graders.scenes.transformers import of_the_model, reads_transformers
+from graders.scenes.transformers import call_with_tokens, reads_transformers
 
 
 @exercise(
@@ -27,7 +27,7 @@ from graders.scenes.transformers import of_the_model, reads_transformers
         "passes on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
     ),
     scene=reads_transformers(
-        ask=of_the_model,
+        ask=call_with_tokens,
         words={"task": "the stream is there before and after each block", "runs": "the model runs once and as ever"},
     ),
 )

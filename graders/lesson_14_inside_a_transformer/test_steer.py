@@ -3,7 +3,7 @@
 import torch
 
 from graders.authoring import exercise
-from graders.scenes.transformer_edits import steers
+from graders.scenes.transformer_edits import steers_blocks
 
 
 def behind(block, change, **options):
@@ -37,7 +37,7 @@ def moved(stream, by, start):
         "weight is touched. A clone whose part is added to, `torch.cat` of two parts, or a vector that is 0 at the "
         "tokens before `start`: all do."
     ),
-    scene=steers(),
+    scene=steers_blocks(),
 )
 class TestSteer:
     """Write `steer(model, layer, direction, scale, start=0)`: from now on, in every call, `scale * direction` is added

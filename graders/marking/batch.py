@@ -12,7 +12,7 @@ import torch
 
 from graders.core.results import Batch, SubmissionResult
 from graders.marking.questions import Questions
-from graders.marking.submission import Provisional, mark_submission
+from graders.marking.submission import ProvisionalResult, mark_submission
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
 
@@ -25,14 +25,14 @@ class Marking:
         questions: Questions,
         runner: Runner,
         jobs: int = 1,
-        marked: Mapping[Submission, Provisional] | None = None,
+        marked: Mapping[Submission, ProvisionalResult] | None = None,
     ) -> None:
         """`runner` runs what is not `marked` already, `jobs` notebooks at a time."""
         self.questions, self.runner, self.jobs = questions, runner, jobs
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._marked = dict(marked or {})
         self._pool = ThreadPoolExecutor(jobs, thread_name_prefix="marking")
-        self._futures: dict[Submission, Future[Provisional]] = {}
+        self._futures: dict[Submission, Future[ProvisionalResult]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -43,45 +43,46 @@ class Marking:
     @property
     def pace(self) -> float:
         """By how much the seconds of notebooks were stretched, because this machine is slow."""
-        return max((marked.pace for marked in self._done()), default=1.0)
+        return max((marked.pace for marked in self._finished_results()), default=1.0)
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         """Mark these in parallel; returns when all are marked. `done` is called after each."""
-        for future in as_completed([self._future(submission) for submission in submissions]):
+        for future in as_completed([self._future_result(submission) for submission in submissions]):
             done(future.result().result)
-        self.runner.confirm()
+        self.runner.confirm_runs()
 
     def result(self, submission: Submission) -> SubmissionResult:
         """The result of one submission; it is run at most once."""
-        return self._future(submission).result().settled()
+        return self._future_result(submission).result().settled_result()
 
     def batch(self) -> Batch:
         """All results that there are, by student and lesson."""
         results = sorted(
-            (marked.settled() for marked in self._done()), key=lambda result: (result.student, result.lesson)
+            (marked.settled_result() for marked in self._finished_results()),
+            key=lambda result: (result.student, result.lesson),
         )
         # Where nothing new was marked, the batch's own seed was asked of nobody.
         used = Counter(result.seed for result in results if result.seed is not None)
         seed = self.seed if self.seed in used or not used else used.most_common(1)[0][0]
         return Batch(seed=seed, torch=torch.__version__, created=self.created, submissions=tuple(results))
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """Settle whether what ran so far counts."""
-        self.runner.confirm()
+        self.runner.confirm_runs()
 
     def close(self) -> None:
         """Wait for the notebooks that run now; start no more."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _future(self, submission: Submission) -> Future[Provisional]:
+    def _future_result(self, submission: Submission) -> Future[ProvisionalResult]:
         with self._lock:
             if submission not in self._futures:
-                self._futures[submission] = self._pool.submit(self._mark, submission)
+                self._futures[submission] = self._pool.submit(self._mark_once, submission)
             return self._futures[submission]
 
-    def _mark(self, submission: Submission) -> Provisional:
+    def _mark_once(self, submission: Submission) -> ProvisionalResult:
         return self._marked.get(submission) or mark_submission(submission, self.questions, self.runner)
 
-    def _done(self) -> list[Provisional]:
+    def _finished_results(self) -> list[ProvisionalResult]:
         futures = tuple(self._futures.values())
         return [future.result() for future in futures if future.done() and not future.cancelled()]

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from graders.core.results import Status
 from graders.judge.submission import judge_submission
-from graders.marking.control_exercise import BAD, GOOD
+from graders.marking.control_exercise import BAD_EXERCISE, GOOD_EXERCISE
 from graders.marking.questions import LessonQuestions
 from graders.run.conversation import Probe
 from graders.run.runner import Runner, Stopped, Stretch, Transcript
@@ -26,7 +26,7 @@ of 2024 with little else to do."""
 SLOWEST = 4.0
 """No machine gets more than this many times the usual limits."""
 
-CELLS = (
+CONTROL_CELLS = (
     "import torch",
     "def known_good(x):\n    x.register_hook(lambda grad: 2 * grad)\n    return x.sum()",
     "def known_bad(x):\n    x.register_hook(lambda grad: None)\n    return x.sum()",
@@ -57,7 +57,7 @@ class ControlledRunner:
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`. Raises `Stopped` once the control did not come out right."""
-        self._begin()
+        self._mark_first_control()
         if self._trouble:
             raise Stopped(f"The control did not come out right: {self._trouble}")
         transcript = self._runner.run(cells, probes)
@@ -65,38 +65,38 @@ class ControlledRunner:
             self._runs += 1
             stretch, due = self._stretch, self._runs >= self._every
         if due:
-            self.confirm()
+            self.confirm_runs()
         return replace(transcript, stretch=stretch)
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """Mark the control once more, if anything ran since. Where it fails, nothing counts that ran since the last."""
         with self._control_lock:
             with self._lock:
                 if self._trouble or not self._runs:
                     return
                 closed, self._stretch, self._runs = self._stretch, Stretch(), 0
-            trouble, _ = control(self._runner, self._seed)
+            trouble, _ = mark_control(self._runner, self._seed)
             if trouble:
                 with self._lock:
                     self._trouble, open_now = trouble, self._stretch
                 closed.fail(trouble)
                 open_now.fail(trouble)
 
-    def _begin(self) -> None:
+    def _mark_first_control(self) -> None:
         """The first control, before anything of a stranger runs."""
         with self._control_lock:
             if not self._begun:
-                self._trouble, seconds = control(self._runner, self._seed)
-                self._runner = self._at_pace(slowness(seconds, forked=self._forked))
+                self._trouble, seconds = mark_control(self._runner, self._seed)
+                self._runner = self._at_pace(pace_factor(seconds, forked=self._forked))
                 self._begun = True
 
 
-def control(runner: Runner, seed: int) -> tuple[str, float]:
+def mark_control(runner: Runner, seed: int) -> tuple[str, float]:
     """What is wrong with the control, in a few words and empty when nothing is; and the seconds that it took."""
     try:
-        asked = LessonQuestions.of((GOOD, BAD), seed)
-        run = read_transcript(runner.run(CELLS, asked.probes).frames)
-        good, bad = (result.status for result in judge_submission(asked.exercises, asked.verdicts, CELLS, run))
+        asked = LessonQuestions.for_seed((GOOD_EXERCISE, BAD_EXERCISE), seed)
+        run = read_transcript(runner.run(CONTROL_CELLS, asked.probes).frames)
+        good, bad = (result.status for result in judge_submission(asked.exercises, asked.verdicts, CONTROL_CELLS, run))
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
     if (good, bad) == (Status.PASSED, Status.WRONG):
@@ -104,6 +104,6 @@ def control(runner: Runner, seed: int) -> tuple[str, float]:
     return run.message or f"its right and wrong answers came out {good.value} and {bad.value}", run.seconds
 
 
-def slowness(seconds: float, *, forked: bool) -> float:
+def pace_factor(seconds: float, *, forked: bool) -> float:
     """How many times the usual time limits this machine should have, from what the control took: 1 to `SLOWEST`."""
     return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS["forked" if forked else "started"]))

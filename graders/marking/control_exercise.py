@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from graders.core.exercise import Exercise
 from graders.differential.exercise import exercise
-from graders.scenes.known import doubles_a_gradient
+from graders.scenes.control_scene import doubles_a_gradient
 
 
 @exercise("00-known-good", points=1, title="Control", hints=("None.",), scene=doubles_a_gradient())
@@ -24,5 +24,5 @@ class TestKnown:
             return x.sum()
 
 
-GOOD: Exercise = TestKnown
-BAD: Exercise = replace(GOOD, key="00-known-bad", name="known_bad")
+GOOD_EXERCISE: Exercise = TestKnown
+BAD_EXERCISE: Exercise = replace(GOOD_EXERCISE, key="00-known-bad", name="known_bad")

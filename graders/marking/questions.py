@@ -21,7 +21,7 @@ class LessonQuestions:
     probes: Sequence[Probe]
 
     @staticmethod
-    def of(exercises: Iterable[Exercise], seed: int) -> LessonQuestions:
+    def for_seed(exercises: Iterable[Exercise], seed: int) -> LessonQuestions:
         """The draws of a seed, and the probes that ask them."""
         exercises = tuple(exercises)
         draws = {exercise.key: exercise.draws(seed) for exercise in exercises}
@@ -45,7 +45,7 @@ class Questions:
         self._lessons: dict[tuple[str, int], LessonQuestions] = {}
         self._lock = threading.Lock()
 
-    def at(self, seed: int) -> Questions:
+    def with_seed(self, seed: int) -> Questions:
         """The same for another seed; what is drawn is shared."""
         found = Questions(seed)
         found._lessons, found._lock = self._lessons, self._lock
@@ -55,10 +55,10 @@ class Questions:
         """The seed of the inputs for a file."""
         return self.repeated.get((student, lesson, sha256), self.seed)
 
-    def of(self, lesson: str, seed: int | None = None) -> LessonQuestions:
+    def for_lesson(self, lesson: str, seed: int | None = None) -> LessonQuestions:
         """Those of a lesson, for the batch's seed or another one. From any thread."""
         which = lesson, self.seed if seed is None else seed
         with self._lock:
             if which not in self._lessons:
-                self._lessons[which] = LessonQuestions.of(course.exercises(lesson), which[1])
+                self._lessons[which] = LessonQuestions.for_seed(course.lesson_exercises(lesson), which[1])
             return self._lessons[which]

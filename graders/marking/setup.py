@@ -9,7 +9,7 @@ from graders.marking.batch import Marking
 from graders.marking.control import ControlledRunner
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import Questions, SeedsByFile
-from graders.marking.submission import Provisional, mark_submission
+from graders.marking.submission import ProvisionalResult, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.run_options import RunOptions
@@ -17,7 +17,7 @@ from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, Stoppi
 from graders.run.submissions import Submission
 
 
-def set_up(
+def set_up_marking(
     seed: int,
     run_options: RunOptions,
     boxes: Boxes,
@@ -33,32 +33,32 @@ def set_up(
     chosen, and tested. Raises `NoIsolation`.
     """
     questions = Questions(seed, repeated)
-    marked, left = regraded(submissions, questions, _with_cache(NoRunner(), run_options, cache))
+    marked, left = mark_without_runs(submissions, questions, _with_cache(NoRunner(), run_options, cache))
     if left and cache is not None:
         cache.make_folder()
     runner = boxes.runner(run_options) if left else None
-    return assembled(questions, run_options, runner, cache=cache, jobs=jobs, marked=marked)
+    return assemble_marking(questions, run_options, runner, cache=cache, jobs=jobs, marked=marked)
 
 
-def assembled(
+def assemble_marking(
     questions: Questions,
     run_options: RunOptions,
     runner: BoxRunner | None,
     *,
     cache: RunCache | None = None,
     jobs: int | None = None,
-    marked: Mapping[Submission, Provisional] | None = None,
+    marked: Mapping[Submission, ProvisionalResult] | None = None,
 ) -> Marking:
     """A marking that runs with `runner` what is neither `marked` nor in the cache. With None it runs nothing."""
-    with_control = NoRunner() if runner is None else controlled(runner, run_options, questions.seed)
+    with_control = NoRunner() if runner is None else controlled_runner(runner, run_options, questions.seed)
     return Marking(questions, _with_cache(with_control, run_options, cache), jobs or default_jobs(), marked)
 
 
-def regraded(
+def mark_without_runs(
     submissions: Iterable[Submission], questions: Questions, runner: Runner
-) -> tuple[dict[Submission, Provisional], bool]:
+) -> tuple[dict[Submission, ProvisionalResult], bool]:
     """What can be marked without running anything, up to the first that has to be run; whether there is such a one."""
-    found: dict[Submission, Provisional] = {}
+    found: dict[Submission, ProvisionalResult] = {}
     for submission in submissions:
         marked = mark_submission(submission, questions, runner)
         if marked.result.status is SubmissionStatus.NOT_GRADED:
@@ -73,7 +73,7 @@ def _with_cache(runner: Runner, run_options: RunOptions, cache: RunCache | None)
     return runner if cache is None else CachedRunner(cache, run_options, runner)
 
 
-def controlled(runner: BoxRunner, run_options: RunOptions, seed: int) -> Runner:
+def controlled_runner(runner: BoxRunner, run_options: RunOptions, seed: int) -> Runner:
     """`runner` with the control marked along; without one where it runs somebody's own work."""
     if run_options.own_work:
         return StoppingRunner(runner)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from graders.core import course
 from graders.core.errors import ExerciseDefect
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.judge.submission import judge_submission
 from graders.marking.questions import Questions
 from graders.run.intake import Unreadable, read_notebook
@@ -17,7 +17,7 @@ from graders.run.transcript import read_transcript
 
 
 @dataclass(frozen=True)
-class Provisional:
+class ProvisionalResult:
     """A result as it stands until the control has been marked again: only then it is known whether its run counts."""
 
     result: SubmissionResult
@@ -26,40 +26,46 @@ class Provisional:
     stretch: Stretch = field(default_factory=Stretch)
     """The runs that count or do not count together with it."""
 
-    def settled(self) -> SubmissionResult:
+    def settled_result(self) -> SubmissionResult:
         """The result; `not-graded` instead of the verdict when the control showed that the run does not count."""
         if not self.stretch.trouble or self.result.status is not SubmissionStatus.GRADED:
             return self.result
         why = f"The control, a notebook whose results are known, did not come out right: {self.stretch.trouble}"
-        return replace(self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean(why))
+        return replace(
+            self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean_text(why)
+        )
 
 
-def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> Provisional:
+def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> ProvisionalResult:
     """Mark one submission here and now, in this thread. Whatever fails that is not the learner's is `not-graded`."""
     if submission.problem:
-        return Provisional(without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier))
+        return ProvisionalResult(
+            result_without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier)
+        )
     if submission.file is None:
         why = "No notebook was handed in for this lesson."
-        return Provisional(without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
+        return ProvisionalResult(result_without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
     try:
         notebook = read_notebook(submission.file)
-        seed = questions.seed_for(clean(submission.student, 200), submission.lesson, notebook.sha256)
-        asked = questions.of(submission.lesson, seed)
+        seed = questions.seed_for(clean_text(submission.student, 200), submission.lesson, notebook.sha256)
+        asked = questions.for_lesson(submission.lesson, seed)
         transcript = runner.run(notebook.cells, asked.probes)
         run = read_transcript(transcript.frames)
         exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
     except Unreadable as error:
-        return Provisional(without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
+        return ProvisionalResult(result_without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
     except Stopped as error:
-        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
+        return ProvisionalResult(result_without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
     except ExerciseDefect as error:
-        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, error.shown(), runner.tier))
+        return ProvisionalResult(
+            result_without_run(submission, SubmissionStatus.NOT_GRADED, error.message_line(), runner.tier)
+        )
     except Exception as error:
         # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
         why = f"The graders failed with {type(error).__name__}: {error}"
-        return Provisional(without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
+        return ProvisionalResult(result_without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
     result = replace(
-        without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
+        result_without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
         status=SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED,
         sha256=notebook.sha256,
         seed=seed,
@@ -69,21 +75,21 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         message=run.message,
         missing_modules=run.missing_modules,
     )
-    return Provisional(result=result, pace=transcript.pace, stretch=transcript.stretch)
+    return ProvisionalResult(result=result, pace=transcript.pace, stretch=transcript.stretch)
 
 
-def without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:
+def result_without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:
     """The result of a submission whose notebook was not run."""
     return SubmissionResult(
-        student=clean(submission.student, 200),
+        student=clean_text(submission.student, 200),
         lesson=submission.lesson,
-        file=clean(submission.origin or submission.file or "", 1000),
+        file=clean_text(submission.origin or submission.file or "", 1000),
         sha256="",
         status=status,
         isolation=tier,
         score=0.0,
-        max_score=sum(exercise.points for exercise in course.exercises(submission.lesson)),
+        max_score=sum(exercise.points for exercise in course.lesson_exercises(submission.lesson)),
         seconds=0.0,
         exercises=(),
-        message=clean(message),
+        message=clean_text(message),
     )

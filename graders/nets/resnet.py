@@ -56,10 +56,10 @@ class ResNet(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.MaxPool2d(3, 2, 1)
-        self.layer1 = _stage(width, width, blocks[0], 1)
-        self.layer2 = _stage(width, 2 * width, blocks[1], 2)
-        self.layer3 = _stage(2 * width, 4 * width, blocks[2], 2)
-        self.layer4 = _stage(4 * width, 8 * width, blocks[3], 2)
+        self.layer1 = _residual_stage(width, width, blocks[0], 1)
+        self.layer2 = _residual_stage(width, 2 * width, blocks[1], 2)
+        self.layer3 = _residual_stage(2 * width, 4 * width, blocks[2], 2)
+        self.layer4 = _residual_stage(4 * width, 8 * width, blocks[3], 2)
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.fc = nn.Linear(8 * width, classes)
         for module in self.modules():
@@ -74,7 +74,7 @@ class ResNet(nn.Module):
         return logits
 
 
-def _stage(inside: int, outside: int, blocks: int, stride: int) -> nn.Sequential:
+def _residual_stage(inside: int, outside: int, blocks: int, stride: int) -> nn.Sequential:
     first = BasicBlock(inside, outside, stride)
     return nn.Sequential(first, *(BasicBlock(outside, outside, 1) for _ in range(blocks - 1)))
 

@@ -26,7 +26,12 @@ class ShapesNet(nn.Module):
         """A net for `classes` classes."""
         super().__init__()
         self.features = nn.Sequential(
-            _layer(3, 16), nn.MaxPool2d(2), _layer(16, 32), nn.MaxPool2d(2), _layer(32, 48), _layer(48, 64)
+            _conv_layer(3, 16),
+            nn.MaxPool2d(2),
+            _conv_layer(16, 32),
+            nn.MaxPool2d(2),
+            _conv_layer(32, 48),
+            _conv_layer(48, 64),
         )
         self.fc = nn.Linear(64, classes)
 
@@ -36,7 +41,7 @@ class ShapesNet(nn.Module):
         return logits
 
 
-def _layer(inside: int, outside: int) -> nn.Sequential:
+def _conv_layer(inside: int, outside: int) -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(inside, outside, 3, padding=1), nn.BatchNorm2d(outside), nn.ReLU())
 
 
@@ -62,7 +67,9 @@ def draw_shapes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     radius = uniform(8, 14)[:, None, None]
     x_centre, y_centre = (radius + 1 + (SIZE - 2 - 2 * radius) * uniform(0, 1)[:, None, None] for _ in range(2))
     rows, columns = torch.meshgrid(torch.arange(SIZE), torch.arange(SIZE), indexing="ij")
-    inside = _inside(labels, columns + 0.5 - x_centre, rows + 0.5 - y_centre, radius, uniform(-0.4, 0.4)[:, None, None])
+    inside = _pixels_inside(
+        labels, columns + 0.5 - x_centre, rows + 0.5 - y_centre, radius, uniform(-0.4, 0.4)[:, None, None]
+    )
 
     low, high = uniform(0, 0.7, 3, 1, 1), uniform(0, 0.7, 3, 1, 1)
     slope = (columns * uniform(-1, 1)[:, None, None] + rows * uniform(-1, 1)[:, None, None]) / (2 * SIZE) + 0.5
@@ -72,10 +79,10 @@ def draw_shapes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     colour = torch.where((low + high) / 2 + shift < 1, (low + high) / 2 + shift, (low + high) / 2 - shift)
     noise = uniform(0.01, 0.08, 1, 1, 1) * torch.randn(count, 3, SIZE, SIZE, generator=generator)
     images = (torch.where(inside[:, None], colour, background) + noise).clamp(0, 1)
-    return images, labels, _boxes(inside)
+    return images, labels, _bounding_boxes(inside)
 
 
-def _inside(labels: Tensor, x: Tensor, y: Tensor, radius: Tensor, turn: Tensor) -> Tensor:
+def _pixels_inside(labels: Tensor, x: Tensor, y: Tensor, radius: Tensor, turn: Tensor) -> Tensor:
     """Which pixels lie in the shape: bool [count, 64, 64]. All three shapes lie in the circle of that radius."""
     u, v = x * turn.cos() + y * turn.sin(), y * turn.cos() - x * turn.sin()
     circle = x**2 + y**2 <= radius**2
@@ -86,7 +93,7 @@ def _inside(labels: Tensor, x: Tensor, y: Tensor, radius: Tensor, turn: Tensor) 
     return torch.where(labels[:, None, None] == 0, circle, torch.where(labels[:, None, None] == 1, square, triangle))
 
 
-def _boxes(inside: Tensor) -> Tensor:
+def _bounding_boxes(inside: Tensor) -> Tensor:
     """The smallest boxes around the True pixels."""
     sides = []
     for dimension in (1, 2):  # over rows: which columns are hit; over columns: which rows

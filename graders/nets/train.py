@@ -17,7 +17,7 @@ HELD_OUT_SEED, HELD_OUT = 99, 1000
 """The drawings on which accuracy is measured are never trained on."""
 
 
-def train(steps: int = STEPS) -> ShapesNet:
+def train_shapes_net(steps: int = STEPS) -> ShapesNet:
     """A net after `steps` batches of fresh drawings, in eval mode."""
     torch.manual_seed(SEED)
     model = ShapesNet()
@@ -36,7 +36,7 @@ def train(steps: int = STEPS) -> ShapesNet:
 
 
 @torch.no_grad()
-def accuracy(model: ShapesNet, count: int = HELD_OUT) -> float:
+def held_out_accuracy(model: ShapesNet, count: int = HELD_OUT) -> float:
     """The share of held-out drawings that the net names right."""
     images, labels, _ = draw_shapes(count, HELD_OUT_SEED)
     return float((model(images).argmax(1) == labels).float().mean())
@@ -44,7 +44,7 @@ def accuracy(model: ShapesNet, count: int = HELD_OUT) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    trained = train()
+    trained = train_shapes_net()
     save_file({name: tensor.contiguous() for name, tensor in trained.state_dict().items()}, WEIGHTS)
-    print(f"accuracy on {HELD_OUT} held-out drawings: {accuracy(trained):.3f}")
+    print(f"accuracy on {HELD_OUT} held-out drawings: {held_out_accuracy(trained):.3f}")
     print(f"written: {WEIGHTS} ({WEIGHTS.stat().st_size / 1000:.0f} kB)")

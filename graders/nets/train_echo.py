@@ -17,11 +17,11 @@ SEED = 2017
 BATCH = 32
 HELD_OUT_SEED, HELD_OUT = 99, 500
 """The echoes on which accuracy is measured are never trained on."""
-LEARN, PRUNE = (700, 3e-3, 0.01), (300, 2e-3, 0.05)
+LEARNING_PHASE, PRUNING_PHASE = (700, 3e-3, 0.01), (300, 2e-3, 0.05)
 """Steps, highest learning rate and weight of the heads' norms, of the first and of the second part of the training."""
 
 
-def train() -> Decoder:
+def train_echo_decoder() -> Decoder:
     """A decoder that has learned, and was pruned, in eval mode.
 
     To the loss the norms of the heads are added, as in a group lasso (Yuan and Lin, "Model selection and estimation in
@@ -30,12 +30,12 @@ def train() -> Decoder:
     """
     torch.manual_seed(SEED)
     model = Decoder(len(WORDS), context=CONTEXT)
-    fit(model, *LEARN, seed=SEED + 1)
-    fit(model, *PRUNE, seed=SEED + 1 + LEARN[0])
+    fit_decoder(model, *LEARNING_PHASE, seed=SEED + 1)
+    fit_decoder(model, *PRUNING_PHASE, seed=SEED + 1 + LEARNING_PHASE[0])
     return model.eval()
 
 
-def fit(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> None:
+def fit_decoder(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> None:
     """Train for `steps` batches of fresh echoes, drawn with `seed`, `seed + 1` and so on.
 
     The loss is the cross-entropy of the tokens of later rounds, and the norms of the heads. Their weight grows from 0
@@ -48,7 +48,7 @@ def fit(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> 
         later = rounds[:, 1:] > 0
         loss = F.cross_entropy(model(tokens[:, :-1])[later], tokens[:, 1:][later])
         optimizer.zero_grad()
-        (loss + sparsity * min(1, 2 * step / steps) * norms(model).sum()).backward()  # type: ignore[no-untyped-call]
+        (loss + sparsity * min(1, 2 * step / steps) * head_norms(model).sum()).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
@@ -56,7 +56,7 @@ def fit(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> 
             print(f"step {step + 1}: loss {loss.item():.3f}")
 
 
-def norms(model: Decoder) -> Tensor:
+def head_norms(model: Decoder) -> Tensor:
     """The norm of the weights with which each head makes its values and writes them, [blocks, heads]."""
     rows = []
     for block in model.blocks:
@@ -69,7 +69,7 @@ def norms(model: Decoder) -> Tensor:
 
 
 @torch.no_grad()
-def accuracy(model: Decoder, count: int = HELD_OUT) -> float:
+def held_out_accuracy(model: Decoder, count: int = HELD_OUT) -> float:
     """The share of animals that the decoder names right, of those in later rounds that follow another one."""
     tokens, rounds = draw_echoes(count, HELD_OUT_SEED, CONTEXT + 1)
     follows = (rounds[:, 1:] > 0) & (tokens[:, 1:] > 1) & (tokens[:, :-1] > 1)
@@ -78,9 +78,9 @@ def accuracy(model: Decoder, count: int = HELD_OUT) -> float:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    trained = train()
+    trained = train_echo_decoder()
     save_model(trained, str(WEIGHTS))
     print("norms of the heads, a line a block:")
-    print("\n".join(" ".join(f"{norm:.2f}" for norm in row) for row in norms(trained).tolist()))
-    print(f"accuracy on the animals of {HELD_OUT} held-out echoes: {accuracy(trained):.3f}")
+    print("\n".join(" ".join(f"{norm:.2f}" for norm in row) for row in head_norms(trained).tolist()))
+    print(f"accuracy on the animals of {HELD_OUT} held-out echoes: {held_out_accuracy(trained):.3f}")
     print(f"written: {WEIGHTS} ({WEIGHTS.stat().st_size / 1000:.0f} kB)")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graders.box.known_state import known_state
-from graders.box.probing import answer
+from graders.box.probing import answer_probe
 from graders.core import course
 from graders.core.errors import ExerciseDefect, HookworkError
 from graders.core.exercise import Exercise, Inputs
@@ -15,11 +15,11 @@ from graders.core.expect import Seen
 from graders.core.results import ExerciseResult, Status
 from graders.core.rules import INTRODUCTION, RULES
 from graders.core.seeds import new_seed
-from graders.judge.exercise import holds, judge_exercise
+from graders.judge.exercise import answer_holds, judge_exercise
 from graders.notebook import record, render
-from graders.notebook.standing import standing
-from graders.run.transcript import Outcome, printed, raised
-from graders.wire.data import DataError, decode, encode, tensors
+from graders.notebook.standing import build_standing
+from graders.run.transcript import Outcome, printed_text, raised_outcome
+from graders.wire.data import DataError, arrays_to_tensors, decode, encode
 
 
 def check(key: str, *, more: bool = False) -> None:
@@ -28,22 +28,22 @@ def check(key: str, *, more: bool = False) -> None:
     `key` is the exercise's key, for example `"03-scale-grad"`. Once your mistake is recognised, the difference that
     tells most is shown and the other checks are folded; `more=True` shows them all.
     """
-    exercise = _find(key)
+    exercise = _find_exercise(key)
     if exercise is None:
         return
     try:
-        result, outcomes = marked(exercise, _learners_names(), new_seed())
+        result, outcomes = mark_answer(exercise, _learners_names(), new_seed())
     except ExerciseDefect as error:
-        render.show(render.note(error.shown()))
+        render.display_panel(render.note_panel(error.message_line()))
         return
-    with record.editing() as notes:
+    with record.edit_record() as notes:
         notes.note(key, result.status)
-    after = render.afterwards(exercise, result, len(outcomes), standing(course.every_exercise(), notes))
-    render.show(render.result(exercise, result, outcomes[-1], after, more=more))
-    _tell(notes)
+    after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
+    render.display_panel(render.result_panel(exercise, result, outcomes[-1], after, more=more))
+    _show_trouble(notes)
 
 
-def check_in(
+def check_namespace(
     exercise: Exercise,
     namespace: Mapping[str, Any],
     seed: int | None = None,
@@ -55,22 +55,22 @@ def check_in(
 
     `draws` are those of `seed`, when the caller has them already.
     """
-    return marked(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
+    return mark_answer(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
 
 
-def observed(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
+def probe_outcomes(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
     """What became of the probe on these draws of a seed, with the definitions in `namespace`."""
     with known_state(seed):
-        return _try(exercise, namespace, seed, draws, quiet=True)
+        return _run_probe(exercise, namespace, seed, draws, quiet=True)
 
 
-def is_right(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> bool:
+def is_right_answer(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> bool:
     """Whether the definitions in `namespace` pass on these draws of a seed."""
     with known_state(seed):
-        return holds(exercise, draws, _try(exercise, namespace, seed, draws, quiet=True))
+        return answer_holds(exercise, draws, _run_probe(exercise, namespace, seed, draws, quiet=True))
 
 
-def marked(
+def mark_answer(
     exercise: Exercise,
     namespace: Mapping[str, Any],
     seed: int,
@@ -78,86 +78,88 @@ def marked(
     *,
     quiet: bool = True,
 ) -> tuple[ExerciseResult, list[Outcome]]:
-    """The result of an exercise as by `check_in`, and what became of its probe on each draw.
+    """The result of an exercise as by `check`, and what became of its probe on each draw.
 
     All of it in a known state: what a notebook left switched on decides over no draw and no verdict either.
     """
     with known_state(seed, quiet=quiet):
         draws = exercise.draws(seed) if draws is None else draws
-        outcomes = _try(exercise, namespace, seed, draws, quiet=quiet)
+        outcomes = _run_probe(exercise, namespace, seed, draws, quiet=quiet)
         return judge_exercise(exercise, draws, outcomes), outcomes
 
 
-def _try(
+def _run_probe(
     exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs], *, quiet: bool
 ) -> list[Outcome]:
     """What became of the probe on each draw."""
     outcomes: list[Outcome] = []
     for draw in draws:
         tree, body = encode(draw)  # what a probe changes must not reach the judge's copy
-        found = answer(exercise.probe, namespace, tensors(decode(tree, body)), seed, quiet=quiet)
-        outcomes.append(_outcome(found.head, found.body))
+        found = answer_probe(exercise.probe, namespace, arrays_to_tensors(decode(tree, body)), seed, quiet=quiet)
+        outcomes.append(_outcome_of_answer(found.head, found.body))
         if outcomes[-1].seen is None:  # one message is enough, and an endless wait should not repeat
             break
     return outcomes + [outcomes[-1]] * (len(draws) - len(outcomes))
 
 
-def _outcome(head: dict[str, Any], body: bytes) -> Outcome:
+def _outcome_of_answer(head: dict[str, Any], body: bytes) -> Outcome:
     if head["type"] != "seen":
-        return raised(head)
+        return raised_outcome(head)
     try:
-        return Outcome(seen=Seen(decode(head["tree"], body)), printed=printed(head))
+        return Outcome(seen=Seen(decode(head["tree"], body)), printed=printed_text(head))
     except DataError as error:
         return Outcome(status=Status.OVER_LIMIT, message=str(error))
 
 
 def hint(key: str) -> None:
     """Show the next hint for an exercise; after the last one, the first again."""
-    exercise = _find(key)
+    exercise = _find_exercise(key)
     if exercise is None:
         return
-    with record.editing() as notes:
+    with record.edit_record() as notes:
         given = notes.next_hint(key)
-    render.show(render.hint(exercise, given))
-    _tell(notes)
+    render.display_panel(render.hint_panel(exercise, given))
+    _show_trouble(notes)
 
 
 def solution(key: str) -> None:
     """Show the worked answer: once your check has passed, or when you ask twice."""
-    exercise = _find(key)
+    exercise = _find_exercise(key)
     if exercise is None:
         return
-    with record.editing() as notes:
-        opened = notes.ask(key)
-    render.show(render.solution(exercise, course.worked_answer(exercise)) if opened else render.not_yet(exercise))
-    _tell(notes)
+    with record.edit_record() as notes:
+        opened = notes.ask_for_solution(key)
+    render.display_panel(
+        render.solution_panel(exercise, course.worked_answer(exercise)) if opened else render.not_yet_panel(exercise)
+    )
+    _show_trouble(notes)
 
 
 def progress() -> None:
     """Show which exercises are passed, and what is next."""
-    notes = record.load()
-    titles = {lesson: course.title(lesson) for lesson in course.lessons()}
-    render.show(render.progress(standing(course.every_exercise(), notes), titles))
-    _tell(notes)
+    notes = record.load_record()
+    titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
+    render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
+    _show_trouble(notes)
 
 
 def rules() -> None:
     """Show the rules that hold in every exercise."""
-    render.show(render.rules(RULES, INTRODUCTION))
+    render.display_panel(render.rules_panel(RULES, INTRODUCTION))
 
 
-def _tell(notes: record.Record) -> None:
+def _show_trouble(notes: record.Record) -> None:
     """Say what happened to the progress file, when something did."""
     if notes.trouble:
-        render.show(render.note(notes.trouble))
+        render.display_panel(render.note_panel(notes.trouble))
 
 
-def _find(key: str) -> Exercise | None:
+def _find_exercise(key: str) -> Exercise | None:
     """The exercise, or None after a message: a typing error in a key ends in no traceback."""
     try:
         return course.find_exercise(key)
     except HookworkError as error:
-        render.show(render.note(error.shown()))
+        render.display_panel(render.note_panel(error.message_line()))
         return None
 
 

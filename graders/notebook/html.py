@@ -22,12 +22,12 @@ _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size
 _GREY = "rgba(127,127,127,.4)"
 
 
-def rgb(style: StatusStyle, alpha: float = 1) -> str:
+def css_colour(style: StatusStyle, alpha: float = 1) -> str:
     """A style's colour in CSS."""
     return f"rgba({','.join(map(str, style.colour))},{alpha:g})"
 
 
-def code(text: str) -> str:
+def backticks_to_code(text: str) -> str:
     """Escaped text in which `backticked` parts are set as code."""
     parts = escape(text).split("`")
     if len(parts) % 2 == 0:  # an odd backtick: leave the text as it is
@@ -35,10 +35,14 @@ def code(text: str) -> str:
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
-def badge(style: StatusStyle, label: str = "") -> str:
+def status_badge(style: StatusStyle, label: str = "") -> str:
     """The sign on a disc, or an empty ring where nothing was tried. Hidden from screen readers without `label`."""
     hollow = style.sign == "·"
-    paint = f"border:2px dashed {rgb(style)}" if hollow else f"background:{rgb(style)};border:2px solid {rgb(style)}"
+    paint = (
+        f"border:2px dashed {css_colour(style)}"
+        if hollow
+        else f"background:{css_colour(style)};border:2px solid {css_colour(style)}"
+    )
     spoken = f"role='img' aria-label='{escape(label)}' title='{escape(label)}'" if label else "aria-hidden='true'"
     return (
         f"<span {spoken} style='display:inline-block;box-sizing:border-box;width:1.5em;height:1.5em;line-height:1.3em;"
@@ -49,29 +53,29 @@ def badge(style: StatusStyle, label: str = "") -> str:
 
 def card(style: StatusStyle, word: str, title: str, aside: str, body: str) -> str:
     """A box with a headline: sign and word, what it is about, and an aside at the right."""
-    heading = f"<strong style='font-size:1.1em'>{code(word)}</strong>" if word else ""
+    heading = f"<strong style='font-size:1.1em'>{backticks_to_code(word)}</strong>" if word else ""
     name = escape(f"{word}: {title}" if word and title else word or title)
     return (
-        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {rgb(style)};"
-        f"border-radius:4px;background:{rgb(style, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
+        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {css_colour(style)};"
+        f"border-radius:4px;background:{css_colour(style, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
         "line-height:1.5'>"
-        f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{badge(style)}"
-        f"{heading}<span style='flex:1 1 14em'>{code(title)}</span>"
+        f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{status_badge(style)}"
+        f"{heading}<span style='flex:1 1 14em'>{backticks_to_code(title)}</span>"
         f"<span style='margin-left:auto'>{escape(aside)}</span></div>{body}</div>"
     )
 
 
 def paragraph(text: str) -> str:
     """A paragraph with `code`."""
-    return f"<p style='margin:.5em 0 0'>{code(text)}</p>" if text else ""
+    return f"<p style='margin:.5em 0 0'>{backticks_to_code(text)}</p>" if text else ""
 
 
-def titled(title: str, text: str) -> str:
+def titled_paragraph(title: str, text: str) -> str:
     """A paragraph with `code` that begins with its title."""
-    return f"<p style='margin:.5em 0 0'><strong>{code(title)}</strong> {code(text)}</p>"
+    return f"<p style='margin:.5em 0 0'><strong>{backticks_to_code(title)}</strong> {backticks_to_code(text)}</p>"
 
 
-def pre(text: str, *, wrapped: bool = False) -> str:
+def preformatted_text(text: str, *, wrapped: bool = False) -> str:
     """Lines of code, or anything else that keeps its columns; `wrapped` ones may break."""
     space = "pre-wrap;word-break:normal;overflow-wrap:anywhere" if wrapped else "pre"
     return (
@@ -80,13 +84,13 @@ def pre(text: str, *, wrapped: bool = False) -> str:
     )
 
 
-def listed(items: Iterable[str]) -> str:
+def item_list(items: Iterable[str]) -> str:
     """A list whose items bring their own signs. The role is repeated: some readers drop it with the bullets."""
     rows = "".join(f"<li style='margin:.35em 0;list-style:none'>{item}</li>" for item in items)
     return f"<ul role='list' style='list-style:none;margin:.5em 0 0;padding:0'>{rows}</ul>"
 
 
-def compared(found: Difference) -> str:
+def describe_difference(found: Difference) -> str:
     """Expected and seen in two columns, or what is said in words."""
     if found.timelines:
         rows = [
@@ -121,7 +125,7 @@ def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
     )
 
 
-def bar(done: float, total: float, label: str) -> str:
+def progress_bar(done: float, total: float, label: str) -> str:
     """How far, as a bar."""
     percent = 100 * done / total if total else 0
     return (
@@ -131,7 +135,7 @@ def bar(done: float, total: float, label: str) -> str:
     )
 
 
-def folded(summary: str, body: str, *, opened: bool) -> str:
+def folded_details(summary: str, body: str, *, opened: bool) -> str:
     """A line that opens to more."""
     return (
         f"<details{' open' if opened else ''} style='margin:.35em 0'>"

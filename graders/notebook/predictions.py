@@ -14,9 +14,9 @@ from typing import Any
 from graders.core import course
 from graders.core.results import Status
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.notebook import html, record, render
-from graders.notebook.agreement import agrees, parting, shown
+from graders.notebook.agreement import describe_briefly, first_list_difference, guess_agrees
 from graders.notebook.render import Panel
 
 _guesses: dict[str, dict[str, Any]] = {}
@@ -24,7 +24,7 @@ _guesses: dict[str, dict[str, Any]] = {}
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One value: its name, the guess and what PyTorch showed, as text. `right` is None where nothing was guessed."""
 
     name: str
@@ -39,20 +39,24 @@ def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
 
     What is left at `...` is no guess; you may leave all of it. Nothing of this is marked.
     """
-    made = {name: value for name, value in values.items() if not _is_open(value)}
-    if not isinstance(key, str) or not key or not all(map(_is_open, unnamed)):
+    made = {name: value for name, value in values.items() if not _is_left_open(value)}
+    if not isinstance(key, str) or not key or not all(map(_is_left_open, unnamed)):
         example = key if isinstance(key, str) and key else "01-four-gradients"
-        render.show(render.note(f'Each guess stands behind its name, after the key: `guess("{example}", w=5)`.'))
+        render.display_panel(
+            render.note_panel(f'Each guess stands behind its name, after the key: `guess("{example}", w=5)`.')
+        )
         return
     _guesses[key] = made
     if not made:
         return
-    known = course.predictions()
+    known = course.all_prediction_keys()
     if key not in known and (near := difflib.get_close_matches(key, known, 1, 0.75)):
-        render.show(render.note(f'There is no prediction "{clean(key)}". Did you mean "{near[0]}"?'))
+        render.display_panel(
+            render.note_panel(f'There is no prediction "{clean_text(key)}". Did you mean "{near[0]}"?')
+        )
         return
-    said = "; ".join(f"{name} = {shown(value)}" for name, value in made.items())
-    print(clean(f"Noted: {said}. Now run the next cell."))
+    said = "; ".join(f"{name} = {describe_briefly(value)}" for name, value in made.items())
+    print(clean_text(f"Noted: {said}. Now run the next cell."))
 
 
 def compare(key: str, /, **values: Any) -> None:
@@ -60,30 +64,30 @@ def compare(key: str, /, **values: Any) -> None:
     made = _guesses.get(key)
     if not made:
         return
-    rows = [_row(name, made, value) for name, value in values.items()]
+    rows = [_comparison_row(name, made, value) for name, value in values.items()]
     right = all(row.right for row in rows)
-    with record.editing() as notes:
+    with record.edit_record() as notes:
         guessed = any(row.right is not None for row in rows)
-        first = notes.predict(key, right) if guessed else right
-    render.show(panel(rows, _other_names(list(made), list(values)), counted=first == right))
+        first = notes.keep_prediction(key, right) if guessed else right
+    render.display_panel(comparison_panel(rows, _other_names(list(made), list(values)), counted=first == right))
     if notes.trouble:
-        render.show(render.note(notes.trouble))
+        render.display_panel(render.note_panel(notes.trouble))
 
 
-def _is_open(value: Any) -> bool:
+def _is_left_open(value: Any) -> bool:
     """Whether a place was left as it came."""
     return value is ... or (isinstance(value, str) and value.strip() in ("", "..."))
 
 
-def _row(name: str, made: Mapping[str, Any], value: Any) -> Row:
+def _comparison_row(name: str, made: Mapping[str, Any], value: Any) -> ComparisonRow:
     if name not in made:
-        return Row(name, "–", shown(value), None)
-    right = agrees(made[name], value)
+        return ComparisonRow(name, "–", describe_briefly(value), None)
+    right = guess_agrees(made[name], value)
     note = ""
-    if not right and (parted := parting(made[name], value)):
+    if not right and (parted := first_list_difference(made[name], value)):
         place, yours, theirs = parted
         note = f"`{name}`: the first difference is at number {place}, {yours} in yours, {theirs} in what came out."
-    return Row(name, shown(made[name]), shown(value), right, note)
+    return ComparisonRow(name, describe_briefly(made[name]), describe_briefly(value), right, note)
 
 
 def _other_names(guessed: Sequence[str], compared: Sequence[str]) -> list[str]:
@@ -94,7 +98,7 @@ def _other_names(guessed: Sequence[str], compared: Sequence[str]) -> list[str]:
     return [f"You guessed {yours}; `compare` has {theirs}. Give both the same names."]
 
 
-def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = True) -> Panel:
+def comparison_panel(rows: Sequence[ComparisonRow], notes: Sequence[str] = (), *, counted: bool = True) -> Panel:
     """Guesses beside what came out. `counted` says whether this guess is the one that counts: the first."""
     guessed = [row.right for row in rows if row.right is not None]
     look, rest = html.INFO, ""
@@ -109,19 +113,20 @@ def panel(rows: Sequence[Row], notes: Sequence[str] = (), *, counted: bool = Tru
     says = [*(row.note for row in rows if row.note), *notes, *([rest] if rest else [])]
     aside = "" if counted else "your first guess counts"
     header = f"{look.sign} {title}" + (f" ({aside})" if aside else "")
-    lines = [f"  {_sign(row)} {row.name}: {_sentence(row)}" for row in rows]
+    lines = [f"  {_row_sign(row)} {row.name}: {_row_sentence(row)}" for row in rows]
     table = html.table(
-        ("your guess", "what came out", ""), [((row.name, row.yours, row.theirs, _sign(row)), False) for row in rows]
+        ("your guess", "what came out", ""),
+        [((row.name, row.yours, row.theirs, _row_sign(row)), False) for row in rows],
     )
     body = table + "".join(map(html.paragraph, says))
     return Panel("\n".join([header, *lines, *says]), html.card(look, title, "", aside, body))
 
 
-def _sign(row: Row) -> str:
+def _row_sign(row: ComparisonRow) -> str:
     return STATUS_STYLES[Status.PASSED].sign if row.right else " "
 
 
-def _sentence(row: Row) -> str:
+def _row_sentence(row: ComparisonRow) -> str:
     if row.right is None:
         return row.theirs
     return row.theirs if row.right and row.yours == row.theirs else f"you have {row.yours}; it is {row.theirs}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graders.core.files import open_regular, write_atomically
+from graders.core.files import open_regular_file, write_atomically
 from graders.core.results import Status
 
 try:
@@ -25,7 +25,7 @@ try:
 except ImportError:  # Windows: two writers at the same moment are left to luck
     fcntl = None  # type: ignore[assignment]
 
-NAME = "hookwork-progress.json"
+FILE_NAME = "hookwork-progress.json"
 MAX_BYTES = 1 << 20
 """Of such a file. That of the whole course has 6,000."""
 HERE = Path()
@@ -61,14 +61,14 @@ class Record:
         self.hints[key] = before + 1
         return before
 
-    def ask(self, key: str) -> bool:
+    def ask_for_solution(self, key: str) -> bool:
         """Ask for the worked answer: whether it was passed, or asked for before."""
         open_now = self.passed(key) or key in self.solutions
         if key not in self.solutions:
             self.solutions.append(key)
         return open_now
 
-    def predict(self, key: str, right: bool) -> bool:
+    def keep_prediction(self, key: str, right: bool) -> bool:
         """Keep whether a guess was right, unless there was one before; returns what is kept."""
         return self.predictions.setdefault(key, right)
 
@@ -77,31 +77,31 @@ _unwritten: dict[Path, Record] = {}
 """Records of folders that cannot be written: they last as long as the session."""
 
 
-def load(folder: Path = HERE) -> Record:
+def load_record(folder: Path = HERE) -> Record:
     """The record of a folder; an empty one when nothing was done yet. A broken file is set aside."""
-    with _locked(folder):
-        return _load(folder)
+    with _folder_lock(folder):
+        return _load_unlocked(folder)
 
 
 @contextlib.contextmanager
-def editing(folder: Path = HERE) -> Iterator[Record]:
+def edit_record(folder: Path = HERE) -> Iterator[Record]:
     """The record of a folder, to be changed and then written. A folder that cannot be written is no error."""
-    with _locked(folder):
-        record = _load(folder)
-        before = _text(record)
+    with _folder_lock(folder):
+        record = _load_unlocked(folder)
+        before = _record_to_json(record)
         yield record
-        if _text(record) == before:
+        if _record_to_json(record) == before:
             return
         try:
-            write_atomically(folder / NAME, _text(record))
+            write_atomically(folder / FILE_NAME, _record_to_json(record))
             _unwritten.pop(folder.absolute(), None)
         except OSError as error:
             why = (error.strerror or "it cannot be written").lower()
-            record.trouble = record.trouble or f"Your progress could not be kept in {folder / NAME}: {why}."
+            record.trouble = record.trouble or f"Your progress could not be kept in {folder / FILE_NAME}: {why}."
             _unwritten[folder.absolute()] = record
 
 
-def _text(record: Record) -> str:
+def _record_to_json(record: Record) -> str:
     content = {
         "exercises": dict(sorted(record.exercises.items())),
         "hints": dict(sorted(record.hints.items())),
@@ -111,12 +111,12 @@ def _text(record: Record) -> str:
     return json.dumps({name: part for name, part in content.items() if part}, indent=1) + "\n"
 
 
-def _load(folder: Path) -> Record:
-    file = folder / NAME
+def _load_unlocked(folder: Path) -> Record:
+    file = folder / FILE_NAME
     if folder.absolute() in _unwritten:
         return _unwritten[folder.absolute()]
     try:
-        with open_regular(file) as opened:
+        with open_regular_file(file) as opened:
             raw = opened.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
             return Record(trouble=_set_aside(file, f"it has more than {MAX_BYTES >> 20} MB"))
@@ -124,14 +124,14 @@ def _load(folder: Path) -> Record:
     except FileNotFoundError:
         return Record()
     except (OSError, ValueError, RecursionError) as error:
-        return Record(trouble=_set_aside(file, _why(error)))
-    record, strange = _read(content)
+        return Record(trouble=_set_aside(file, _failure_reason(error)))
+    record, strange = _record_from_json(content)
     if strange:
-        record.trouble = _set_aside(file, strange, copy=_text(record))
+        record.trouble = _set_aside(file, strange, copy=_record_to_json(record))
     return record
 
 
-def _why(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno} is not JSON"
     if isinstance(error, RecursionError):
@@ -139,7 +139,7 @@ def _why(error: Exception) -> str:
     return (error.strerror or "").lower() if isinstance(error, OSError) else "it is not text in UTF-8"
 
 
-def _read(content: Any) -> tuple[Record, str]:
+def _record_from_json(content: Any) -> tuple[Record, str]:
     """What can be understood of a file's content, and what is strange about it."""
     record = Record()
     if not isinstance(content, dict):
@@ -178,7 +178,7 @@ def _set_aside(file: Path, why: str, copy: str = "") -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
+def _folder_lock(folder: Path) -> Iterator[None]:
     """Wait until no other process reads or writes the record of this folder.
 
     The folder itself is locked: filelock, which knows Windows as well, would leave a file of its own there, and takes

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from graders.core.exercise import Exercise
 from graders.core.results import Status
-from graders.core.text import plural
+from graders.core.text import format_count
 from graders.notebook.record import Record
 
 
 @dataclass(frozen=True)
-class Done:
+class ExerciseStanding:
     """An exercise and its best status so far."""
 
     exercise: Exercise
@@ -31,7 +31,7 @@ class Standing:
     `predictions` are the keys of those that were made, and whether the first guess was right.
     """
 
-    exercises: tuple[Done, ...]
+    exercises: tuple[ExerciseStanding, ...]
     predictions: Mapping[str, bool] = field(default_factory=dict)
 
     @property
@@ -52,10 +52,10 @@ class Standing:
         return sum(done.passed for done in self.exercises)
 
     @property
-    def predicted(self) -> str:
+    def prediction_summary(self) -> str:
         """How many predictions were right, in words; empty where none was made."""
         right = sum(self.predictions.values())
-        return f"{right} of {plural(len(self.predictions), 'prediction')} right" if self.predictions else ""
+        return f"{right} of {format_count(len(self.predictions), 'prediction')} right" if self.predictions else ""
 
     @property
     def score(self) -> float:
@@ -72,7 +72,7 @@ class Standing:
         """The first exercise that is not passed."""
         return next((done.exercise for done in self.exercises if not done.passed), None)
 
-    def after(self, key: str) -> Exercise | None:
+    def next_after(self, key: str) -> Exercise | None:
         """The next exercise that is not passed, seen from this one: a later one, else the first."""
         keys = [done.exercise.key for done in self.exercises]
         start = keys.index(key) + 1 if key in keys else 0
@@ -80,10 +80,12 @@ class Standing:
         return next((done.exercise for done in order if not done.passed and done.exercise.key != key), None)
 
 
-def standing(exercises: Sequence[Exercise], record: Record) -> Standing:
+def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:
     """How far these exercises are."""
     untouched = Status.NOT_ATTEMPTED.value
     return Standing(
-        tuple(Done(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises),
+        tuple(
+            ExerciseStanding(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises
+        ),
         record.predictions,
     )

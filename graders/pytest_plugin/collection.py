@@ -11,7 +11,7 @@ import pytest
 from graders.core import course
 from graders.core.exercise import Check, Exercise
 from graders.core.results import ExerciseResult, Status, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.pytest_plugin.state import MARKING, PREPARED
 from graders.run.submissions import Submission
 
@@ -37,7 +37,7 @@ class ExerciseCollector(pytest.Collector):
         for submission in self.config.stash[PREPARED].submissions:
             if submission.lesson == self.exercise.lesson:
                 yield SubmissionCollector.from_parent(
-                    self, name=clean(submission.student, 80), exercise=self.exercise, submission=submission
+                    self, name=clean_text(submission.student, 80), exercise=self.exercise, submission=submission
                 )
 
 
@@ -83,19 +83,19 @@ class CheckItem(pytest.Item):
     def runtest(self) -> None:
         """Compare with the result that the submission's run gave."""
         index = self.exercise.checks.index(self.check)
-        self.user_properties += [("exercise", self.exercise.key), ("student", clean(self.submission.student))]
+        self.user_properties += [("exercise", self.exercise.key), ("student", clean_text(self.submission.student))]
         if self.result is None:
             self._note_points(0.0, self.exercise.points / len(self.exercise.checks))
             raise CheckFailed(f"{self.submission_result.status.value}: {self.submission_result.message}")
         check = self.result.checks[index]
         self._note_points(check.score, check.max_score)
         if not check.passed:
-            raise CheckFailed(self._reason(index))
+            raise CheckFailed(self._failure_message(index))
 
     def _note_points(self, score: float, most: float) -> None:
         self.user_properties += [("points", score), ("max_points", most)]
 
-    def _reason(self, index: int) -> str:
+    def _failure_message(self, index: int) -> str:
         assert self.result is not None
         judged = self.result.status is Status.WRONG
         return self.result.checks[index].message if judged else f"{self.result.status.value}: {self.result.message}"
@@ -111,7 +111,7 @@ class CheckItem(pytest.Item):
         return (
             self.path,
             0,
-            f"{self.exercise.key} · {clean(self.submission.student, 80)} · {self.check.sentence}",
+            f"{self.exercise.key} · {clean_text(self.submission.student, 80)} · {self.check.sentence}",
         )
 
 
@@ -136,7 +136,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The checks in the order of the course, and not of the names of files."""
     lessons = sorted({item.exercise.lesson for item in items if isinstance(item, CheckItem)})
-    exercises = [exercise for lesson in lessons for exercise in course.exercises(lesson)]
+    exercises = [exercise for lesson in lessons for exercise in course.lesson_exercises(lesson)]
     place = {exercise.key: number for number, exercise in enumerate(exercises)}
     items.sort(key=lambda item: place.get(item.exercise.key, 0) if isinstance(item, CheckItem) else -1)
 

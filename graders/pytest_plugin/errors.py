@@ -20,16 +20,16 @@ def shown_by_pytest() -> Iterator[None]:
     try:
         yield
     except HookworkError as error:
-        raise pytest.UsageError(error.shown()) from None
+        raise pytest.UsageError(error.message_line()) from None
 
 
-def option(parse: Callable[[str], T]) -> Callable[[str], T]:
+def option_type(parse: Callable[[str], T]) -> Callable[[str], T]:
     """`parse` as the type of an option: pytest then shows the message with the name of the option."""
 
     def typed(text: str) -> T:
         try:
             return parse(text)
         except HookworkError as error:
-            raise argparse.ArgumentTypeError(error.shown()) from None
+            raise argparse.ArgumentTypeError(error.message_line()) from None
 
     return typed

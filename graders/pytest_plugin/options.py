@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from graders.core.quantities import jobs, natural, seconds, size
-from graders.pytest_plugin.errors import option
+from graders.core.quantities import parse_jobs, parse_seconds, parse_size, parse_whole_number
+from graders.pytest_plugin.errors import option_type
 from graders.run.tiers import TIERS
 from graders.wire.limits import Limits
 
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--out", type=Path, metavar="DIR", help="write results.json, gradebook.csv and runs/ here")
     group.addoption(
         "--lessons",
-        type=option(_lessons),
+        type=option_type(_parse_lessons),
         metavar="NAMES",
         default=(),
         help="lessons that are due, such as 01,02; default: what several students handed in",
@@ -51,10 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="also write the executed notebooks, to DIR/executed",
     )
-    group.addoption("--seed", type=option(natural), metavar="N", help="repeat a run: the seed of every input")
+    group.addoption(
+        "--seed", type=option_type(parse_whole_number), metavar="N", help="repeat a run: the seed of every input"
+    )
     group.addoption(
         "--jobs",
-        type=option(jobs),
+        type=option_type(parse_jobs),
         metavar="N",
         help="notebooks that run at once; default: as many as there are cores and memory for",
     )
@@ -69,42 +71,42 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--cell-timeout",
-        type=option(seconds),
+        type=option_type(parse_seconds),
         metavar="S",
         default=Limits.cell_seconds,
         help="seconds for one cell (default %(default)s)",
     )
     group.addoption(
         "--notebook-timeout",
-        type=option(seconds),
+        type=option_type(parse_seconds),
         metavar="S",
         default=Limits.notebook_seconds,
         help="seconds for all of a notebook: its cells, run again or not, and its exercises (default %(default)s)",
     )
     group.addoption(
         "--probe-timeout",
-        type=option(seconds),
+        type=option_type(parse_seconds),
         metavar="S",
         default=Limits.probe_seconds,
         help="seconds for one call of a learner's function by a probe (default %(default)s)",
     )
     group.addoption(
         "--memory-limit",
-        type=option(size),
+        type=option_type(parse_size),
         metavar="SIZE",
         default=Limits.memory,
         help="memory of a notebook's process, such as 2G (default 2G)",
     )
     group.addoption(
         "--output-limit",
-        type=option(size),
+        type=option_type(parse_size),
         metavar="SIZE",
         default=Limits.output,
         help="text that a notebook may write, such as 8M (default 8M)",
     )
 
 
-def _lessons(text: str) -> tuple[str, ...]:
+def _parse_lessons(text: str) -> tuple[str, ...]:
     """The stems of lessons that are named with commas between. Raises `course.UnknownLesson`."""
     return tuple(course.find_lesson(name.strip()) for name in text.split(",") if name.strip())
 

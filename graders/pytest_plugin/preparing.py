@@ -19,9 +19,9 @@ from graders.pytest_plugin.state import PREPARED, Prepared
 from graders.run.boxes import Boxes, prestarted_boxes
 from graders.run.cache import RunCache
 from graders.run.leftovers import temporary_folder
-from graders.run.lms import pattern
+from graders.run.lms import parse_name_pattern
 from graders.run.run_options import RunOptions
-from graders.run.submissions import Found, find_submissions
+from graders.run.submissions import FoundSubmissions, find_submissions
 from graders.run.warm_process import WarmProcess
 
 _resources = pytest.StashKey[contextlib.ExitStack]()
@@ -38,10 +38,10 @@ def pytest_configure(config: pytest.Config) -> None:
         names = config.getoption("--names")
         found = find_submissions(
             where,
-            course.lessons(),
+            course.lesson_stems(),
             scratch,
             due=due,
-            names=pattern(names) if names else None,
+            names=parse_name_pattern(names) if names else None,
             # Without --submissions it is one's own folder.
             single=config.getoption("--one-student") or given is None,
             besides=config.getoption("--out"),
@@ -50,17 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
         out: Path | None = config.getoption("--out")
         cache = RunCache(out / "runs", fresh=config.getoption("--fresh")) if out else None
         if cache is not None:
-            cache.check()
+            cache.check_folder()
     if config.getoption("--keep-outputs") and out is None:
         raise pytest.UsageError("--keep-outputs writes the executed notebooks below --out DIR: name a folder")
     if worker:
         boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
     else:
         files = [submission.file for submission in submissions if submission.file is not None]
-        all_run = not config.option.collectonly and (cache is None or cache.empty)
+        all_run = not config.option.collectonly and (cache is None or cache.is_empty)
         boxes = resources.enter_context(prestarted_boxes(now=all_run, files=files))
     config.stash[PREPARED] = Prepared(
-        found=found, scratch=scratch, boxes=boxes, run_options=_terms(config, found, scratch), cache=cache
+        found=found, scratch=scratch, boxes=boxes, run_options=_run_options_from(config, found, scratch), cache=cache
     )
 
     # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
@@ -74,7 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(module, module.__name__)
 
 
-def _terms(config: pytest.Config, found: Found, scratch: Path) -> RunOptions:
+def _run_options_from(config: pytest.Config, found: FoundSubmissions, scratch: Path) -> RunOptions:
     """How notebooks are run, as the options of pytest say."""
     given, out = config.getoption("--submissions"), config.getoption("--out")
     return RunOptions(

@@ -9,7 +9,7 @@ from graders.core import course
 from graders.core.seeds import new_seed
 from graders.core.terminal import Terminal
 from graders.marking.questions import Questions, SeedsByFile
-from graders.marking.setup import assembled, set_up
+from graders.marking.setup import assemble_marking, set_up_marking
 from graders.pytest_plugin import xdist
 from graders.pytest_plugin.collection import CheckItem
 from graders.pytest_plugin.errors import shown_by_pytest
@@ -26,15 +26,15 @@ def pytest_configure(config: pytest.Config) -> None:
     prepared = config.stash[PREPARED]
     run_options = prepared.run_options
     if xdist.is_worker(config):
-        questions, runner = Questions(*xdist.seeds(config)), xdist.runner(config)
-        config.stash[MARKING] = assembled(questions, run_options, runner, cache=prepared.cache, jobs=1)
+        questions, runner = Questions(*xdist.worker_seeds(config)), xdist.worker_runner(config)
+        config.stash[MARKING] = assemble_marking(questions, run_options, runner, cache=prepared.cache, jobs=1)
         return
     submissions = [] if config.option.collectonly else prepared.submissions
     for submission in submissions:
-        course.exercises(submission.lesson)  # imported while the warm process starts, on another core
-    seed, repeated = _seeds(config, prepared.cache)
+        course.lesson_exercises(submission.lesson)  # imported while the warm process starts, on another core
+    seed, repeated = _choose_seeds(config, prepared.cache)
     with shown_by_pytest():
-        config.stash[MARKING] = set_up(
+        config.stash[MARKING] = set_up_marking(
             seed,
             run_options,
             prepared.boxes,
@@ -45,14 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-def _seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, SeedsByFile]:
+def _choose_seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, SeedsByFile]:
     """The seed of what is marked for the first time, and those of what `--out` has results of."""
     given, out = config.getoption("--seed"), config.getoption("--out")
     if cache is None:
         return new_seed() if given is None else given, {}
-    from graders.instructor.regrade import questions_seeds
+    from graders.instructor.regrade import choose_seeds
 
-    return questions_seeds(out, cache, given=given, fresh=config.getoption("--fresh"))
+    return choose_seeds(out, cache, given=given, fresh=config.getoption("--fresh"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

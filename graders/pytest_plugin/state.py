@@ -12,7 +12,7 @@ from graders.core.results import SubmissionResult
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
 from graders.run.run_options import RunOptions
-from graders.run.submissions import Found, Submission
+from graders.run.submissions import FoundSubmissions, Submission
 
 if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
     from graders.marking.batch import Marking
@@ -25,7 +25,7 @@ class Prepared:
     `cache` holds the runs in `--out`.
     """
 
-    found: Found
+    found: FoundSubmissions
     scratch: Path
     boxes: Boxes
     run_options: RunOptions

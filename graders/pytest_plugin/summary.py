@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graders.core.errors import ExitCode
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.results import Batch
 from graders.core.terminal import Terminal
-from graders.core.text import plural
+from graders.core.text import format_count
 from graders.instructor import accounts
 from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json, summary
@@ -27,7 +27,7 @@ def pytest_report_header(config: pytest.Config) -> str:
     count = len(config.stash[PREPARED].submissions)
     marking = config.stash[MARKING]
     where = f"isolation {marking.runner.tier}" if marking.runner.tier else "nothing has to run"
-    return f"hookwork: {plural(count, 'submission')}, seed {marking.seed}, {where}"
+    return f"hookwork: {format_count(count, 'submission')}, seed {marking.seed}, {where}"
 
 
 @pytest.hookimpl(trylast=True)
@@ -38,51 +38,53 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     if "hypothesis" not in sys.modules:  # its plugin would import it for the summary, in which it then has no line
         config.pluginmanager.unregister(name="hypothesispytest")
-    config.stash[MARKING].confirm()
+    config.stash[MARKING].confirm_runs()
     output = getattr(config, "workeroutput", None)
     if output is not None:
-        output["hookwork_results"] = results_json.to_data(config.stash[MARKING].batch())["submissions"]
+        output["hookwork_results"] = results_json.batch_to_data(config.stash[MARKING].batch())["submissions"]
         return
-    batch = _batch(config)
+    batch = _merged_batch(config)
     out: Path | None = config.getoption("--out")
     if out is not None and batch.submissions:
-        config.stash[_written], failed = _write(batch, out, config)
+        config.stash[_written], failed = _write_outputs(batch, out, config)
         if failed and session.exitstatus in (0, 1):
             session.exitstatus = ExitCode.NOT_GRADED
-    sure = config.getoption("--confirm-files") or accounts.is_sure(config.stash[PREPARED].found)
+    sure = config.getoption("--confirm-files") or accounts.are_files_certain(config.stash[PREPARED].found)
     graded = all(submission.graded for submission in batch.submissions)
     if session.exitstatus in (0, 1) and not (graded and sure):
         session.exitstatus = ExitCode.NOT_GRADED
 
 
-def _write(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], bool]:
+def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], bool]:
     """Write the files of `--out`; what became of that, line by line, and whether something is missing."""
     # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
-    from graders.instructor.lock import alone_in
+    from graders.instructor.lock import results_lock
     from graders.instructor.regrade import with_other_lessons
-    from graders.instructor.report_inputs import titles
-    from graders.instructor.writing import write_rest
+    from graders.instructor.report_inputs import course_titles
+    from graders.instructor.writing import write_reports
     from graders.report import outputs
 
-    prepared, fences = config.stash[PREPARED], Fences()
+    prepared, file_notes = config.stash[PREPARED], FileNotes()
     if prepared.cache is not None and prepared.cache.trouble:
-        fences.note(prepared.cache.trouble)
+        file_notes.note(prepared.cache.trouble)
     try:
-        with alone_in(out, config.get_terminal_writer().line):
-            batch = with_other_lessons(out, batch, fences)
-            shown = titles(submission.lesson for submission in batch.submissions)
-            written = outputs.write_tables(batch, out, fences)
+        with results_lock(out, config.get_terminal_writer().line):
+            batch = with_other_lessons(out, batch, file_notes)
+            shown = course_titles(submission.lesson for submission in batch.submissions)
+            written = outputs.write_tables(batch, out, file_notes)
             handed_in = prepared.submissions
-            written += write_rest(batch, out, shown, handed_in, handed_in, prepared.run_options, fences, prepared.found)
+            written += write_reports(
+                batch, out, shown, handed_in, handed_in, prepared.run_options, file_notes, prepared.found
+            )
     except OSError as error:
         why = f"The results could not be written to {out}: {error.strerror}."
-        return [*fences.notes, f"{why} What was there before is unchanged. Choose another --out."], True
-    return [f"written: {', '.join(map(str, written))}", *fences.notes], fences.failed
+        return [*file_notes.notes, f"{why} What was there before is unchanged. Choose another --out."], True
+    return [f"written: {', '.join(map(str, written))}", *file_notes.notes], file_notes.failed
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the summary, and where the files of `--out` are."""
-    batch = _batch(config)
+    batch = _merged_batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
     console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
@@ -94,10 +96,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
     if _written in config.stash:
         console.say(*config.stash[_written])
-    accounts.tell(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
+    accounts.print_file_accounts(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))
 
 
-def _batch(config: pytest.Config) -> Batch:
+def _merged_batch(config: pytest.Config) -> Batch:
     own = config.stash[MARKING].batch()
     found = {
         (submission.student, submission.lesson): submission

@@ -34,14 +34,14 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def seeds(config: pytest.Config) -> tuple[int, dict[tuple[str, str, str], int]]:
+def worker_seeds(config: pytest.Config) -> tuple[int, dict[tuple[str, str, str], int]]:
     """The seeds that this worker was given: of what is new, and of what was marked before."""
     given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
     repeated = {(student, lesson, sha256): seed for student, lesson, sha256, seed in given["hookwork_repeated"]}
     return int(given["hookwork_seed"]), repeated
 
 
-def runner(config: pytest.Config) -> BoxRunner | None:
+def worker_runner(config: pytest.Config) -> BoxRunner | None:
     """What runs notebooks in this worker: in the tier that was tested where it was started."""
     given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
     if not given["hookwork_tier"]:

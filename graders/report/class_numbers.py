@@ -64,7 +64,7 @@ class StudentNumbers:
 
 
 @dataclass(frozen=True)
-class Ungraded:
+class UngradedItem:
     """Something without a verdict, or with one that somebody should look at."""
 
     student: str
@@ -74,7 +74,7 @@ class Ungraded:
     why: str
 
 
-def exercises(batch: Batch) -> list[ExerciseNumbers]:
+def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
     """Every exercise in the order of the course. What is missing or unreadable counts for none."""
     found: defaultdict[str, list[ExerciseResult]] = defaultdict(list)
     for submission in sorted(batch.submissions, key=lambda submission: submission.lesson):
@@ -94,13 +94,13 @@ def exercises(batch: Batch) -> list[ExerciseNumbers]:
     return numbers
 
 
-def hardest(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
+def hardest_exercises(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
     """The exercises in which those who tried reached the smallest share of the points; none where all passed."""
     hard = [exercise for exercise in numbers if exercise.tried and exercise.count(Status.PASSED) < exercise.tried]
     return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:most]
 
 
-def mistakes(batch: Batch) -> list[CommonMistake]:
+def common_mistakes(batch: Batch) -> list[CommonMistake]:
     """Recognised mistakes, the most common first."""
     who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     says: dict[tuple[str, str], str] = {}
@@ -109,7 +109,7 @@ def mistakes(batch: Batch) -> list[CommonMistake]:
             if exercise.mistake:
                 who[exercise.key, exercise.mistake].append(submission.student)
                 says.setdefault((exercise.key, exercise.mistake), exercise.message)
-    tried = {exercise.key: exercise.tried for exercise in exercises(batch)}
+    tried = {exercise.key: exercise.tried for exercise in exercise_numbers(batch)}
     found = [
         CommonMistake(
             key=key, mistake=mistake, message=says[key, mistake], students=tuple(sorted(names)), tried=tried[key]
@@ -119,15 +119,15 @@ def mistakes(batch: Batch) -> list[CommonMistake]:
     return sorted(found, key=lambda mistake: (-len(mistake.students), mistake.key, mistake.mistake))
 
 
-def students(batch: Batch) -> list[StudentNumbers]:
+def student_numbers(batch: Batch) -> list[StudentNumbers]:
     """Every student, by name. What could not be graded is left out of their points, and of what can be reached."""
     found: defaultdict[str, list[SubmissionResult]] = defaultdict(list)
     for submission in batch.submissions:
         found[submission.student].append(submission)
-    return [_student(student, found[student]) for student in sorted(found)]
+    return [_numbers_of_student(student, found[student]) for student in sorted(found)]
 
 
-def _student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
+def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
     results = [exercise for submission in submissions for exercise in submission.exercises]
     ours = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
     ours += sum(
@@ -148,7 +148,7 @@ def _student(student: str, submissions: list[SubmissionResult]) -> StudentNumber
     )
 
 
-def need_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
+def students_needing_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
     """Students with less than this share of the points, the lowest first."""
     return sorted(
         (student for student in numbers if student.max_score and student.share < below),
@@ -156,20 +156,20 @@ def need_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[Student
     )
 
 
-def missing_modules(batch: Batch) -> list[tuple[str, int]]:
+def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
     """The modules that notebooks asked for and that are not installed, for how many students: the most wanted first."""
     wanted = {(name, submission.student) for submission in batch.submissions for name in submission.missing_modules}
     counts = Counter(name for name, _ in wanted)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
-def ungraded(batch: Batch) -> list[Ungraded]:
+def ungraded_items(batch: Batch) -> list[UngradedItem]:
     """What has no verdict, or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
     found = []
     for submission in batch.submissions:
         if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
             found.append(
-                Ungraded(
+                UngradedItem(
                     student=submission.student,
                     lesson=submission.lesson,
                     key="",
@@ -179,7 +179,7 @@ def ungraded(batch: Batch) -> list[Ungraded]:
             )
             continue  # its exercises share that reason
         found += [
-            Ungraded(
+            UngradedItem(
                 student=submission.student,
                 lesson=submission.lesson,
                 key=exercise.key,

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean, plural, points
+from graders.core.text import clean_text, format_count, format_points
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
 from graders.report.class_numbers import CommonMistake, ExerciseNumbers
@@ -26,11 +26,11 @@ _STATES = {
 
 def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[Pair] = ()) -> str:
     """The page. `folders` has the name of each student's folder in `feedback/`."""
-    found = numbers.exercises(batch)
-    students = numbers.students(batch)
+    found = numbers.exercise_numbers(batch)
+    students = numbers.student_numbers(batch)
     lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _keys(batch, lesson) for lesson in lessons}
-    needy = numbers.need_help(students)
+    needy = numbers.students_needing_help(students)
     shares = [student.share for student in students if student.max_score]
     return pages.render(
         "class.html",
@@ -46,12 +46,12 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         meanings=plots.PARTS,
         histogram=plots.histogram(shares, _distribution(shares)),
         distribution=_distribution(shares),
-        mistakes=[_mistake_view(mistake, titles) for mistake in numbers.mistakes(batch)[:SHOWN_MISTAKES]],
-        hardest=numbers.hardest(found),
+        mistakes=[_mistake_view(mistake, titles) for mistake in numbers.common_mistakes(batch)[:SHOWN_MISTAKES]],
+        hardest=numbers.hardest_exercises(found),
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
-        ungraded=numbers.ungraded(batch),
-        missing_modules=numbers.missing_modules(batch),
+        ungraded=numbers.ungraded_items(batch),
+        missing_modules=numbers.missing_module_counts(batch),
         script=pages.script("class.js"),
         rows=_rows(batch, lessons, keys, folders),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
@@ -64,7 +64,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
 
 def _headline(batch: Batch, students: int) -> str:
     graded = sum(submission.status is SubmissionStatus.GRADED for submission in batch.submissions)
-    return f"{plural(students, 'student')}, {plural(graded, 'notebook')} of {len(batch.submissions)} marked"
+    return f"{format_count(students, 'student')}, {format_count(graded, 'notebook')} of {len(batch.submissions)} marked"
 
 
 def _keys(batch: Batch, lesson: str) -> list[str]:
@@ -105,14 +105,14 @@ class MistakeView:
 
 
 def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
-    shown = ", ".join(clean(name, 40) for name in mistake.students[:SHOWN_NAMES])
+    shown = ", ".join(clean_text(name, 40) for name in mistake.students[:SHOWN_NAMES])
     more = len(mistake.students) - SHOWN_NAMES
     return MistakeView(
         count=f"{len(mistake.students)} of {mistake.tried}",
         function=titles.function(mistake.key),
         key=mistake.key,
         id=mistake.mistake,
-        message=clean(mistake.message),
+        message=clean_text(mistake.message),
         names=shown + (f" and {more} more" if more > 0 else ""),
         share=100 * len(mistake.students) / max(1, mistake.tried),
     )
@@ -161,7 +161,11 @@ def _rows(
         score, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )
-        rows.append(Row(student=clean(student, 60), lessons=parts, score=f"{points(score)} of {points(most)}"))
+        rows.append(
+            Row(
+                student=clean_text(student, 60), lessons=parts, score=f"{format_points(score)} of {format_points(most)}"
+            )
+        )
     return rows
 
 
@@ -172,7 +176,7 @@ def _lesson(submission: SubmissionResult | None, keys: Sequence[str], folders: M
     if not submission.exercises:
         return LessonView(points=_STATES.get(submission.status, ""), href=href, empty=len(keys))
     found = {exercise.key: exercise for exercise in submission.exercises}
-    score = f"{points(submission.score)} of {points(submission.max_score)}"
+    score = f"{format_points(submission.score)} of {format_points(submission.max_score)}"
     return LessonView(points=score, href=href, cells=tuple(_cell(found.get(key)) for key in keys))
 
 

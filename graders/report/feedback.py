@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean, points
+from graders.core.text import clean_text, format_points
 from graders.report import pages
 from graders.report.titles import Titles
 
@@ -22,37 +22,37 @@ _STATES = {
 def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
     """The page of one submission. All text from outside is cleaned and escaped."""
     graded = submission.status is SubmissionStatus.GRADED
-    score = f"{points(submission.score)} of {points(submission.max_score)} points"
+    score = f"{format_points(submission.score)} of {format_points(submission.max_score)} points"
     return pages.render(
         "feedback.html",
         title=titles.lesson(submission.lesson),
-        student=clean(submission.student, 200),
-        group=clean(submission.group, 200),
+        student=clean_text(submission.student, 200),
+        group=clean_text(submission.group, 200),
         score=score if graded else _STATES[submission.status],
-        penalty=_penalty(submission),
-        message=clean(submission.message),
-        missing_modules=[clean(name, 60) for name in submission.missing_modules],
+        penalty=_penalty_sentence(submission),
+        message=clean_text(submission.message),
+        missing_modules=[clean_text(name, 60) for name in submission.missing_modules],
         exercises=[_exercise_view(exercise, titles) for exercise in submission.exercises],
-        created=_moment(batch.created),
-        file=clean(submission.file.replace("\\", "/").rpartition("/")[2], 200),
+        created=_format_time(batch.created),
+        file=clean_text(submission.file.replace("\\", "/").rpartition("/")[2], 200),
         seed=batch.seed if submission.seed is None and submission.exercises else submission.seed,
         number=submission.lesson[:2].lstrip("0"),
-        torch=clean(batch.torch),
-        superseded=[clean(file.replace("\\", "/").rpartition("/")[2], 200) for file in submission.superseded],
+        torch=clean_text(batch.torch),
+        superseded=[clean_text(file.replace("\\", "/").rpartition("/")[2], 200) for file in submission.superseded],
     )
 
 
-def _penalty(submission: SubmissionResult) -> str:
+def _penalty_sentence(submission: SubmissionResult) -> str:
     if not submission.penalty:
         return ""
-    reached = points(submission.score + submission.penalty)
-    why = clean(submission.late_note) or "Handed in late."
-    return f"{why} So {points(submission.penalty)} of the {reached} points reached are taken off."
+    reached = format_points(submission.score + submission.penalty)
+    why = clean_text(submission.late_note) or "Handed in late."
+    return f"{why} So {format_points(submission.penalty)} of the {reached} points reached are taken off."
 
 
-def _moment(iso: str) -> str:
+def _format_time(iso: str) -> str:
     """A time as people write it: `2026-01-02 03:04 UTC`."""
-    text = clean(iso, 40).replace("T", " ")
+    text = clean_text(iso, 40).replace("T", " ")
     return f"{text[:16]} UTC" if text.endswith("+00:00") else text
 
 
@@ -93,22 +93,22 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
-        key=clean(exercise.key, 80),
+        key=clean_text(exercise.key, 80),
         title=titles.exercise(exercise.key),
         status=exercise.status,
-        word=_word(exercise),
+        word=_verdict_word(exercise),
         score=exercise.score,
         max_score=exercise.max_score,
         cell=exercise.cell,
-        message="" if judged and repeated else clean(exercise.message, 600),
+        message="" if judged and repeated else clean_text(exercise.message, 600),
         checks=[_check_view(check) for check in exercise.checks] if judged else [],
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
-        printed=clean(exercise.printed, 2000, lines=True),
-        advice=_advice(exercise),
+        printed=clean_text(exercise.printed, 2000, lines=True),
+        advice=_advice_sentence(exercise),
     )
 
 
-def _word(exercise: ExerciseResult) -> str:
+def _verdict_word(exercise: ExerciseResult) -> str:
     """The verdict. Who wrote an answer that Python cannot read has attempted it."""
     missing = exercise.status is Status.NOT_ATTEMPTED and not exercise.defined
     return "Not defined" if missing else STATUS_STYLES[exercise.status].word
@@ -116,19 +116,19 @@ def _word(exercise: ExerciseResult) -> str:
 
 def _check_view(check: CheckResult) -> CheckView:
     return CheckView(
-        name=clean(check.name),
+        name=clean_text(check.name),
         score=check.score,
         max_score=check.max_score,
         style="holds" if check.passed else "fails",
         sign="✓" if check.passed else "✗",
         verdict="holds:" if check.passed else "does not hold:",
         difference=check.difference,
-        message=clean(check.message, 1200, lines=True),
+        message=clean_text(check.message, 1200, lines=True),
     )
 
 
-def _advice(exercise: ExerciseResult) -> str:
-    key = clean(exercise.key, 80)
+def _advice_sentence(exercise: ExerciseResult) -> str:
+    key = clean_text(exercise.key, 80)
     if exercise.status is Status.PASSED:
         return f'Compare with the worked answer: `solution("{key}")`'
     if exercise.status in (Status.NOT_GRADED, Status.SUSPECT):

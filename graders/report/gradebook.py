@@ -7,7 +7,7 @@ import io
 import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
-from graders.core.text import clean, points
+from graders.core.text import clean_text, format_points
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -17,7 +17,7 @@ _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 def render(batch: Batch) -> str:
     """The gradebook. A cell holds points; it is empty where nothing was handed in or nothing could be graded."""
     lessons = sorted({submission.lesson for submission in batch.submissions})
-    keys = {lesson: _keys(batch, lesson) for lesson in lessons}
+    keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
     by_student: dict[str, dict[str, SubmissionResult]] = {}
     for submission in batch.submissions:
         by_student.setdefault(submission.student, {})[submission.lesson] = submission
@@ -26,20 +26,28 @@ def render(batch: Batch) -> str:
     header = [column for lesson in lessons for column in (*keys[lesson], f"{lesson} total")]
     writer.writerow(["student", *header, "total", "max", "note"])
     for student, found in sorted(by_student.items()):
-        row = [cell for lesson in lessons for cell in _cells(found.get(lesson), keys[lesson])]
+        row = [cell for lesson in lessons for cell in _lesson_cells(found.get(lesson), keys[lesson])]
         total, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )
-        writer.writerow([neutral(student), *row, points(total), points(most), neutral(_note(found))])
+        writer.writerow(
+            [
+                safe_cell_text(student),
+                *row,
+                format_points(total),
+                format_points(most),
+                safe_cell_text(_student_note(found)),
+            ]
+        )
     return text.getvalue()
 
 
-def neutral(text: str) -> str:
+def safe_cell_text(text: str) -> str:
     """Clean text that no spreadsheet takes for a formula, also where it splits the cells of a file at semicolons."""
-    return inert(clean(text))
+    return escape_formulas(clean_text(text))
 
 
-def inert(text: str, delimiter: str = ",") -> str:
+def escape_formulas(text: str, delimiter: str = ",") -> str:
     """A cell as it is, but for an apostrophe before what is a formula: in it, or behind a place where it may be split.
 
     Spreadsheets split at commas, semicolons or tabs, as their country has it. A cell with the file's own `delimiter` is
@@ -51,7 +59,7 @@ def inert(text: str, delimiter: str = ",") -> str:
     return re.sub(rf"(^|[{others}])(?=[\s\"]*[{_FORMULA}])", r"\1'", text)
 
 
-def _keys(batch: Batch, lesson: str) -> list[str]:
+def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
     """The exercises of a lesson, as the first submission that was run lists them."""
     every = (
         [exercise.key for exercise in submission.exercises]
@@ -61,26 +69,26 @@ def _keys(batch: Batch, lesson: str) -> list[str]:
     return max(every, key=len, default=[])
 
 
-def _cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
+def _lesson_cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
     if submission is None or submission.status in (SubmissionStatus.MISSING, SubmissionStatus.NOT_GRADED):
         return [""] * (len(keys) + 1)
     if submission.status is SubmissionStatus.UNREADABLE:
         return ["0"] * (len(keys) + 1)
     scores = {
-        exercise.key: "" if exercise.status is Status.NOT_GRADED else points(exercise.score)
+        exercise.key: "" if exercise.status is Status.NOT_GRADED else format_points(exercise.score)
         for exercise in submission.exercises
     }
-    return [*(scores.get(key, "") for key in keys), points(submission.score)]
+    return [*(scores.get(key, "") for key in keys), format_points(submission.score)]
 
 
-def _note(found: dict[str, SubmissionResult]) -> str:
+def _student_note(found: dict[str, SubmissionResult]) -> str:
     odd = [
         f"{lesson}: {submission.status.value}"
         for lesson, submission in sorted(found.items())
         if submission.status is not SubmissionStatus.GRADED
     ]
     odd += [
-        f"{lesson}: late, {points(submission.penalty)} points are taken off"
+        f"{lesson}: late, {format_points(submission.penalty)} points are taken off"
         for lesson, submission in sorted(found.items())
         if submission.penalty
     ]

@@ -18,18 +18,18 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     # Those first who are called like that: nobody takes another's place.
-    for student in sorted(set(students), key=lambda name: (_plain(name) != name, name)):
-        plain = _plain(student)
+    for student in sorted(set(students), key=lambda name: (_safe_name(name) != name, name)):
+        plain = _safe_name(student)
         name, count = plain, 1
-        while _folded(name) in taken:
+        while _case_folded(name) in taken:
             count += 1
             name = f"{plain}-{count}"
-        taken.add(_folded(name))
+        taken.add(_case_folded(name))
         names[student] = name
     return names
 
 
-def _plain(student: str) -> str:
+def _safe_name(student: str) -> str:
     safe = "".join(
         character if character.isalnum() or character in "-_." else "_"
         for character in unicodedata.normalize("NFC", student)
@@ -39,5 +39,5 @@ def _plain(student: str) -> str:
     return f"_{safe}" if _DEVICE.fullmatch(safe) else safe
 
 
-def _folded(name: str) -> str:
+def _case_folded(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()

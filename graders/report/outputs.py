@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.report import class_page, feedback, gradebook, results_json
@@ -14,24 +14,26 @@ from graders.report.similar import Pair
 from graders.report.titles import Titles
 
 
-def write_tables(batch: Batch, out: Path, fences: Fences) -> list[Path]:
+def write_tables(batch: Batch, out: Path, file_notes: FileNotes) -> list[Path]:
     """Write the results and the gradebook; the paths that a person would open.
 
     Raises `OSError` where not even the results can be written: everything else can be made again from them.
     """
     write_atomically(out / "results.json", results_json.render(batch), below=out)
-    with fences.around(out / "gradebook.csv"):
+    with file_notes.noting_failure(out / "gradebook.csv"):
         write_atomically(out / "gradebook.csv", gradebook.render(batch), below=out)
     return [out / "results.json", out / "gradebook.csv"]
 
 
-def write_pages(batch: Batch, out: Path, titles: Titles, fences: Fences, similar: Sequence[Pair] = ()) -> list[Path]:
+def write_pages(
+    batch: Batch, out: Path, titles: Titles, file_notes: FileNotes, similar: Sequence[Pair] = ()
+) -> list[Path]:
     """Write a page for each submission, and that of the class; the paths that a person would open."""
     folders = file_names(submission.student for submission in batch.submissions)
     for submission in batch.submissions:
         page = out / "feedback" / folders[submission.student] / f"{submission.lesson}.html"
-        with fences.around(page):
+        with file_notes.noting_failure(page):
             write_atomically(page, feedback.render(submission, batch, titles), below=out)
-    with fences.around(out / "class.html"):
+    with file_notes.noting_failure(out / "class.html"):
         write_atomically(out / "class.html", class_page.render(batch, titles, folders, similar), below=out)
     return [out / "class.html", out / "feedback"]

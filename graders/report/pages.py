@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from graders.core.results import Status
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean, plural, points
+from graders.core.text import clean_text, format_count, format_points
 
 FOLDER = Path(__file__).with_name("templates")
 
@@ -57,7 +57,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(code=code, points=points, clean=clean, plural=plural, sign=sign)
+    made.filters.update(code=code, points=format_points, clean=clean_text, plural=format_count, sign=sign)
     made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)
     return made
 

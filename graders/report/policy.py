@@ -33,7 +33,7 @@ class LateRule:
     most: float = 1.0
     grace: float = 0.0
 
-    def lost(self, seconds: float) -> float:
+    def lost_share(self, seconds: float) -> float:
         """The share of the points that work loses which is late by so many seconds."""
         if seconds <= self.grace:
             return 0.0
@@ -45,15 +45,15 @@ class LateRule:
         if self.share >= 1:
             return "Late work gets no points."
         period = "day" if self.period == DAY else "hour"
-        most = f", at most {_percent(self.most)}" if self.most < 1 else ""
-        return f"Late work loses {_percent(self.share)} of its points for each {period} that has begun{most}."
+        most = f", at most {_format_percent(self.most)}" if self.most < 1 else ""
+        return f"Late work loses {_format_percent(self.share)} of its points for each {period} that has begun{most}."
 
 
-def _percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def late_rule(text: str) -> LateRule:
+def parse_late_rule(text: str) -> LateRule:
     """The rule in `none`, `zero`, `10%/day`, `5%/hour`, `10%/day at most 50%`. Raises `BadPolicy`."""
     plain = text.strip().casefold()
     if plain in ("none", "zero"):
@@ -67,13 +67,13 @@ def late_rule(text: str) -> LateRule:
     )
 
 
-def penalised(result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0) -> SubmissionResult:
+def with_penalty(result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0) -> SubmissionResult:
     """A submission that was handed in so many seconds after its deadline (before it: negative).
 
     `handed_in` is when, in seconds since 1970; 0 where a platform says that it is late, and not when it came.
     """
     reached = result.score + result.penalty
-    penalty = round(reached * rule.lost(seconds), 4)
+    penalty = round(reached * rule.lost_share(seconds), 4)
     note = f"{_how_late(seconds, handed_in)} {rule.sentence}" if penalty else ""
     return replace(result, score=round(reached - penalty, 4), penalty=penalty, late_note=note)
 
@@ -81,23 +81,23 @@ def penalised(result: SubmissionResult, rule: LateRule, seconds: float, handed_i
 def _how_late(seconds: float, handed_in: float) -> str:
     if not handed_in:
         return "The platform says that it came in late, and not when: the least that it can be is counted."
-    return f"Handed in at {_local(handed_in)}; the deadline was {_local(handed_in - seconds)}."
+    return f"Handed in at {_format_local_time(handed_in)}; the deadline was {_format_local_time(handed_in - seconds)}."
 
 
-def _local(seconds: float) -> str:
+def _format_local_time(seconds: float) -> str:
     """A time as people write it, in the zone of this machine, which is that of the deadline."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 @dataclass(frozen=True)
-class Points:
+class PointsTable:
     """Points by exercise key, and shares of them by key and check."""
 
     exercises: Mapping[str, float] = field(default_factory=dict)
     checks: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
-def points_table(text: str) -> Points:
+def parse_points_table(text: str) -> PointsTable:
     """Points from a CSV file with the columns exercise, points and, if wanted, check. Raises `BadPolicy`.
 
     A row without a check gives an exercise its points; rows with checks divide these in proportion.
@@ -119,12 +119,12 @@ def points_table(text: str) -> Points:
             checks[key, check.replace("_", " ").removeprefix("test ")] = value
         else:
             exercises[key] = value
-    return Points(exercises, checks)
+    return PointsTable(exercises, checks)
 
 
-def weighted(result: SubmissionResult, table: Points) -> SubmissionResult:
+def with_points(result: SubmissionResult, table: PointsTable) -> SubmissionResult:
     """A submission with the points of the table; what it does not name keeps the course's."""
-    exercises = tuple(_weighted(exercise, table) for exercise in result.exercises)
+    exercises = tuple(_exercise_with_points(exercise, table) for exercise in result.exercises)
     before = sum(exercise.max_score for exercise in result.exercises)
     return replace(
         result,
@@ -135,7 +135,7 @@ def weighted(result: SubmissionResult, table: Points) -> SubmissionResult:
     )
 
 
-def _weighted(exercise: ExerciseResult, table: Points) -> ExerciseResult:
+def _exercise_with_points(exercise: ExerciseResult, table: PointsTable) -> ExerciseResult:
     most = table.exercises.get(exercise.key, exercise.max_score)
     shares = [table.checks.get((exercise.key, check.name), check.max_score) for check in exercise.checks]
     if any((exercise.key, check.name) in table.checks for check in exercise.checks):

@@ -25,7 +25,7 @@ SCHEMA_VERSION = 1
 SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 
 
-def to_data(batch: Batch) -> dict[str, Any]:
+def batch_to_data(batch: Batch) -> dict[str, Any]:
     """The batch as JSON values, valid under the schema."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
@@ -41,7 +41,7 @@ def to_data(batch: Batch) -> dict[str, Any]:
         found = check.pop("difference")
         if found:
             check["difference"] = {name: value for name, value in found.items() if value}
-    validate(data)
+    validate_results(data)
     return data
 
 
@@ -51,16 +51,16 @@ def submission_to_data(submission: SubmissionResult) -> dict[str, Any]:
     return data
 
 
-def validate(data: dict[str, Any]) -> None:
+def validate_results(data: dict[str, Any]) -> None:
     """Raises `ValueError` when `data` does not follow the schema."""
     try:
-        _validator()(data)
+        _schema_validator()(data)
     except fastjsonschema.JsonSchemaException as error:
         raise ValueError(str(error)) from None
 
 
 @functools.cache
-def _validator() -> Callable[[Any], Any]:
+def _schema_validator() -> Callable[[Any], Any]:
     # jsonschema takes longer to import than torch where the checkers of formats are installed, which JupyterLab needs.
     found: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
     return found
@@ -68,11 +68,11 @@ def _validator() -> Callable[[Any], Any]:
 
 def render(batch: Batch) -> str:
     """The text of `results.json`."""
-    return json.dumps(to_data(batch), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(batch_to_data(batch), indent=1, ensure_ascii=False) + "\n"
 
 
 def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
-    """The submission that `to_data` wrote."""
+    """The submission that `batch_to_data` wrote."""
     exercises = tuple(
         ExerciseResult(
             **{
@@ -108,17 +108,17 @@ def _check_from_data(check: dict[str, Any]) -> CheckResult:
 def parse(raw: bytes) -> Batch:
     """The batch in a file that `render` wrote. Raises `ValueError` for anything else."""
     try:
-        return batch_from_data(json.loads(raw, parse_constant=_no_number))
+        return batch_from_data(json.loads(raw, parse_constant=_reject_constant))
     except RecursionError:
         raise ValueError("lists and objects in it lie in each other in too many levels") from None
 
 
-def _no_number(text: str) -> float:
+def _reject_constant(text: str) -> float:
     raise ValueError(f"{text} is no number")
 
 
 def batch_from_data(data: dict[str, Any]) -> Batch:
-    """The batch that `to_data` wrote. Raises `ValueError` for anything else."""
-    validate(data)
+    """The batch that `batch_to_data` wrote. Raises `ValueError` for anything else."""
+    validate_results(data)
     submissions = tuple(map(submission_from_data, data["submissions"]))
     return Batch(seed=data["seed"], torch=data["torch"], created=data["created"], submissions=submissions)

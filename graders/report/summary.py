@@ -12,10 +12,10 @@ from rich.table import Table
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.student_names import alike, is_plain
-from graders.core.terminal import line
-from graders.core.text import clean, plural, points
-from graders.report.class_numbers import missing_modules
+from graders.core.student_names import is_plain_name, lookalike_names
+from graders.core.terminal import plain_line
+from graders.core.text import clean_text, format_count, format_points
+from graders.report.class_numbers import missing_module_counts
 
 FEW_LESSONS = 3
 """So many lessons have room beside each other in a terminal, with a mark for each exercise."""
@@ -33,25 +33,27 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
     With `brief` what went wrong is left to the pages, except for what somebody has to look at.
     """
     if why := _one_reason(batch):
-        return Group(line(("Nothing was graded, all for one reason: ", "bold yellow"), why), *_footer(batch))
+        return Group(
+            plain_line(("Nothing was graded, all for one reason: ", "bold yellow"), why), *_footer_lines(batch)
+        )
     lessons = sorted({submission.lesson for submission in batch.submissions})
     students = sorted({submission.student for submission in batch.submissions})
     if len(lessons) <= FEW_LESSONS:
-        table, marked = _by_student(batch, students, lessons, _cell), True
+        table, marked = _student_table(batch, students, lessons, _marks_and_points), True
     elif len(students) == 1:
-        table, marked = _by_lesson(batch, students[0], lessons), True
+        table, marked = _lesson_table(batch, students[0], lessons), True
     else:
-        table, marked = _by_student(batch, students, lessons, _points), False
+        table, marked = _student_table(batch, students, lessons, _points_or_status), False
     used = {exercise.status for submission in batch.submissions for exercise in submission.exercises} if marked else ()
     legend = "   ".join(f"{STATUS_STYLES[status].sign} {status.value}" for status in Status if status in used)
     return Group(
         table,
         *([legend] if legend else []),
-        *_mistakes(batch),
-        *_attention(batch, brief),
-        *_missing_modules(batch),
-        *_longest(batch),
-        *_footer(batch),
+        *_mistake_lines(batch),
+        *_attention_lines(batch, brief),
+        *_missing_module_lines(batch),
+        *_slowest_lines(batch),
+        *_footer_lines(batch),
     )
 
 
@@ -61,10 +63,10 @@ def _one_reason(batch: Batch) -> str:
         submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
     }
     whole = all(submission.status is SubmissionStatus.NOT_GRADED for submission in batch.submissions)
-    return clean(reasons.pop(), 1000) if whole and len(reasons) == 1 else ""
+    return clean_text(reasons.pop(), 1000) if whole and len(reasons) == 1 else ""
 
 
-def _by_student(
+def _student_table(
     batch: Batch,
     students: Sequence[str],
     lessons: Sequence[str],
@@ -80,52 +82,54 @@ def _by_student(
     table.add_column("points", justify="right")
     for student in students:
         found = {submission.lesson: submission for submission in batch.submissions if submission.student == student}
-        table.add_row(clean(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum(found.values()))
+        table.add_row(
+            clean_text(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum_of_points(found.values())
+        )
     return table
 
 
-def _by_lesson(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
+def _lesson_table(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
     """A row for each lesson of one student."""
     found = {submission.lesson: submission for submission in batch.submissions}
-    table = Table(title=f"Points of {clean(student, 40)}", title_justify="left", show_footer=True)
+    table = Table(title=f"Points of {clean_text(student, 40)}", title_justify="left", show_footer=True)
     table.add_column("lesson", "all lessons", overflow="fold")
     table.add_column("exercises")
-    table.add_column("points", _sum(found.values()), justify="right")
+    table.add_column("points", _sum_of_points(found.values()), justify="right")
     for lesson in lessons:
-        table.add_row(lesson, _verdicts(found[lesson]), _sum([found[lesson]]))
+        table.add_row(lesson, _verdict_marks(found[lesson]), _sum_of_points([found[lesson]]))
     return table
 
 
-def _sum(submissions: Iterable[SubmissionResult]) -> str:
+def _sum_of_points(submissions: Iterable[SubmissionResult]) -> str:
     total, most = 0.0, 0.0
     for submission in submissions:
         total, most = total + submission.score, most + submission.max_score
-    return f"{points(total)} of {points(most)}"
+    return f"{format_points(total)} of {format_points(most)}"
 
 
-def _verdicts(submission: SubmissionResult, after: str = "") -> RenderableType:
+def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableType:
     """A mark for each exercise and what comes after them, or why there is none."""
     if submission.status is not SubmissionStatus.GRADED:
-        return line((submission.status.value, "yellow"))
+        return plain_line((submission.status.value, "yellow"))
     styles = [STATUS_STYLES[exercise.status] for exercise in submission.exercises]
-    return line(*((style.sign, style.style) for style in styles), after)
+    return plain_line(*((style.sign, style.style) for style in styles), after)
 
 
-def _cell(submission: SubmissionResult | None) -> RenderableType:
+def _marks_and_points(submission: SubmissionResult | None) -> RenderableType:
     """Marks and points."""
     if submission is None or submission.status is not SubmissionStatus.GRADED:
-        return _points(submission)
-    return _verdicts(submission, f"  {points(submission.score)}")
+        return _points_or_status(submission)
+    return _verdict_marks(submission, f"  {format_points(submission.score)}")
 
 
-def _points(submission: SubmissionResult | None) -> RenderableType:
+def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
     """Points, or why there are none."""
     if submission is None or submission.status is SubmissionStatus.GRADED:
-        return "" if submission is None else points(submission.score)
-    return _verdicts(submission)
+        return "" if submission is None else format_points(submission.score)
+    return _verdict_marks(submission)
 
 
-def _mistakes(batch: Batch) -> Iterator[str]:
+def _mistake_lines(batch: Batch) -> Iterator[str]:
     """What several people got wrong in the same way."""
     found = Counter(
         (exercise.key, exercise.mistake)
@@ -136,14 +140,14 @@ def _mistakes(batch: Batch) -> Iterator[str]:
     if found:
         yield from ("", "Recognised mistakes")
     for (key, mistake), count in found.most_common(8):
-        yield f"  {key}: {mistake} ({plural(count, 'student')})"
+        yield f"  {key}: {mistake} ({format_count(count, 'student')})"
 
 
-def _attention(batch: Batch, brief: bool) -> Iterator[str]:
+def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     """What is not full marks, one short message for each exercise; whole notebooks first."""
     ours = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
-        f"  {_who(submission)}: {submission.status.value}. {clean(submission.message)}"
+        f"  {_student_and_lesson(submission)}: {submission.status.value}. {clean_text(submission.message)}"
         for submission in batch.submissions
         if submission.status is not SubmissionStatus.GRADED
         and not (brief and submission.status is SubmissionStatus.MISSING)
@@ -153,34 +157,38 @@ def _attention(batch: Batch, brief: bool) -> Iterator[str]:
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
             if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
-                lines.append(f"  {_who(submission)}: {exercise.key} {verdict}. {clean(exercise.message)}")
-    lines += _names(batch)
+                lines.append(
+                    f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {clean_text(exercise.message)}"
+                )
+    lines += _name_lines(batch)
     if lines:
         yield from ("", "What somebody should look at" if brief else "What went wrong")
         yield from lines
 
 
-def _missing_modules(batch: Batch) -> Iterator[str]:
+def _missing_module_lines(batch: Batch) -> Iterator[str]:
     """What notebooks wanted to import, and what there is to do."""
-    if wanted := missing_modules(batch):
-        named = ", ".join(f"{clean(name, 60)} ({plural(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
+    if wanted := missing_module_counts(batch):
+        named = ", ".join(
+            f"{clean_text(name, 60)} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES]
+        )
         more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""
         yield from ("", f"Not installed here: {named}{more}. What needs them was left out, and all else was run.")
         yield ("To add a package: python -m pip install NAME, with the Python that runs hookwork; then mark again.")
 
 
-def _names(batch: Batch) -> Iterator[str]:
+def _name_lines(batch: Batch) -> Iterator[str]:
     """The names that can be taken for another's."""
     students = {submission.student for submission in batch.submissions}
-    for group in alike(students):
-        names = ", ".join(repr(clean(student, 60)) for student in group)
+    for group in lookalike_names(students):
+        names = ", ".join(repr(clean_text(student, 60)) for student in group)
         yield f"  {names}: different students whose names look alike."
     for student in sorted(students):
-        if not is_plain(student):
-            yield f"  {clean(student, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
+        if not is_plain_name(student):
+            yield f"  {clean_text(student, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
 
 
-def _longest(batch: Batch) -> Iterator[str]:
+def _slowest_lines(batch: Batch) -> Iterator[str]:
     """Which notebooks took far longer than others, when it is worth a line."""
     seconds = [submission.seconds for submission in batch.submissions if submission.seconds]
     if not seconds:
@@ -192,26 +200,28 @@ def _longest(batch: Batch) -> Iterator[str]:
         key=lambda submission: -submission.seconds,
     )
     if slow:
-        named = "; ".join(f"{_who(submission)}: {submission.seconds:.0f} s" for submission in slow[:3])
+        named = "; ".join(f"{_student_and_lesson(submission)}: {submission.seconds:.0f} s" for submission in slow[:3])
         yield from ("", f"Took longest: {named} (half of all took {usual:.0f} s or less)")
 
 
-def _who(submission: SubmissionResult) -> str:
-    return f"{clean(submission.student, 40)}, {submission.lesson[:2]}"
+def _student_and_lesson(submission: SubmissionResult) -> str:
+    return f"{clean_text(submission.student, 40)}, {submission.lesson[:2]}"
 
 
-def _footer(batch: Batch) -> Iterator[str]:
+def _footer_lines(batch: Batch) -> Iterator[str]:
     tiers = sorted({submission.isolation for submission in batch.submissions if submission.isolation})
     left_out = sum(not submission.graded for submission in batch.submissions)
-    ungraded = f"; {plural(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
+    ungraded = (
+        f"; {format_count(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
+    )
     yield ""
     yield (
-        f"{plural(len(batch.submissions), 'submission')}; {_seeds(batch)}"
+        f"{format_count(len(batch.submissions), 'submission')}; {_describe_seeds(batch)}"
         f"torch {batch.torch}; isolation {', '.join(tiers) or '–'}{ungraded}"
     )
 
 
-def _seeds(batch: Batch) -> str:
+def _describe_seeds(batch: Batch) -> str:
     """The seed of the inputs, where anything ran, or how many there are: what is marked later gets another one."""
     ran = [submission for submission in batch.submissions if submission.exercises]
     seeds = {batch.seed if submission.seed is None else submission.seed for submission in ran}

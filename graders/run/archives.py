@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from graders.run import intake
-from graders.run.members import SUFFIXES, BadArchive, Member, opened
+from graders.run.members import ARCHIVE_SUFFIXES, BadArchive, Member, open_archive
 
-NOTEBOOKS = (".ipynb", ".ipynb.txt", ".ipynb.json")
+NOTEBOOK_SUFFIXES = (".ipynb", ".ipynb.txt", ".ipynb.json")
 """What notebooks are called; browsers put the last two there."""
-WANTED = (*NOTEBOOKS, *SUFFIXES)
+WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
 
 MAX_BYTES = 50 << 20
 MAX_WANTED = 200
@@ -40,7 +40,9 @@ class ArchiveLimits:
     files: float = MAX_FILES
 
 
-CLASS = ArchiveLimits(directory=256 << 20, stream=math.inf, wanted_bytes=math.inf, wanted=math.inf, files=math.inf)
+CLASS_LIMITS = ArchiveLimits(
+    directory=256 << 20, stream=math.inf, wanted_bytes=math.inf, wanted=math.inf, files=math.inf
+)
 """The archive of a class comes from a platform or an instructor: there the limits of each file are all that hold."""
 
 
@@ -60,10 +62,10 @@ class Unpacked:
 
 def is_wanted(name: str) -> bool:
     """Whether a file is called like a notebook or an archive."""
-    return name.lower().endswith(WANTED)
+    return name.lower().endswith(WANTED_SUFFIXES)
 
 
-def is_trace(name: str) -> bool:
+def is_program_trace(name: str) -> bool:
     """Whether a file or folder is what some program leaves behind, and nobody's work."""
     return name.startswith((".", "__MACOSX")) or name in _TRACES
 
@@ -71,25 +73,25 @@ def is_trace(name: str) -> bool:
 _TRACES = {"__pycache__", "node_modules", "Thumbs.db", "desktop.ini", "hookwork-backups", "hookwork-progress.json"}
 
 
-def unpack(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpacked], str]:
+def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpacked], str]:
     """Write the notebooks and archives of an archive into the new folder `into`; all files of it, and a note.
 
     The note says how names were read that are not UTF-8. Raises `BadArchive` when the archive cannot be read or is too
     large; then nothing was written. Raises `OSError` for a fault of this machine.
     """
-    with opened(archive, limits.directory, limits.stream) as packed:
-        members = [(index, member) for index, member in enumerate(packed.members) if not _of_a_program(member)]
+    with open_archive(archive, limits.directory, limits.stream) as packed:
+        members = [(index, member) for index, member in enumerate(packed.members) if not _is_by_program(member)]
         if len(members) > limits.files:
             raise BadArchive(f"it has more than {limits.files} members.")
         wanted = {index: member for index, member in members if not member.folder and is_wanted(member.path)}
         if len(wanted) > limits.wanted:
             raise BadArchive(f"it has more than {limits.wanted} notebooks.")
-        problems = {index: problem for index, member in wanted.items() if (problem := _problem(member))}
+        problems = {index: problem for index, member in wanted.items() if (problem := _member_problem(member))}
         good = {index: member for index, member in wanted.items() if index not in problems}
         if sum(member.size for member in good.values()) > limits.wanted_bytes:
             raise BadArchive(f"it holds more than {int(limits.wanted_bytes) >> 20} MB.")
         into.mkdir()
-        targets = {index: into / f"{index}{_suffix(member.path)}" for index, member in good.items()}
+        targets = {index: into / f"{index}{_wanted_suffix(member.path)}" for index, member in good.items()}
         damaged = packed.write(targets)
         if damaged and len(damaged) == len(wanted):
             raise BadArchive(next(iter(damaged.values())))
@@ -106,21 +108,21 @@ def unpack(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpac
     ], note
 
 
-def _of_a_program(member: Member) -> bool:
-    return not member.path or any(is_trace(part) for part in member.path.split("/") if part not in (".", ".."))
+def _is_by_program(member: Member) -> bool:
+    return not member.path or any(is_program_trace(part) for part in member.path.split("/") if part not in (".", ".."))
 
 
 def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in ("", ".")] or [path]
 
 
-def _suffix(path: str) -> str:
-    return next(suffix for suffix in WANTED if path.lower().endswith(suffix))
+def _wanted_suffix(path: str) -> str:
+    return next(suffix for suffix in WANTED_SUFFIXES if path.lower().endswith(suffix))
 
 
-def _problem(member: Member) -> str:
+def _member_problem(member: Member) -> str:
     """Why a notebook or an archive in an archive is not unpacked; empty if it is."""
-    most = intake.MAX_BYTES if _suffix(member.path) in NOTEBOOKS else MAX_BYTES
+    most = intake.MAX_BYTES if _wanted_suffix(member.path) in NOTEBOOK_SUFFIXES else MAX_BYTES
     flaw = member.flaw or leads_elsewhere(member.path)
     if flaw:
         return f"The file was not unpacked, because {flaw}. Hand in the notebook itself."

@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from graders.core.text import clean
-from graders.run.archives import WANTED, is_wanted
-from graders.run.folder_names import ATTEMPT, OF_A_GROUP, copies, is_of_lesson, name_beside, plain_names, without_suffix
+from graders.core.text import clean_text
+from graders.run.archives import WANTED_SUFFIXES, is_wanted
+from graders.run.folder_names import (
+    ATTEMPT_FOLDER,
+    OF_A_GROUP,
+    doubts_about_copies,
+    is_of_lesson,
+    owners_in_names,
+    student_in_name,
+    without_suffix,
+)
 from graders.run.layout import Layout, Place, place_of
-from graders.run.lms import SAKAI_FOLDER, Named, Owner, Pattern, folder_format, format_of
+from graders.run.lms import SAKAI_FOLDER, NameParts, NamePattern, Owner, file_format, folder_format
 from graders.run.tree import Entry, Tree
 
 LessonOf = Callable[[Entry], str | None]
@@ -24,13 +32,13 @@ _HANDED_IN = {
     "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
 }
 """Folders that hold what was handed in, and those beside them that hold what was not."""
-_RETURNED = "Feedback Attachment(s)"
+_FEEDBACK_FOLDER = "Feedback Attachment(s)"
 """The folder in which Sakai keeps what an instructor gave back."""
 CONFIRM = "If that is so, confirm it with"
 
 
-def arrange(
-    tree: Tree, name: str, lesson_of: LessonOf, *, packed: bool, names: Pattern | None = None, single: bool = False
+def arrange_tree(
+    tree: Tree, name: str, lesson_of: LessonOf, *, packed: bool, names: NamePattern | None = None, single: bool = False
 ) -> Layout:
     """Whose the files of a tree are.
 
@@ -38,35 +46,35 @@ def arrange(
     is whether it is an archive. `names` is what the instructor says of names.
     """
     if single or not (tree.entries or tree.folders):
-        return _of_one(tree.entries, name)
+        return _one_student_layout(tree.entries, name)
     if names is not None and names.of_paths:
-        return _by_paths(tree, names)
+        return _layout_by_paths(tree, names)
     return _Arrangement(tree, name, lesson_of, packed, names).layout()
 
 
-def _of_one(entries: Iterable[Entry], name: str) -> Layout:
+def _one_student_layout(entries: Iterable[Entry], name: str) -> Layout:
     owner = Owner(name)
     return Layout(
         "the work of one student", False, {entry: Place(owner, entry.name) for entry in entries}, owners={owner}
     )
 
 
-def _by_paths(tree: Tree, names: Pattern) -> Layout:
+def _layout_by_paths(tree: Tree, names: NamePattern) -> Layout:
     found = Layout(names.format.name, is_class=True)
     for entry in tree.entries:
-        named = names.format.of_file("/".join(entry.parts))
+        named = names.format.parse_file_name("/".join(entry.parts))
         if named:
             found.places[entry] = Place(named.owner, _file_name(named, entry), attempt=named.attempt)
         else:
-            found.nobodys[entry] = f"Its path does not fit {names.text!r}."
+            found.without_owner[entry] = f"Its path does not fit {names.text!r}."
     found.owners = {place.owner for place in found.places.values()}
     return found
 
 
-def _file_name(named: Named, entry: Entry) -> str:
+def _file_name(named: NameParts, entry: Entry) -> str:
     """The name that the owner gave a file; where a pattern took its suffix off, with that of the file."""
     given = named.file.rpartition("/")[2] or entry.name
-    suffix = next((suffix for suffix in WANTED if entry.name.lower().endswith(suffix)), "")
+    suffix = next((suffix for suffix in WANTED_SUFFIXES if entry.name.lower().endswith(suffix)), "")
     return given if not suffix or given.lower().endswith(suffix) else given + suffix
 
 
@@ -79,17 +87,17 @@ class _Arrangement:
         name: str,
         lesson_of: LessonOf,
         packed: bool,
-        names: Pattern | None,
+        names: NamePattern | None,
         level: int | None = None,
     ) -> None:
         self.name, self.lesson_of, self.packed, self.names = name, lesson_of, packed, names
-        entries, self.aside = _handed_in(tree.entries)
+        entries, self.aside = _split_handed_in(tree.entries)
         self.entries = entries
         self.counting = [entry for entry in entries if entry.counts] or entries
         others = {entry.parts[: place + 1] for entry in self.aside for place in range(len(entry.parts))}
         kept = {entry.parts[: place + 1] for entry in entries for place in range(len(entry.parts))}
         self.folders = [folder for folder in tree.folders if folder in kept or folder not in others]
-        self.level = self._level() if level is None else level
+        self.level = self._student_level() if level is None else level
 
     def layout(self) -> Layout:
         """Whose everything is."""
@@ -99,35 +107,35 @@ class _Arrangement:
         ]
         loose = [entry for entry in below if len(entry.parts) == self.level + 1]
         foldered = [entry for entry in below if len(entry.parts) > self.level + 1]
-        found = self._class(loose, foldered, above) or self._one(loose, foldered)
-        self._give_strays(found)
-        found.nobodys |= dict.fromkeys(
+        found = self._class_layout(loose, foldered, above) or self._single_layout(loose, foldered)
+        self._place_other_files(found)
+        found.without_owner |= dict.fromkeys(
             self.aside, "It lies among what was not handed in: working files, or the course's."
         )
         return found
 
-    def _give_strays(self, found: Layout) -> None:
+    def _place_other_files(self, found: Layout) -> None:
         """What lies beside the students is that of the one in its name, with a doubt; without a name it is nobody's."""
-        strays = [entry for entry in self.entries if entry not in found.places and entry not in found.nobodys]
+        strays = [entry for entry in self.entries if entry not in found.places and entry not in found.without_owner]
         for entry in strays:
             lesson = self.lesson_of(entry)
-            name = name_beside(entry.name, lesson) if lesson else ""
+            name = student_in_name(entry.name, lesson) if lesson else ""
             if name:
                 found.places[entry] = Place(Owner(name), entry.name)
                 found.owners.add(Owner(name))
                 found.doubts.append(
-                    f"{clean(entry.name, 100)} is not named like the others. It was taken for the work of "
-                    f"{clean(name, 60)!r}."
+                    f"{clean_text(entry.name, 100)} is not named like the others. It was taken for the work of "
+                    f"{clean_text(name, 60)!r}."
                 )
             else:
-                found.nobodys[entry] = (
+                found.without_owner[entry] = (
                     "It lies beside the students, and nothing says whose it is. If it is somebody's, put it into a "
                     "folder with that name."
                 )
 
     # At which level of folders the students are told apart.
 
-    def _level(self) -> int:
+    def _student_level(self) -> int:
         parts = self.counting[0].parts if self.counting else ()
         if SAKAI_FOLDER in parts:
             return max(0, parts.index(SAKAI_FOLDER) - 1)
@@ -150,17 +158,17 @@ class _Arrangement:
         folders = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
         folders |= {entry.parts[level] for entry in self.counting if len(entry.parts) > level + 1}
         if self.names is not None:
-            of_file, of_folder = self.names.format.of_file, self.names.format.of_folder
-            return any(map(of_file, loose)) or any(map(of_folder, folders))
+            parse_file_name, parse_folder_name = self.names.format.parse_file_name, self.names.format.parse_folder_name
+            return any(map(parse_file_name, loose)) or any(map(parse_folder_name, folders))
         inner = {part for entry in self.entries for part in entry.parts}
-        if format_of(loose) or folder_format(sorted(folders), sorted(inner)):
+        if file_format(loose) or folder_format(sorted(folders), sorted(inner)):
             return True
-        several = len(folders) > 1 and not any(map(ATTEMPT.fullmatch, folders))
+        several = len(folders) > 1 and not any(map(ATTEMPT_FOLDER.fullmatch, folders))
         if not several:
             return bool(loose) and self._are_named_side_by_side(level)
-        if self._shared(level) or self._sections(level, self.entries):
+        if self._shared_lessons(level) or self._find_sections(level, self.entries):
             return True
-        return self.packed and not loose and not self._of_lessons(level)
+        return self.packed and not loose and not self._are_lesson_folders(level)
 
     def _are_named_side_by_side(self, level: int) -> bool:
         """Whether the files in a folder that is called after their lesson have names of students in them."""
@@ -169,7 +177,7 @@ class _Arrangement:
             return False
         (lesson,) = set(lessons.values())
         folder = self.counting[0].parts[level - 1]
-        return is_of_lesson(folder, lesson) and bool(plain_names(self.counting, {lesson: self.counting}))
+        return is_of_lesson(folder, lesson) and bool(owners_in_names(self.counting, {lesson: self.counting}))
 
     def _by_folder(self, level: int, entries: Sequence[Entry]) -> dict[str, list[Entry]]:
         found: defaultdict[str, list[Entry]] = defaultdict(list)
@@ -178,7 +186,7 @@ class _Arrangement:
                 found[entry.parts[level]].append(entry)
         return dict(found)
 
-    def _shared(self, level: int, entries: Sequence[Entry] | None = None) -> set[str]:
+    def _shared_lessons(self, level: int, entries: Sequence[Entry] | None = None) -> set[str]:
         """The lessons that lie in several folders of a level."""
         lessons: defaultdict[str, set[str]] = defaultdict(set)
         for folder, inside in self._by_folder(level, self.counting if entries is None else entries).items():
@@ -187,7 +195,7 @@ class _Arrangement:
                     lessons[lesson].add(folder)
         return {lesson for lesson, folders in lessons.items() if len(folders) > 1}
 
-    def _of_lessons(self, level: int, entries: Sequence[Entry] | None = None) -> bool:
+    def _are_lesson_folders(self, level: int, entries: Sequence[Entry] | None = None) -> bool:
         """Whether each folder of a level is called after the one lesson that lies in it."""
         folders = self._by_folder(level, self.counting if entries is None else entries)
         for folder, inside in folders.items():
@@ -201,25 +209,25 @@ class _Arrangement:
 
     # A class.
 
-    def _class(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
+    def _class_layout(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
         """The layout of a class; None where all this is the work of one student."""
         level = self.level
-        flat = self.names.format if self.names else format_of([entry.name for entry in loose if entry.counts])
-        side_by_side = flat is not None and any(flat.of_file(entry.name) for entry in loose)
-        if not side_by_side and (sections := self._sections(level, foldered)):
-            return self._of_sections(sections)
+        flat = self.names.format if self.names else file_format([entry.name for entry in loose if entry.counts])
+        side_by_side = flat is not None and any(flat.parse_file_name(entry.name) for entry in loose)
+        if not side_by_side and (sections := self._find_sections(level, foldered)):
+            return self._sections_layout(sections)
         folders = self._by_folder(level, foldered)
         empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
         # An archive stands among files that a platform named as one of them, and elsewhere for a folder.
         packed = [name for name in folders if is_wanted(name)]
         counting = [entry.name for entry in loose if entry.counts] or [entry.name for entry in loose]
-        files = self.names.format if self.names else format_of([*counting, *packed])
+        files = self.names.format if self.names else file_format([*counting, *packed])
         by_file = {name: named for name in (*(entry.name for entry in loose), *packed)
-                   if files and (named := files.of_file(name))}  # fmt: skip
+                   if files and (named := files.parse_file_name(name))}  # fmt: skip
         names = sorted({*folders, *empty} - {*by_file})
         inner = {part for entry in foldered for part in entry.parts[level + 1 :]}
         kind = self.names.format if self.names and self.names.format.folders else folder_format(names, sorted(inner))
-        by_folder = {name: named for name in names if kind and (named := kind.of_folder(name))}
+        by_folder = {name: named for name in names if kind and (named := kind.parse_folder_name(name))}
         if not by_file and not by_folder and not self._is_class(loose, foldered, empty):
             return None
         found = Layout("a folder for each student", is_class=True)
@@ -232,16 +240,16 @@ class _Arrangement:
                 found.places[entry] = place_of(by_file[entry.name], _file_name(by_file[entry.name], entry))
             for one in (files, kind):
                 if one and one.sidecars and one.sidecars.fullmatch(entry.name):
-                    found.nobodys[entry] = f"{one.name} wrote it."
+                    found.without_owner[entry] = f"{one.name} wrote it."
         for entry in foldered:
             folder = entry.parts[level]
-            named = by_file.get(folder) or by_folder.get(folder) or Named(Owner(without_suffix(folder)))
+            named = by_file.get(folder) or by_folder.get(folder) or NameParts(Owner(without_suffix(folder)))
             found.places[entry] = place_of(named, entry.name)
         found.owners = {place.owner for place in found.places.values()}
         if by_file:  # then an empty folder is one only where a platform named it
             empty &= {*by_folder}
-        found.owners |= {(by_folder.get(folder) or Named(Owner(folder))).owner for folder in empty - {*folders}}
-        found.doubts += copies({*folders} - {*by_file} - {*by_folder})
+        found.owners |= {(by_folder.get(folder) or NameParts(Owner(folder))).owner for folder in empty - {*folders}}
+        found.doubts += doubts_about_copies({*folders} - {*by_file} - {*by_folder})
         found.tell_equal_numbers()
         return found
 
@@ -249,14 +257,14 @@ class _Arrangement:
         """Whether folders that no platform named are those of students."""
         if not foldered and not empty:
             return False
-        shared = self._shared(self.level, foldered)
+        shared = self._shared_lessons(self.level, foldered)
         if any(
             entry.counts for entry in loose
         ):  # one student's, beside whose notebooks lie folders, unless these say more
             return bool(shared)
-        return bool(shared) or not self._of_lessons(self.level, foldered)
+        return bool(shared) or not self._are_lesson_folders(self.level, foldered)
 
-    def _sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
+    def _find_sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
         """The folders of a level that hold a class each, of a group or a lesson; none where they are those of students.
 
         In most of them several folders hold the same lesson, or the files are named by a platform.
@@ -264,7 +272,7 @@ class _Arrangement:
         folders = self._by_folder(level, foldered)
         holding = {folder: inside for folder, inside in folders.items() if any(entry.counts for entry in inside)}
         names = sorted(holding)
-        if folder_format(names, []) or (self.names and (any(map(self.names.format.of_folder, names)))):
+        if folder_format(names, []) or (self.names and (any(map(self.names.format.parse_folder_name, names)))):
             return {}
         sure = sum(self._is_section(level, inside) for inside in holding.values())
         deep = all(len(entry.parts) > level + 2 for inside in holding.values() for entry in inside if entry.counts)
@@ -284,13 +292,13 @@ class _Arrangement:
     def _is_section(self, level: int, inside: Sequence[Entry]) -> bool:
         direct = [entry.name for entry in inside if entry.counts and len(entry.parts) == level + 2]
         if direct:
-            return format_of(direct) is not None
+            return file_format(direct) is not None
         below = self._by_folder(level + 1, inside)
         if folder_format(sorted(below), []):
             return True
-        return bool(self._shared(level + 1, inside)) and not all(map(ATTEMPT.fullmatch, below))
+        return bool(self._shared_lessons(level + 1, inside)) and not all(map(ATTEMPT_FOLDER.fullmatch, below))
 
-    def _of_sections(self, sections: dict[str, list[Entry]]) -> Layout:
+    def _sections_layout(self, sections: dict[str, list[Entry]]) -> Layout:
         """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
         found = Layout("", is_class=True)
         for folder, inside in sections.items():
@@ -298,19 +306,19 @@ class _Arrangement:
             level = self.level + 1
             part = _Arrangement(Tree(inside, folders), folder, self.lesson_of, self.packed, self.names, level).layout()
             found.places |= part.places
-            found.nobodys |= part.nobodys
+            found.without_owner |= part.without_owner
             found.owners |= part.owners
             found.doubts += part.doubts
             found.how = found.how or f"{part.how}, in folders of a group or a lesson"
         if sum(self._is_section(self.level, inside) for inside in sections.values()) * 2 <= len(sections):
-            named = ", ".join(repr(clean(folder, 40)) for folder in sorted(sections)[:4])
+            named = ", ".join(repr(clean_text(folder, 40)) for folder in sorted(sections)[:4])
             found.doubts.append(f"{named}: taken for folders of groups, and the folders in them for those of students.")
         found.tell_equal_numbers()
         return found
 
     # One student's work, or what looks like it.
 
-    def _one(self, loose: Sequence[Entry], foldered: Sequence[Entry]) -> Layout:
+    def _single_layout(self, loose: Sequence[Entry], foldered: Sequence[Entry]) -> Layout:
         counting = [entry for entry in loose if entry.counts]
         by_lesson: defaultdict[str, list[Entry]] = defaultdict(list)
         for entry in counting:
@@ -319,33 +327,33 @@ class _Arrangement:
         several = any(len(entries) > 1 for entries in by_lesson.values())
         if self.names is not None and self.names.text != "plain":
             return Layout(f"files as {self.names.format.name} names them", is_class=True)
-        if (several or self.names) and not foldered and (owners := plain_names(counting, by_lesson)):
+        if (several or self.names) and not foldered and (owners := owners_in_names(counting, by_lesson)):
             found = Layout("files with the name of a student in each", is_class=True)
             found.places = {entry: Place(owner, entry.name) for entry, owner in owners.items()}
             found.owners = set(owners.values())
             if self.names is None:
-                people = ", ".join(sorted(clean(owner.name, 40) for owner in found.owners)[:5])
+                people = ", ".join(sorted(clean_text(owner.name, 40) for owner in found.owners)[:5])
                 found.doubts.append(
                     f"The files lie side by side, and no known platform named them so. They were taken for those of "
                     f"{len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one student's, say "
                     "--one-student; otherwise say where the names stand, as in --names '{student}_{id}_{lesson}'."
                 )
             return found
-        found = _of_one(self.entries, self.name)
+        found = _one_student_layout(self.entries, self.name)
         if several and not foldered:
             files = next(entries for entries in by_lesson.values() if len(entries) > 1)
             found.doubts.append(
                 f"There are several files for one lesson, and nothing says whose they are: "
-                f"{', '.join(clean(entry.name, 60) for entry in files[:4])}. They were taken for one student's. "
+                f"{', '.join(clean_text(entry.name, 60) for entry in files[:4])}. They were taken for one student's. "
                 f"{CONFIRM} --one-student; otherwise say where the names stand, as in --names '{{student}}_{{lesson}}'."
             )
         return found
 
 
-def _handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+def _split_handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
     """What was handed in, and what lies in folders beside it that hold something else."""
     there = {part for entry in entries for part in entry.parts[:-1]}
     others = {other for folder, beside in _HANDED_IN.items() if folder in there for other in beside}
-    others |= {_RETURNED} if SAKAI_FOLDER in there else set()
+    others |= {_FEEDBACK_FOLDER} if SAKAI_FOLDER in there else set()
     aside = [entry for entry in entries if others & set(entry.parts[:-1])]
     return [entry for entry in entries if entry not in set(aside)], aside

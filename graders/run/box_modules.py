@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graders.run.leftovers import sweep, temporary_folder
+from graders.run.leftovers import remove_leftovers, temporary_folder
 
 PACKAGE = Path(__file__).parent.parent
-ROOMS = ("box", "wire", "scenes")
+BOX_PACKAGES = ("box", "wire", "scenes")
 """What runs inside, the language in which it is spoken to, and what callers do with a learner's function."""
 STUB_PACKAGES = {"graders": "box/stub_package.py", "pip": "box/stub_pip.py"}
 """Packages that a notebook finds in place of others, and what they are made of."""
@@ -25,7 +25,7 @@ SHARED = ("figures.py", "nets")
 @contextmanager
 def empty_modules_folder() -> Iterator[Path]:
     """An empty folder for the modules of boxes; removed afterwards."""
-    sweep()
+    remove_leftovers()
     with temporary_folder("modules") as folder:
         yield folder.resolve()  # a box may have no links that lead there
 
@@ -57,7 +57,7 @@ def write_modules(folder: Path) -> None:
     for name in SHARED:
         source = PACKAGE / name
         (shutil.copytree if source.is_dir() else shutil.copyfile)(source, package / name)
-    for room in ROOMS:
+    for room in BOX_PACKAGES:
         (package / room).mkdir()
         for module in sorted((PACKAGE / room).glob("*.py")):
             shutil.copyfile(module, package / room / module.name)
@@ -85,7 +85,7 @@ def write_font_list(box_modules: Path) -> None:
 def box_modules_version() -> str:
     """A digest of everything that exists in a box: another version may run a notebook differently."""
     digest = hashlib.sha256()
-    for place in (PACKAGE / name for name in (*ROOMS, *SHARED)):
+    for place in (PACKAGE / name for name in (*BOX_PACKAGES, *SHARED)):
         for file in sorted(place.rglob("*") if place.is_dir() else [place]):
             if file.is_file() and file.suffix != ".pyc":
                 digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
-from graders.run.last_fuse import Bound, LastFuse, last_fuse
 from graders.run.leftovers import temporary_folder
+from graders.run.low_memory import Bound, LowMemoryGuard, low_memory_guard
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch, any_stopped
 from graders.run.memory_cgroup import bound_memory
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
-from graders.run.tiers import environment, launch, passed_on
+from graders.run.tiers import box_environment, inherited_variables, prepare_launch
 from graders.run.warm_process import WarmProcess
 from graders.wire import frames
 from graders.wire.forking import ForkedProcess
@@ -56,7 +56,7 @@ class Box:
         warm: WarmProcess | None = None,
         *,
         optimizes: bool = False,
-        fuse: LastFuse = last_fuse,
+        fuse: LowMemoryGuard = low_memory_guard,
         private: Sequence[str] = (),
     ) -> None:
         """`box_modules` is the folder with the modules that exist inside; `tier` is how the box is started.
@@ -72,7 +72,7 @@ class Box:
         self._looked = time.monotonic()
         self.stood_still = False
         """Whether a process of the box was seen stopped, or this one could not look for a while: its clocks went on."""
-        self.gave_way = False
+        self.ended_to_free_memory = False
         """Whether it was ended because the machine ran short of memory, which need not be its own doing."""
         self._memory: Bound | None = None
 
@@ -88,31 +88,31 @@ class Box:
             self._outgoing = (Outgoing if PIPES_CAN_WAIT else ThreadedOutgoing)(stdin)
             stack.callback(self._outgoing.close)
             try:
-                self._process = self._start(requests, write_end)
+                self._process = self._start_process(requests, write_end)
             finally:
                 os.close(requests)
                 os.close(write_end)
             self._resources = stack.pop_all()
         return self
 
-    def _start(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
+    def _start_process(self, requests: int, frames_out: int) -> subprocess.Popen[bytes] | ForkedProcess:
         forked = self._warm is not None
-        self._launch = found = launch(
+        self._launch = found = prepare_launch(
             self._tier, self.folder, self._box_modules, self._limits, warm=forked, private=self._private
         )
         if self._warm is not None and found.plan is not None:
-            variables = passed_on() | environment(found.folder, self._box_modules)
+            variables = inherited_variables() | box_environment(found.folder, self._box_modules)
             request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container hands no other descriptor on than the standard ones, nor does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT
         return subprocess.Popen(
-            found.start(1 if standard else frames_out),
+            found.start_command(1 if standard else frames_out),
             stdin=requests,
             stdout=frames_out if standard else subprocess.DEVNULL,
             stderr=self._errors,
             cwd=self.folder,
-            env=found.variables or passed_on() | environment(found.folder, self._box_modules),
+            env=found.variables or inherited_variables() | box_environment(found.folder, self._box_modules),
             pass_fds=() if standard else (frames_out,),
             start_new_session=True,
         )
@@ -128,7 +128,7 @@ class Box:
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
-        raw = memoryview(frames.pack(frame))
+        raw = memoryview(frames.pack_frame(frame))
         while raw:
             left = deadline - time.monotonic()
             if left <= 0 or not self._outgoing.wait(left):
@@ -162,7 +162,7 @@ class Box:
         self._frames += 1
         if self._frames > frames.MAX_FRAMES:
             raise FrameError(f"the box sent more than {frames.MAX_FRAMES} frames")
-        frame = frames.read(read_exactly)
+        frame = frames.read_frame(read_exactly)
         assert frame is not None  # the end of the stream is the box's
         return frame
 
@@ -190,11 +190,11 @@ class Box:
     def _look_at_memory(self) -> None:
         if self._memory is None:
             return
-        if self._memory.exceeded():
+        if self._memory.is_exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
-        if self._fuse.blows(self._memory):
-            self.gave_way = True
+        if self._fuse.must_end(self._memory):
+            self.ended_to_free_memory = True
             raise BoxOverLimit(
                 "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
             )

@@ -27,7 +27,7 @@ Range = tuple[int, int]
 
 def free_user() -> int:
     """An id for one box alone, of a user and of a group. Raises `CannotConfine` where none is free."""
-    return first_free(_numbers(), subordinate_ranges(), is_taken)
+    return first_free(_own_box_numbers(), subordinate_ranges(), is_taken)
 
 
 def own_number() -> int:
@@ -35,7 +35,7 @@ def own_number() -> int:
     return os.getpid() * _OF_A_PROCESS % 100_000_000 + next(_started) % _OF_A_PROCESS
 
 
-def _numbers() -> Iterable[int]:
+def _own_box_numbers() -> Iterable[int]:
     return (own_number() for _ in range(_OF_A_PROCESS))
 
 

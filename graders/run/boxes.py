@@ -46,7 +46,7 @@ def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes
     with empty_modules_folder() as box_modules, WarmProcess(box_modules, optimizes=optimizes) as warm:
         if now:
             write_modules(box_modules)
-            warm.begin()
+            warm.start()
             write_font_list(box_modules)  # long before the process asks for fonts
         yield Boxes(warm)
 

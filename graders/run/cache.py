@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graders.core.errors import HookworkError
-from graders.core.files import read_own, write_atomically
+from graders.core.files import read_own_file, write_atomically
 from graders.core.seeds import SEED_LIMIT
 from graders.run.box_modules import box_modules_version
 from graders.run.missing_modules import missing_modules
@@ -79,7 +79,7 @@ class RunCache:
         self.trouble = ""
         """Why a run could not be kept, in one sentence."""
 
-    def seed(self, new: int, spent: Collection[int] = ()) -> int:
+    def batch_seed(self, new: int, spent: Collection[int] = ()) -> int:
         """The seed of the batch that was begun in this folder; `new`, noted down, when none was, or it is `spent`.
 
         Without the same questions the runs of an interrupted batch would be of no use. A seed is spent when there are
@@ -95,7 +95,7 @@ class RunCache:
             self._write(file, f"{new}\n")
         return new
 
-    def check(self) -> None:
+    def check_folder(self) -> None:
         """Raises `Unkept` where something else than a folder has its place."""
         if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
             what = "a link" if self._folder.is_symlink() else "no folder"
@@ -107,7 +107,7 @@ class RunCache:
             self._folder.mkdir(parents=True, exist_ok=True)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether there is nothing to be found."""
         return self._fresh or self._folder.is_symlink() or not any(self._folder.glob("*.frames"))
 
@@ -119,9 +119,9 @@ class RunCache:
         for tier in () if self._fresh else tiers:
             # Not there, not ours, or not as we wrote it: then it is run again.
             with contextlib.suppress(OSError, FrameError):
-                label, *transcript = from_bytes(self._read(self._file(name, tier))) or [Frame({})]
+                label, *transcript = transcript_from_bytes(self._read(self._run_file(name, tier))) or [Frame({})]
                 # A file that somebody moved to another's name holds another's run.
-                ours = label.head == _label(name, tier) and transcript and transcript[-1].type == "ended"
+                ours = label.head == _label_head(name, tier) and transcript and transcript[-1].type == "ended"
                 if ours and not any(map(_is_installed, missing_modules(transcript))):
                     return tier, transcript
         return None
@@ -129,24 +129,24 @@ class RunCache:
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
         """Keep a run. When it cannot be written there is `trouble`: its marks count all the same."""
         try:
-            self._write(self._file(name, tier), to_bytes([Frame(_label(name, tier)), *transcript]))
+            self._write(self._run_file(name, tier), transcript_to_bytes([Frame(_label_head(name, tier)), *transcript]))
         except OSError as error:
             self.trouble = f"Runs could not be kept in {self._folder}: {(error.strerror or str(error)).lower()}."
 
     def forget(self, name: str, tier: str) -> None:
         """Do not keep a run any longer."""
-        self._file(name, tier).unlink(missing_ok=True)
+        self._run_file(name, tier).unlink(missing_ok=True)
 
     def _read(self, file: Path) -> bytes:
         """A file of ours. Raises `OSError` for one that is not, and where the folder is a link."""
         if self._folder.is_symlink():
             raise PermissionError(f"{self._folder} is a link")
-        return read_own(file)
+        return read_own_file(file)
 
     def _write(self, file: Path, content: bytes | str) -> None:
         write_atomically(file, content, below=self._folder.parent)
 
-    def _file(self, name: str, tier: str) -> Path:
+    def _run_file(self, name: str, tier: str) -> Path:
         return self._folder / f"{name}.{tier}.frames"
 
 
@@ -156,24 +156,24 @@ def _is_installed(module: str) -> bool:
     return "." not in module and importlib.machinery.PathFinder.find_spec(module, folders) is not None
 
 
-def _label(name: str, tier: str) -> dict[str, str]:
+def _label_head(name: str, tier: str) -> dict[str, str]:
     """The first frame of a kept file: which run it is."""
     return {"type": "kept", "run": name, "tier": tier}
 
 
-def to_bytes(transcript: Sequence[Frame]) -> bytes:
+def transcript_to_bytes(transcript: Sequence[Frame]) -> bytes:
     """A transcript as it is kept in a file: behind its digest, so that what was cut or changed is not taken for it."""
-    content = b"".join(frames.pack(frame) for frame in transcript)
+    content = b"".join(frames.pack_frame(frame) for frame in transcript)
     return hashlib.sha256(content).digest() + content
 
 
-def from_bytes(raw: bytes) -> list[Frame]:
-    """The transcript in a file that `to_bytes` wrote. Raises `FrameError` for any other bytes."""
+def transcript_from_bytes(raw: bytes) -> list[Frame]:
+    """The transcript in a file that `transcript_to_bytes` wrote. Raises `FrameError` for any other bytes."""
     digest, content = raw[:_DIGEST], raw[_DIGEST:]
     if digest != hashlib.sha256(content).digest():
         raise FrameError("a kept transcript is not as it was written")
     stream, found = io.BytesIO(content), []
     # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
-    while (frame := frames.read(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
+    while (frame := frames.read_frame(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
         found.append(frame)
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graders.run.leftovers import take_lock
-from graders.run.visible import copies
+from graders.run.visible import package_copies
 
 PREFIX = ".hookwork-canary-"
 
@@ -41,7 +41,7 @@ class Canaries:
         """The paths of sockets to which everybody may connect or send."""
         return [listener.getsockname() for listener in self.listeners]
 
-    def arrived(self) -> list[str]:
+    def what_was_reached(self) -> list[str]:
         """What was reached nevertheless."""
         found = {
             "something came out that the self-test did not see": os.path.getsize(self.outside) > 0,
@@ -65,18 +65,20 @@ def canaries(private: Sequence[str] | None) -> Iterator[Canaries]:
         for file in (outside, submission):
             file.touch()
             file.chmod(0o666)
-        closed = {} if private is None else {"reading submissions": [str(submission)]} | _closed(stack, private)
-        listeners = [listener for place in _places_of_sockets(stack, folder) for listener in _listening(stack, place)]
+        closed = {} if private is None else {"reading submissions": [str(submission)]} | _closed_files(stack, private)
+        listeners = [
+            listener for place in _places_of_sockets(stack, folder) for listener in _listening_sockets(stack, place)
+        ]
         yield Canaries(str(outside), closed, server, listeners)
 
 
-def _closed(stack: contextlib.ExitStack, private: Sequence[str]) -> dict[str, list[str]]:
+def _closed_files(stack: contextlib.ExitStack, private: Sequence[str]) -> dict[str, list[str]]:
     found = {
         f"reading or changing what lies in {place} (move it out of the folders of Python and of the system)": files
         for place in private
         if (files := _files_in(stack, place))
     }
-    return found | {f"reading the solutions and graders in {copy}": _of_package(copy) for copy in copies()}
+    return found | {f"reading the solutions and graders in {copy}": _package_files(copy) for copy in package_copies()}
 
 
 def _files_in(stack: contextlib.ExitStack, place: str) -> list[str]:
@@ -113,7 +115,7 @@ def _remove_unlocked(canary: Path) -> None:
             os.close(lock)
 
 
-def _of_package(copy: Path) -> list[str]:
+def _package_files(copy: Path) -> list[str]:
     """A solution, a grader and an answer of a copy of this package, as far as it has them."""
     patterns = ("course/solutions/*.ipynb", "../solutions/*.ipynb", "lesson_*/test_*.py", "../tests/answers/*/*.py")
     return [str(file) for pattern in patterns for file in sorted(copy.glob(pattern))[:1]]
@@ -129,7 +131,7 @@ def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Pa
             yield found
 
 
-def _listening(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.socket]:
+def _listening_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[socket.socket]:
     """Sockets in a folder to which everybody may connect or send."""
     if not hasattr(socket, "AF_UNIX"):
         return

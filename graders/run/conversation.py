@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graders.core.cells import homes
+from graders.core.cells import defining_cell_by_name
 from graders.core.exercise import Exercise, Inputs
 from graders.run.box_process import Box, BoxDied, BoxOverLimit, BoxTimeout
-from graders.run.start_failure import explain
+from graders.run.start_failure import explain_start_failure
 from graders.run.transcript import FROM_INSIDE
 from graders.wire.data import encode
 from graders.wire.draws import Rng
@@ -85,7 +85,7 @@ def run_notebook(
     how, message = "finished", ""
     with box:
         try:
-            _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).hold(cells, probes)
+            _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).run_and_ask(cells, probes)
         except BoxTimeout:
             how = "timed-out"
             message = f"the notebook did not come to its end in {limits.notebook_allowed:g} seconds"
@@ -96,7 +96,10 @@ def run_notebook(
         except BoxDied:
             how, message = "died", "the process that ran the notebook ended before its time"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):
-            how, message = "not-started", f"the process for the notebook did not start: {explain(box.errors())}"
+            how, message = (
+                "not-started",
+                f"the process for the notebook did not start: {explain_start_failure(box.errors())}",
+            )
         # Not what it takes to end the box: the control sets the clocks by this, while the warm process is busy.
         seconds = round(time.monotonic() - started, 3)
     transcript.append(Frame({"type": "ended", "how": how, "message": message, "seconds": seconds}))
@@ -121,45 +124,45 @@ class _Conversation:
         self._cells = 0
         self._ends = 0.0
 
-    def hold(self, cells: Sequence[str], probes: Sequence[Probe]) -> None:
+    def run_and_ask(self, cells: Sequence[str], probes: Sequence[Probe]) -> None:
         """Run the cells, ask every exercise where it stands, and once more after the last cell what raised there."""
         exercises: dict[str, list[Probe]] = {}
         for probe in probes:
             exercises.setdefault(probe.key, []).append(probe)
         # As many cells as have to run before the name is defined for good: all, where none is seen to define it.
-        home = homes(cells)
+        home = defining_cell_by_name(cells)
         places = {key: home.get(cases[0].name, len(cells) - 1) + 1 for key, cases in exercises.items()}
-        self._begin(cells)
+        self._send_notebook(cells)
         for place in sorted(set(places.values())):
-            self._run_to(place)
+            self._run_cells_to(place)
             for key in [key for key in exercises if places[key] == place]:
-                if self._ask(exercises[key], len(exercises)) or place == len(cells):
+                if self._ask_exercise(exercises[key], len(exercises)) or place == len(cells):
                     del exercises[key]
-        self._run_to(len(cells))
+        self._run_cells_to(len(cells))
         for left, key in zip(range(len(exercises), 0, -1), exercises):
-            self._ask(exercises[key], left)
-        self._send(Frame({"type": "end"}))
-        while (frame := self._listen()).type == "output" and self._keep_outputs:
+            self._ask_exercise(exercises[key], left)
+        self._send_frame(Frame({"type": "end"}))
+        while (frame := self._receive_frame()).type == "output" and self._keep_outputs:
             continue
-        _demand(frame, "probe-end")
+        _require_type(frame, "probe-end")
 
-    def _begin(self, cells: Sequence[str]) -> None:
+    def _send_notebook(self, cells: Sequence[str]) -> None:
         head = {"type": "notebook", "limits": asdict(self._limits), "keep_outputs": self._keep_outputs}
         request = Frame(head, json.dumps(list(cells)).encode())
         self._ends = time.monotonic() + START_SECONDS
-        self._send(request)
-        _demand(self._listen(), "ready")
+        self._send_frame(request)
+        _require_type(self._receive_frame(), "ready")
         self._ends = time.monotonic() + self._limits.notebook_seconds
         self._box.watch_memory()
 
-    def _run_to(self, end: int) -> None:
+    def _run_cells_to(self, end: int) -> None:
         """Have the cells before `end` run."""
         self._cells = end
-        self._send(Frame({"type": "run", "cells": end}))
-        while (frame := self._listen()).type != "cells-done":
-            _demand(frame, "cell", "restart")
+        self._send_frame(Frame({"type": "run", "cells": end}))
+        while (frame := self._receive_frame()).type != "cells-done":
+            _require_type(frame, "cell", "restart")
 
-    def _ask(self, cases: Sequence[Probe], left: int) -> bool:
+    def _ask_exercise(self, cases: Sequence[Probe], left: int) -> bool:
         """Ask the probes of one exercise until one comes to no end; whether there is no need to ask it elsewhere.
 
         All are sent at once: a message through Jupyter takes three times as long as most probes. One that raised or
@@ -181,14 +184,14 @@ class _Conversation:
                 "together": (self._ends - time.monotonic()) / left,
             },
         }
-        self._send(Frame(question, b"".join(probe.body for probe in cases)))
+        self._send_frame(Frame(question, b"".join(probe.body for probe in cases)))
         for probe, nonce in zip(cases, nonces, strict=True):
             asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
             self._transcript.append(Frame(asked))
             # A kernel that was lost is started again for the next exercise, and all cells run again with it.
-            while (frame := self._listen()).type in ("cell", "restart"):
+            while (frame := self._receive_frame()).type in ("cell", "restart"):
                 continue
-            _demand(frame, "seen", "raised")
+            _require_type(frame, "seen", "raised")
             if frame.head.get("nonce") != nonce:
                 raise FrameError("an answer to a question that was not asked")
             if frame.type != "seen":
@@ -200,19 +203,19 @@ class _Conversation:
         """When a box that neither takes a request nor answers one is ended."""
         return self._ends + self._slack
 
-    def _send(self, frame: Frame) -> None:
+    def _send_frame(self, frame: Frame) -> None:
         self._box.send(frame, self._deadline)
 
-    def _listen(self) -> Frame:
+    def _receive_frame(self) -> Frame:
         frame = self._box.receive(self._deadline)
         if frame.type not in FROM_INSIDE:
             raise FrameError("the box sent a frame of an unknown type")
-        _demand_little(frame)
+        _require_small_head(frame)
         self._transcript.append(frame)
         return frame
 
 
-def _demand_little(frame: Frame) -> None:
+def _require_small_head(frame: Frame) -> None:
     """Raise `FrameError` for a head with more in it than what is seen, texts and numbers.
 
     Empty lists or names without end take thirty times the memory of their bytes, and a transcript is kept as it came.
@@ -222,6 +225,6 @@ def _demand_little(frame: Frame) -> None:
         raise FrameError(f"a frame of type {frame.type} with more in its head than it may hold")
 
 
-def _demand(frame: Frame, *types: str) -> None:
+def _require_type(frame: Frame, *types: str) -> None:
     if frame.type not in types:
         raise FrameError(f"a frame of type {frame.type[:20]!r} where {' or '.join(types)} was due")

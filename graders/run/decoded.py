@@ -14,7 +14,7 @@ ROOM = 4 << 20
 a tree takes up to thirty times its characters: it may be nothing but empty lists, or tensors of one entry."""
 
 
-class Decoded:
+class DecodedAnswers:
     """Answers by their digests: those asked for last, as many as there is room for. From any thread."""
 
     def __init__(self, room: int = ROOM) -> None:
@@ -27,7 +27,7 @@ class Decoded:
         """How many are remembered."""
         return len(self._found)
 
-    def seen(self, digest: str, tree: str, body: bytes) -> Seen:
+    def decode_answer(self, digest: str, tree: str, body: bytes) -> Seen:
         """What the tree, as JSON, and the body of this digest hold. Raises `DataError`."""
         with self._lock:
             if digest in self._found:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from graders.run.lms import Owner
 from graders.run.tree import Entry
 
-ATTEMPT = re.compile(
+ATTEMPT_FOLDER = re.compile(
     r"(?i)(?:.*[\W_])?(?:attempt|version|v|try|draft|final|old|new|backup|copy|kopie|copie|submission|revision|rev)"
     r"[\W_]*(?:\d{1,2})?|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
 )
@@ -30,10 +30,10 @@ def without_suffix(name: str) -> str:
     return re.sub(r"(?i)\.(?:zip|tar\.gz|tgz)$", "", name) or name
 
 
-def plain_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
+def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
     """For each file the student in its name, which is what is left without the lesson's; empty where one has none."""
     lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
-    names = {entry: name_beside(entry.name, lesson_by_entry.get(entry)) for entry in entries}
+    names = {entry: student_in_name(entry.name, lesson_by_entry.get(entry)) for entry in entries}
     return (
         {entry: Owner(name) for entry, name in names.items()}
         if all(names.values()) and len(set(names.values())) > 1
@@ -41,7 +41,7 @@ def plain_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> 
     )
 
 
-def name_beside(file: str, lesson: str | None) -> str:
+def student_in_name(file: str, lesson: str | None) -> str:
     """What a file's name has beside the lesson's: a student's name; empty where that is nothing, or an attempt's."""
     stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
     before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
@@ -49,7 +49,7 @@ def name_beside(file: str, lesson: str | None) -> str:
         before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
     # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
     name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
-    return "" if ATTEMPT.fullmatch(name) else name
+    return "" if ATTEMPT_FOLDER.fullmatch(name) else name
 
 
 def is_of_lesson(folder: str, lesson: str) -> bool:
@@ -57,7 +57,7 @@ def is_of_lesson(folder: str, lesson: str) -> bool:
     return lesson in folder or re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder) is not None
 
 
-def copies(folders: set[str]) -> list[str]:
+def doubts_about_copies(folders: set[str]) -> list[str]:
     """Doubts about folders that a system may have made of another: they may be one person's."""
     made = re.compile(r"(?i)(.+?)(?: ?\(\d{1,3}\)|[ _-]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?|[ _-]+late)")
     pairs = [

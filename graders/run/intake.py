@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 from graders.core import files
 from graders.core.errors import HookworkError
-from graders.core.text import encodable
-from graders.wire.frames import deeper_than
+from graders.core.text import without_surrogates
+from graders.wire.frames import is_nested_deeper
 
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
@@ -86,7 +86,7 @@ def too_large(size: int, most: int) -> str:
 def open_regular(path: Path) -> BinaryIO:
     """A regular file, open; links and pipes are not followed, nor waited for. Raises `Unreadable`."""
     try:
-        return files.open_regular(path)
+        return files.open_regular_file(path)
     except (OSError, ValueError) as error:
         raise _not_opened(error) from error
 
@@ -125,7 +125,7 @@ def parse_content(raw: bytes) -> dict[str, Any]:
             f"The notebook has nbformat {str(content['nbformat'])[:9]}; 3 and 4 can be read. "
             "Save it as notebook format 4."
         )
-    if deeper_than(content, MAX_DEPTH):
+    if is_nested_deeper(content, MAX_DEPTH):
         raise Unreadable(
             f"Lists and objects in the notebook lie in each other in more than {MAX_DEPTH} levels. "
             "Clear the outputs, and save it with JupyterLab."
@@ -135,7 +135,7 @@ def parse_content(raw: bytes) -> dict[str, Any]:
 
 def _code_cells(content: dict[str, Any]) -> list[str]:
     cells, field = cells_of(content), "input" if content["nbformat"] == 3 else "source"
-    found = [_source(cell.get(field)) for cell in cells if cell.get("cell_type") == "code"]
+    found = [_cell_source(cell.get(field)) for cell in cells if cell.get("cell_type") == "code"]
     if len(found) > MAX_CELLS:
         raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
     if len(cells) - len(found) > MAX_TEXTS:
@@ -155,18 +155,18 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
 def cells_of(content: dict[str, Any]) -> list[dict[str, Any]]:
     """All that looks like a cell in the JSON of a notebook."""
     if content["nbformat"] == 3:
-        sheets = [sheet for sheet in _list(content.get("worksheets")) if type(sheet) is dict]
-        cells = [cell for sheet in sheets for cell in _list(sheet.get("cells"))]
+        sheets = [sheet for sheet in _as_list(content.get("worksheets")) if type(sheet) is dict]
+        cells = [cell for sheet in sheets for cell in _as_list(sheet.get("cells"))]
     else:
-        cells = _list(content.get("cells"))
+        cells = _as_list(content.get("cells"))
     return [cell for cell in cells if type(cell) is dict]
 
 
-def _list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
 
-def _source(value: Any) -> str:
+def _cell_source(value: Any) -> str:
     """A cell's text: one string or a list of lines. Lone surrogates cannot be sent anywhere."""
     text = "".join(part for part in value if type(part) is str) if type(value) is list else value
-    return encodable(text) if type(text) is str else ""
+    return without_surrogates(text) if type(text) is str else ""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from graders.core.text import clean
-from graders.run.lms import Named, Owner
+from graders.core.text import clean_text
+from graders.run.lms import NameParts, Owner
 from graders.run.tree import Entry
 
 
 @dataclass(frozen=True)
 class Place:
-    """Whose a file is, and what its place tells. `name` is the name its owner gave it; the rest is as in `Named`."""
+    """Whose a file is, and what its place tells. `name` is the name its owner gave it; the rest is as in `NameParts`."""
 
     owner: Owner
     name: str
@@ -26,14 +26,14 @@ class Place:
 class Layout:
     """Whose everything is.
 
-    `how` says how the class was read. `places` has a place for each file that is somebody's, `nobodys` a reason for
+    `how` says how the class was read. `places` has a place for each file that is somebody's, `without_owner` a reason for
     each other; `owners` are all students, with files or without. `doubts` are sentences for the instructor.
     """
 
     how: str
     is_class: bool
     places: dict[Entry, Place] = field(default_factory=dict)
-    nobodys: dict[Entry, str] = field(default_factory=dict)
+    without_owner: dict[Entry, str] = field(default_factory=dict)
     owners: set[Owner] = field(default_factory=set)
     doubts: list[str] = field(default_factory=list)
 
@@ -45,12 +45,12 @@ class Layout:
                 claims[owner.id].add(owner.name)
         for number, names in sorted(claims.items()):
             if len(names) > 1:
-                shown = ", ".join(repr(clean(name, 60)) for name in sorted(names))
+                shown = ", ".join(repr(clean_text(name, 60)) for name in sorted(names))
                 self.doubts.append(
-                    f"The number {clean(number, 40)} stands in the names of several: {shown}. Look whose it is."
+                    f"The number {clean_text(number, 40)} stands in the names of several: {shown}. Look whose it is."
                 )
 
 
-def place_of(named: Named, name: str) -> Place:
+def place_of(named: NameParts, name: str) -> Place:
     """The place of a file with this name, by what a platform says."""
     return Place(named.owner, name, late=named.late, attempt=named.attempt, timeless=named.late is not None)

@@ -47,7 +47,7 @@ def temporary_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
             os.close(lock)
 
 
-def sweep(parent: Path | None = None) -> None:
+def remove_leftovers(parent: Path | None = None) -> None:
     """Remove what killed processes of this user left in the system's temporary folder, or in `parent`."""
     if fcntl is None:
         return
@@ -56,14 +56,18 @@ def sweep(parent: Path | None = None) -> None:
     for path in found:
         with contextlib.suppress(OSError):  # somebody else was faster
             facts = os.lstat(path)
-            if stat.S_ISDIR(facts.st_mode) and _ours(facts.st_uid) and time.time() - facts.st_mtime > SETTLED_SECONDS:
+            if (
+                stat.S_ISDIR(facts.st_mode)
+                and _is_own_user(facts.st_uid)
+                and time.time() - facts.st_mtime > SETTLED_SECONDS
+            ):
                 lock = take_lock(Path(path))
                 if lock is not None:
                     remove_tree(Path(path))
                     os.close(lock)
 
 
-def _ours(uid: int) -> bool:
+def _is_own_user(uid: int) -> bool:
     return uid == os.getuid() or (os.getuid() == 0 and may_be_a_box(uid))
 
 

@@ -10,28 +10,29 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.source import STUB, exercise_cells
-from graders.run.archives import NOTEBOOKS
+from graders.run.archives import NOTEBOOK_SUFFIXES
 from graders.run.intake import Notebook, Unreadable, read_notebook
 
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.M)
 _CHECKED = re.compile(r"\b(?:check|hint|solution)\(\s*[\"'](\d\d)-")
 
 
-def functions(lesson: str) -> frozenset[str]:
+def function_names(lesson: str) -> frozenset[str]:
     """The names that the exercises of a lesson ask for; none where there is no such lesson."""
-    if lesson not in course.lessons():
+    if lesson not in course.lesson_stems():
         return frozenset()
-    cells = exercise_cells(course.source(lesson))
+    cells = exercise_cells(course.lesson_source(lesson))
     return frozenset(
         name
         for key, cell in cells.items()
         for name in _DEFINED.findall(cell)
-        if name.replace("_", "").casefold() == course.words(key).replace("_", "")  # GuardedNet answers guarded-net
+        if name.replace("_", "").casefold()
+        == course.key_file_stem(key).replace("_", "")  # GuardedNet answers guarded-net
     )
 
 
 @dataclass(frozen=True)
-class _Told:
+class _NotebookFacts:
     """What the text of a notebook tells: its metadata, and the lesson of the functions and checks in its cells."""
 
     named: str | None
@@ -44,17 +45,17 @@ class Lessons:
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = tuple(stems)
-        self._functions = {lesson: functions(lesson) for lesson in self.stems}
-        self._told: dict[Path, _Told] = {}
+        self._functions = {lesson: function_names(lesson) for lesson in self.stems}
+        self._facts: dict[Path, _NotebookFacts] = {}
 
-    def of(self, file: Path | None, name: str) -> str | None:
+    def lesson_of(self, file: Path | None, name: str) -> str | None:
         """The lesson of a file with this name: by the stem or `NN_` prefix in it, by its metadata, or by its text."""
-        if lesson := self.in_name(name):
+        if lesson := self.lesson_in_name(name):
             return lesson
-        told = self._tell(file) if file is not None and file.name.lower().endswith(NOTEBOOKS) else None
+        told = self._read_facts(file) if file is not None and file.name.lower().endswith(NOTEBOOK_SUFFIXES) else None
         return (told.named or told.defined) if told else None
 
-    def in_name(self, name: str) -> str | None:
+    def lesson_in_name(self, name: str) -> str | None:
         """The lesson that a name tells; None where it tells none."""
         for lesson in self.stems:
             if lesson in name:
@@ -65,7 +66,7 @@ class Lessons:
                     return lesson
         return None
 
-    def untouched(self, file: Path, lesson: str) -> bool:
+    def is_untouched(self, file: Path, lesson: str) -> bool:
         """Whether nobody worked in a notebook: no function of the lesson's exercises has more than its stub."""
         try:
             cells = read_notebook(file).cells
@@ -74,22 +75,22 @@ class Lessons:
         asked = self._functions.get(lesson, frozenset())
         return all(STUB in cell for cell in cells if asked & set(_DEFINED.findall(cell)))
 
-    def digest(self, file: Path) -> str:
+    def notebook_digest(self, file: Path) -> str:
         """The SHA-256 of a notebook, empty where it cannot be read: equal files need no choice between them."""
-        told = self._tell(file)
+        told = self._read_facts(file)
         return told.sha256 if told else ""
 
-    def _tell(self, file: Path) -> _Told | None:
-        if file not in self._told:
+    def _read_facts(self, file: Path) -> _NotebookFacts | None:
+        if file not in self._facts:
             try:
                 found = read_notebook(file)
             except Unreadable:
                 return None
             named = found.lesson if found.lesson in self.stems else None
-            self._told[file] = _Told(named, None if named else self._by_text(found), found.sha256)
-        return self._told[file]
+            self._facts[file] = _NotebookFacts(named, None if named else self._lesson_by_text(found), found.sha256)
+        return self._facts[file]
 
-    def _by_text(self, notebook: Notebook) -> str | None:
+    def _lesson_by_text(self, notebook: Notebook) -> str | None:
         """The one lesson to which most of the functions and checks in the cells belong."""
         votes: Counter[str] = Counter()
         for cell in notebook.cells:

@@ -14,7 +14,7 @@ MOST_LINKS = 40
 """After so many Linux itself takes a path for an endless one."""
 
 
-def python() -> str:
+def python_path() -> str:
     """The path of this Python in its real folder. It may be a link itself: by its place it knows its packages."""
     folder, name = os.path.split(os.path.abspath(sys.executable))
     return os.path.join(os.path.realpath(folder), name)
@@ -23,16 +23,16 @@ def python() -> str:
 def python_links() -> dict[str, str]:
     """The links through which this Python, what it was made from and its packages are reached: texts by place."""
     base = getattr(sys, "_base_executable", sys.executable)  # a virtual environment names it in its own words
-    paths = (sys.executable, python(), base, sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
+    paths = (sys.executable, python_path(), base, sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
     return links_to(os.path.abspath(path) for path in paths if path)
 
 
 def links_to(paths: Iterable[str]) -> dict[str, str]:
     """The links that are met on the way to absolute paths: their texts by place, a path without links."""
-    return {place: text for path in paths for place, text in _met(path)}
+    return {place: text for path in paths for place, text in _links_on_path(path)}
 
 
-def _met(path: str) -> Iterator[tuple[str, str]]:
+def _links_on_path(path: str) -> Iterator[tuple[str, str]]:
     reached, left, count = "/", path.split("/")[::-1], 0
     while left and count < MOST_LINKS:
         name = left.pop()

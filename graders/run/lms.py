@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graders.core.errors import HookworkError
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 
 class BadNames(HookworkError):
@@ -36,7 +36,7 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Named:
+class NameParts:
     """What a platform says in a name.
 
     `file` is the name that the owner gave the file, empty for a folder. `late` is None where the platform does not say
@@ -61,33 +61,36 @@ class Format:
     sidecars: re.Pattern[str] | None = None
     """Files that the platform adds, and nobody handed in."""
 
-    def of_file(self, name: str) -> Named | None:
+    def parse_file_name(self, name: str) -> NameParts | None:
         """What the name of a file says; None where it is not of this format."""
-        return _first(self.files, name)
+        return _first_match(self.files, name)
 
-    def of_folder(self, name: str) -> Named | None:
+    def parse_folder_name(self, name: str) -> NameParts | None:
         """What the name of a folder says; None where it is not of this format."""
-        return _first(self.folders, name)
+        return _first_match(self.folders, name)
 
 
-def _first(patterns: Sequence[re.Pattern[str]], name: str) -> Named | None:
-    return next((_named(match) for pattern in patterns if (match := pattern.fullmatch(name))), None)
+def _first_match(patterns: Sequence[re.Pattern[str]], name: str) -> NameParts | None:
+    return next(
+        (_parts_in_match(match) for parse_name_pattern in patterns if (match := parse_name_pattern.fullmatch(name))),
+        None,
+    )
 
 
-def _named(match: re.Match[str]) -> Named:
+def _parts_in_match(match: re.Match[str]) -> NameParts:
     found = match.groupdict()
     number = (found.get("id") or "").strip()
     attempt = found.get("attempt") or ""
-    return Named(
+    return NameParts(
         owner=Owner((found.get("student") or number).strip(), number),
         file=found.get("file") or "",
         late=found["late"] is not None if "late" in found else None,
-        attempt=float(attempt) if attempt.isdecimal() else _moment(found.get("time") or ""),
+        attempt=float(attempt) if attempt.isdecimal() else _parse_time(found.get("time") or ""),
         prefix=match.start("file") if found.get("file") else len(match[0]),
     )
 
 
-def _moment(text: str) -> float:
+def _parse_time(text: str) -> float:
     """A time as platforms write it into names, in seconds since 1970; 0 where it cannot be read."""
     plain = re.sub(r"\s+", " ", text.replace(".", ""))
     plain = re.sub(r"\b(\d)(\d\d)( ?[AP]M|$)", r"0\1\2\3", plain)  # 603 PM is 0603 PM
@@ -147,7 +150,7 @@ SAKAI_FOLDER = "Submission attachment(s)"
 PRESETS = ("canvas", "moodle", "blackboard", "brightspace", "autolab", "sakai", "plain")
 _FIELDS = {"student": r"(?P<student>[^/]+?)", "id": r"(?P<id>[^/_]+?)", "attempt": r"(?P<attempt>\d+)",
            "any": r"[^/]+?", "file": r"(?P<file>.+)", "lesson": r"(?P<file>.+)"}  # fmt: skip
-HOW = (
+PATTERN_HELP = (
     "Write it like '{student}_{id}_{lesson}' or '{any}/{student}/{file}', with the fields "
     + ", ".join(f"{{{field}}}" for field in _FIELDS)
     + f"; or name a platform: {', '.join(PRESETS)}"
@@ -155,7 +158,7 @@ HOW = (
 
 
 @dataclass(frozen=True)
-class Pattern:
+class NamePattern:
     """What an instructor says of names: a platform, or a pattern with fields in braces.
 
     A pattern with `/` is one of paths below the place that is marked. One with `{file}` or `{lesson}` and without `/`
@@ -171,35 +174,35 @@ class Pattern:
         return "/" in self.text
 
 
-def pattern(text: str) -> Pattern:
+def parse_name_pattern(text: str) -> NamePattern:
     """What `--names` says. Raises `BadNames`."""
     plain = text.strip()
     for known in (*FORMATS, SAKAI):
         if plain.casefold() == known.name.casefold():
-            return Pattern(known.name, known)
+            return NamePattern(known.name, known)
     if plain.casefold() == "plain":
-        return Pattern("plain", Format("plain"))
+        return NamePattern("plain", Format("plain"))
     parts = re.split(r"\{(\w*)\}", plain)
     fields = parts[1::2]
     if unknown := [field for field in fields if field not in _FIELDS]:
-        raise BadNames(f"{clean(text, 60)!r}: there is no field {{{clean(unknown[0], 20)}}}. {HOW}.")
+        raise BadNames(f"{clean_text(text, 60)!r}: there is no field {{{clean_text(unknown[0], 20)}}}. {PATTERN_HELP}.")
     if not {"student", "id"} & set(fields):
-        raise BadNames(f"{clean(text, 60)!r} does not say where the name of a student stands. {HOW}.")
+        raise BadNames(f"{clean_text(text, 60)!r} does not say where the name of a student stands. {PATTERN_HELP}.")
     if len(set(fields) - {"any"}) < len([field for field in fields if field != "any"]) or {"file", "lesson"} <= {
         *fields
     }:
-        raise BadNames(f"{clean(text, 60)!r} names a field twice. {HOW}.")
+        raise BadNames(f"{clean_text(text, 60)!r} names a field twice. {PATTERN_HELP}.")
     made = "".join(re.escape(part) if place % 2 == 0 else _FIELDS[part] for place, part in enumerate(parts))
     of_files = bool({"file", "lesson"} & set(fields))
     if of_files and not plain.endswith(("{file}", "{lesson}")):
         made = made.replace("(?P<file>.+)", "(?P<file>.+?)") + r"(?:\.\w+)+"  # the suffix belongs to no field
     compiled = (re.compile(made),)
-    return Pattern(
+    return NamePattern(
         plain, Format(f"'{plain}'", files=compiled if of_files else (), folders=() if of_files else compiled)
     )
 
 
-def format_of(files: Sequence[str]) -> Format | None:
+def file_format(files: Sequence[str]) -> Format | None:
     """The format of files that lie side by side: that which fits most of them, and of equals the one that ends first.
 
     None where none does. Names that chance could have made are Canvas' when all are, and there are several.
@@ -207,7 +210,7 @@ def format_of(files: Sequence[str]) -> Format | None:
     best: tuple[int, int] = (0, 0)
     found = None
     for known in FORMATS:
-        named = [one for name in files if (one := known.of_file(name))]
+        named = [one for name in files if (one := known.parse_file_name(name))]
         if known is CANVAS and not any(map(SURE_CANVAS.fullmatch, files)):
             named = named if len(named) == len(files) > 1 else []
         score = (len(named), -sum(one.prefix for one in named))
@@ -219,6 +222,6 @@ def format_of(files: Sequence[str]) -> Format | None:
 def folder_format(folders: Sequence[str], inside: Sequence[str]) -> Format | None:
     """The format of the students' folders, by their names and by those of the folders `inside` them; None for none."""
     known = [*FORMATS, *([SAKAI] if SAKAI_FOLDER in inside else [])]
-    count = {one.name: sum(one.of_folder(name) is not None for name in folders) for one in known}
+    count = {one.name: sum(one.parse_folder_name(name) is not None for name in folders) for one in known}
     best = max(known, key=lambda one: count[one.name])
     return best if count[best.name] else None

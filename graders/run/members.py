@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from graders.core.errors import HookworkError
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.run.intake import Unreadable, open_regular
 
-SUFFIXES = (".zip", ".tar.gz", ".tgz")
+ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
 MAX_RATIO = 100
 """How many times its packed size a member of a zip file may unpack to: text takes ten, a bomb a thousand."""
 
@@ -62,10 +62,10 @@ class Archive(Protocol):
         """
 
 
-def _copy(source: IO[bytes], target: Path) -> None:
+def _copy_stream(source: IO[bytes], target: Path) -> None:
     with target.open("xb") as file:
         while True:
-            with damage():  # of the archive, and not of the disk that is written to
+            with damage_as_bad_archive():  # of the archive, and not of the disk that is written to
                 part = source.read(1 << 16)
             if not part:
                 return
@@ -74,11 +74,11 @@ def _copy(source: IO[bytes], target: Path) -> None:
 
 def is_archive(path: Path) -> bool:
     """Whether the name of a file is that of an archive which can be read."""
-    return path.name.lower().endswith(SUFFIXES)
+    return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 @contextmanager
-def opened(archive: Path, max_directory: int, max_stream: float) -> Iterator[Archive]:
+def open_archive(archive: Path, max_directory: int, max_stream: float) -> Iterator[Archive]:
     """An archive, open.
 
     `max_directory` bounds the bytes of a zip file's list of members, and `max_stream` those of a tar.gz file once it is
@@ -86,7 +86,7 @@ def opened(archive: Path, max_directory: int, max_stream: float) -> Iterator[Arc
     """
     try:
         with open_regular(archive) as file:
-            with damage():
+            with damage_as_bad_archive():
                 is_zip = archive.name.lower().endswith(".zip")
                 found: Archive = _Zip(file, max_directory) if is_zip else _Tar(file, max_stream)
             yield found
@@ -97,14 +97,14 @@ def opened(archive: Path, max_directory: int, max_stream: float) -> Iterator[Arc
 
 
 @contextmanager
-def damage() -> Iterator[None]:
+def damage_as_bad_archive() -> Iterator[None]:
     """Turn what Python's readers of archives raise into `BadArchive`: broken archives make them fail in many ways."""
     try:
         yield
     except (BadArchive, MemoryError):
         raise
     except Exception as error:
-        raise BadArchive(f"it is damaged or of another format ({clean(str(error), 80)}).") from error
+        raise BadArchive(f"it is damaged or of another format ({clean_text(str(error), 80)}).") from error
 
 
 class _Zip:
@@ -114,17 +114,17 @@ class _Zip:
             raise BadArchive("it has too many members.")
         self._packed = zipfile.ZipFile(file)
         infos = self._packed.infolist()
-        names, self.note = _decoded(infos)
-        self.members = [_of_zip(info, name) for info, name in zip(infos, names)]
+        names, self.note = _decode_names(infos)
+        self.members = [_zip_member(info, name) for info, name in zip(infos, names)]
 
     def write(self, targets: Mapping[int, Path]) -> dict[int, str]:
         infos, problems = self._packed.infolist(), {}
         for index, target in targets.items():
             try:
-                with damage():
+                with damage_as_bad_archive():
                     source = self._packed.open(infos[index])
                 with source:
-                    _copy(source, target)
+                    _copy_stream(source, target)
             except BadArchive as error:
                 target.unlink(missing_ok=True)
                 problems[index] = str(error)
@@ -143,7 +143,7 @@ def _directory_bytes(file: IO[bytes]) -> int:
     return max((bytes_ for bytes_ in said if bytes_ != 0xFFFFFFFF), default=0)
 
 
-def _of_zip(info: zipfile.ZipInfo, name: str) -> Member:
+def _zip_member(info: zipfile.ZipInfo, name: str) -> Member:
     path = name.replace("\\", "/")  # some versions of Windows separate folders like this
     kind = stat.S_IFMT(info.external_attr >> 16)
     flaw = ""
@@ -155,10 +155,10 @@ def _of_zip(info: zipfile.ZipInfo, name: str) -> Member:
         flaw = "it is compressed in an unusual way"
     elif info.file_size > MAX_RATIO * max(1, info.compress_size):
         flaw = f"it unpacks to more than {MAX_RATIO} times its size"
-    return Member(path.rstrip("/"), info.file_size, folder=path.endswith("/"), flaw=flaw, modified=_moment(info))
+    return Member(path.rstrip("/"), info.file_size, folder=path.endswith("/"), flaw=flaw, modified=_modified_time(info))
 
 
-def _moment(info: zipfile.ZipInfo) -> float:
+def _modified_time(info: zipfile.ZipInfo) -> float:
     """When a member was changed. Zip files know no time zone: they hold the local time of whoever packed them."""
     try:
         return datetime(*info.date_time).timestamp()
@@ -166,7 +166,7 @@ def _moment(info: zipfile.ZipInfo) -> float:
         return 0.0
 
 
-def _decoded(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
+def _decode_names(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
     """The names of a zip file's members, and how those were read that are not UTF-8."""
     # Without this flag names are in a code page that is not named; Python reads cp437, which loses nothing.
     raw = [info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & 0x800]
@@ -180,7 +180,7 @@ def _decoded(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
     ]
     if not odd:
         return names, ""
-    example = clean(odd[0].decode(page, "replace"), 60)
+    example = clean_text(odd[0].decode(page, "replace"), 60)
     return names, f"names that are not UTF-8 were read as {page}, for example {example!r}"
 
 
@@ -236,9 +236,9 @@ class _Tar:
 
     def __init__(self, file: IO[bytes], max_stream: float) -> None:
         self._file, self._most = file, max_stream
-        self.members = [_of_tar(info) for _, info in self._infos()]
+        self.members = [_tar_member(info) for _, info in self._read_infos()]
 
-    def _infos(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    def _read_infos(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
         """The members, read from the beginning: nothing but the one that is looked at is kept."""
         stream = _Bounded(self._file, self._most)
         with tarfile.open(
@@ -250,14 +250,14 @@ class _Tar:
 
     def write(self, targets: Mapping[int, Path]) -> dict[int, str]:
         left = dict(targets)
-        members = enumerate(self._infos())
+        members = enumerate(self._read_infos())
         try:
             while left:
-                with damage():
+                with damage_as_bad_archive():
                     index, (packed, info) = next(members)
                     source = packed.extractfile(info) if index in left else None
                 if source is not None:
-                    _copy(source, left[index])
+                    _copy_stream(source, left[index])
                     del left[index]
         except BadArchive as error:  # of what follows nothing can be found
             for target in left.values():
@@ -266,7 +266,7 @@ class _Tar:
         return {}
 
 
-def _of_tar(info: tarfile.TarInfo) -> Member:
+def _tar_member(info: tarfile.TarInfo) -> Member:
     flaw = "" if (info.isreg() or info.isdir()) and not info.issparse() else "it is a link or a device"
     path = info.name.removeprefix("./").rstrip("/")
     return Member("" if path == "." else path, info.size, folder=info.isdir(), flaw=flaw, modified=info.mtime)

@@ -9,7 +9,14 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from graders.run.process_memory import at_most, closed, in_maps, in_sockets, own, share
+from graders.run.process_memory import (
+    is_unreadable,
+    map_memory,
+    most_memory,
+    own_memory,
+    proportional_memory,
+    socket_memory,
+)
 
 SECONDS, HASTY_SECONDS = 0.1, 0.02
 """Between two looks."""
@@ -30,49 +37,51 @@ class MemoryWatch:
         Processes that were `forked` from one that holds far more than they have written since share nearly all. Then
         the largest says what they hold, and shares, which take 3 ms each to read, are not looked at.
         """
-        pids = family(root)
-        self._before = max(map(own, pids)) if forked else _already_held(pids)
+        pids = process_tree(root)
+        self._before = max(map(own_memory, pids)) if forked else _already_held(pids)
         self._root, self._bound = root, bound
-        self._ours = frozenset(filter(closed, pids))  # they never run what is in the notebook
+        self._ours = frozenset(filter(is_unreadable, pids))  # they never run what is in the notebook
         self._maps, self._maps_due = 0, time.monotonic() + MAPS_SECONDS
         self._due, self.pause = 0.0, SECONDS
 
     def close(self) -> None:
         """There is nothing to undo: watching makes no cgroup."""
 
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         """Whether it is too much, as far as it is time to look; False where /proc does not tell."""
         started = time.monotonic()
         if started < self._due:
             return False
-        pids = family(self._root)
+        pids = process_tree(self._root)
         if started >= self._maps_due:
-            self._maps = in_maps(self._others(pids), self._bound)
+            self._maps = map_memory(self._notebook_pids(pids), self._bound)
             self._maps_due = time.monotonic() + MAPS_SECONDS
         # What forked processes share counts for each here, and so does each socket that they could have. Only when that
         # is too much is it worth a closer look.
-        rough = sum(map(at_most, pids)) + self._maps - self._before
-        found = rough > self._bound and self.held() > self._bound
+        rough = sum(map(most_memory, pids)) + self._maps - self._before
+        found = rough > self._bound and self.held_bytes() > self._bound
         ended = time.monotonic()
         self.pause = max(SECONDS if rough < self._bound / 2 else HASTY_SECONDS, ended - started)
         self._due = ended + self.pause
         return found
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes that the processes hold beyond what they held at first."""
-        pids = family(self._root)
-        return sum(map(share, pids)) + in_sockets(self._others(pids)) + self._maps - self._before
+        pids = process_tree(self._root)
+        return (
+            sum(map(proportional_memory, pids)) + socket_memory(self._notebook_pids(pids)) + self._maps - self._before
+        )
 
-    def _others(self, pids: list[int]) -> list[int]:
+    def _notebook_pids(self, pids: list[int]) -> list[int]:
         return [pid for pid in pids if pid not in self._ours]
 
 
 def _already_held(pids: list[int]) -> int:
     """Bytes that processes hold, or will hold without adding any: their share grows when others end who share, too."""
-    return max(sum(map(share, pids)), *map(own, pids))
+    return max(sum(map(proportional_memory, pids)), *map(own_memory, pids))
 
 
-def family(root: int) -> list[int]:
+def process_tree(root: int) -> list[int]:
     """A process and all of its descendants."""
     found, queue = [], [root]
     while queue:
@@ -88,10 +97,10 @@ def family(root: int) -> list[int]:
 
 def any_stopped(root: int) -> bool:
     """Whether a process or one of its descendants is stopped, by SIGSTOP or a debugger, as far as /proc tells."""
-    return any(_state(pid) in (b"T", b"t") for pid in family(root))
+    return any(_process_state(pid) in (b"T", b"t") for pid in process_tree(root))
 
 
-def _state(pid: int) -> bytes:
+def _process_state(pid: int) -> bytes:
     try:
         return (_PROC / str(pid) / "stat").read_bytes().rpartition(b") ")[2][:1]
     except OSError:

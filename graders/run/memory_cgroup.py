@@ -21,12 +21,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.run.last_fuse import Bound
 from graders.run.leftovers import SETTLED_SECONDS, take_lock
-from graders.run.memory import SECONDS, MemoryWatch, family
+from graders.run.low_memory import Bound
+from graders.run.memory import SECONDS, MemoryWatch, process_tree
 
 PREFIX = "hookwork-"
-BOX, OURS = f"{PREFIX}box-", f"{PREFIX}main-"
+BOX_PREFIX, MAIN_PREFIX = f"{PREFIX}box-", f"{PREFIX}main-"
 REMOVE_SECONDS = 2.0
 """How long processes that were killed may take to be gone."""
 _PROC = Path("/proc/self")
@@ -65,19 +65,19 @@ class MemoryCgroup:
         try:
             if self._files is _TWO:
                 _write(self.folder / "memory.oom.group", 1)
-            _adopt(self.folder, root)
+            _move_processes(self.folder, root)
             self._before = self._usage()
             _write(self.folder / self._files.limit, self._before + bound)
             with contextlib.suppress(FileNotFoundError):  # the kernel does not count swap
                 _write(self.folder / self._files.with_swap, 0 if self._files is _TWO else self._before + bound)
         except OSError:
-            for pid in _members(self.folder):
+            for pid in _cgroup_pids(self.folder):
                 with contextlib.suppress(OSError):
                     _write(home / "cgroup.procs", pid)
-            self._let_go()
+            self._remove_and_unlock()
             raise
 
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         """Whether the kernel ended the processes because they took too much."""
         try:
             lines = (self.folder / self._files.events).read_text().splitlines()
@@ -85,7 +85,7 @@ class MemoryCgroup:
             return False
         return any(int(count) > 0 for name, count in map(str.split, lines) if name == "oom_kill")
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes that its processes hold beyond what they held at first, files that could be read again included."""
         with contextlib.suppress(OSError):
             return self._usage() - self._before
@@ -97,9 +97,9 @@ class MemoryCgroup:
     def close(self) -> None:
         """End every process that is left in it, and remove it."""
         _kill(self.folder)
-        self._let_go()
+        self._remove_and_unlock()
 
-    def _let_go(self) -> None:
+    def _remove_and_unlock(self) -> None:
         _remove(self.folder)
         if self._lock is not None:
             os.close(self._lock)
@@ -112,10 +112,10 @@ def bound_memory(root: int, bound: int, *, forked: bool = False) -> Bound:
     `forked` as for `MemoryWatch`.
     """
     with _once:
-        parents = _parents()
+        parents = _parent_cgroups()
     for parent, home in parents:
         with contextlib.suppress(OSError):
-            return MemoryCgroup(_make(parent, BOX), home, root, bound)
+            return MemoryCgroup(_make(parent, BOX_PREFIX), home, root, bound)
     return MemoryWatch(root, bound, forked=forked)
 
 
@@ -123,13 +123,13 @@ _once = threading.Lock()
 
 
 @functools.cache
-def _parents() -> list[tuple[Path, Path]]:
+def _parent_cgroups() -> list[tuple[Path, Path]]:
     """Where cgroups of boxes may be made, and where their processes come from: at most one of each version."""
     found = []
-    if (two := own_cgroup(_PROC)) is not None and prepare(two, os.getpid()):
+    if (two := own_cgroup(_PROC)) is not None and prepare_cgroup(two, os.getpid()):
         found.append((two, own_cgroup(_PROC) or two))
     if (one := own_cgroup(_PROC, "memory")) is not None:
-        _sweep(one)
+        _remove_old_cgroups(one)
         found.append((one, one))
     return found
 
@@ -155,7 +155,7 @@ def own_cgroup(proc: Path, controller: str = "") -> Path | None:
     return None
 
 
-def prepare(own: Path, us: int) -> bool:
+def prepare_cgroup(own: Path, us: int) -> bool:
     """Whether cgroups made in `own`, the cgroup of process `us`, have memory limits.
 
     It makes it so where it can. What killed runs left there is removed.
@@ -163,7 +163,7 @@ def prepare(own: Path, us: int) -> bool:
     try:
         if "memory" not in (own / "cgroup.controllers").read_text().split():
             return False
-        _sweep(own)
+        _remove_old_cgroups(own)
         if "memory" not in (own / "cgroup.subtree_control").read_text().split():
             _share_memory(own, us)
     except OSError:
@@ -175,34 +175,34 @@ def _share_memory(own: Path, us: int) -> None:
     with contextlib.suppress(OSError):  # it holds processes
         _write(own / "cgroup.subtree_control", "+memory")
         return
-    if not _members(own) <= set(family(us)):
+    if not _cgroup_pids(own) <= set(process_tree(us)):
         raise PermissionError(f"{own} holds processes that are not ours to move")
-    below = _make(own, OURS)
+    below = _make(own, MAIN_PREFIX)
     take_lock(below)  # for as long as we live
     try:
-        _adopt(below, us)
+        _move_processes(below, us)
         _write(own / "cgroup.subtree_control", "+memory")
     except OSError:
-        for pid in _members(below):
+        for pid in _cgroup_pids(below):
             _write(own / "cgroup.procs", pid)
         _remove(below)
         raise
 
 
-def _sweep(own: Path) -> None:
+def _remove_old_cgroups(own: Path) -> None:
     for folder in own.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # somebody else was faster
             if time.time() - folder.stat().st_mtime > SETTLED_SECONDS and (held := take_lock(folder)) is not None:
-                if folder.name.startswith(BOX):
+                if folder.name.startswith(BOX_PREFIX):
                     _kill(folder)
                 _remove(folder)
                 os.close(held)
 
 
-def _adopt(folder: Path, root: int) -> None:
+def _move_processes(folder: Path, root: int) -> None:
     """Put a process and all of its descendants into a cgroup, also those that are started meanwhile."""
     done: set[int] = set()
-    while left := set(family(root)) - done:
+    while left := set(process_tree(root)) - done:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):  # it ended
                 _write(folder / "cgroup.procs", pid)
@@ -213,7 +213,7 @@ def _make(parent: Path, prefix: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
 
 
-def _members(folder: Path) -> set[int]:
+def _cgroup_pids(folder: Path) -> set[int]:
     with contextlib.suppress(OSError):
         return set(map(int, (folder / "cgroup.procs").read_text().split()))
     return set()
@@ -222,7 +222,7 @@ def _members(folder: Path) -> set[int]:
 def _kill(folder: Path) -> None:
     with contextlib.suppress(OSError):  # before Linux 5.14, and in version 1, there is no such file
         return _write(folder / "cgroup.kill", 1)
-    for pid in _members(folder):
+    for pid in _cgroup_pids(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -234,7 +234,7 @@ def _remove(folder: Path) -> None:
         try:
             return os.rmdir(folder)
         except OSError as error:
-            if error.errno != errno.EBUSY or not _members(folder) or time.monotonic() > until:
+            if error.errno != errno.EBUSY or not _cgroup_pids(folder) or time.monotonic() > until:
                 return None
         time.sleep(0.01)
 

@@ -21,29 +21,29 @@ _MAP_BYTES, _LINK_BYTES = 384, 32
 """The kernel's own memory for a map, and what each process adds to those of the processes that were forked from it."""
 
 
-def own(pid: int, proc: Path = PROC) -> int:
+def own_memory(pid: int, proc: Path = PROC) -> int:
     """Bytes of a process; what it shares with others counts in full."""
-    return _amount(_OWN, _status(pid, proc)[1])
+    return _sum_bytes(_OWN, _status(pid, proc)[1])
 
 
-def share(pid: int, proc: Path = PROC) -> int:
+def proportional_memory(pid: int, proc: Path = PROC) -> int:
     """Bytes of a process; what it shares with others counts in proportion."""
     teller, status = _status(pid, proc)
-    return _amount(_SHARE, _read(proc / str(teller) / "smaps_rollup")) or _amount(_OWN, status)
+    return _sum_bytes(_SHARE, _read(proc / str(teller) / "smaps_rollup")) or _sum_bytes(_OWN, status)
 
 
-def at_most(pid: int) -> int:
-    """Bytes of a process that `own` counts, and of as many sockets as it has room for descriptors."""
+def most_memory(pid: int) -> int:
+    """Bytes of a process that `own_memory` counts, and of as many sockets as it has room for descriptors."""
     status = _status(pid)[1]
-    return _amount(_OWN, status) + _room(status) * socket_bytes()
+    return _sum_bytes(_OWN, status) + _descriptor_room(status) * socket_bytes()
 
 
-def closed(pid: int) -> bool:
+def is_unreadable(pid: int) -> bool:
     """Whether a process does not let itself be looked at: it set that, or it belongs to somebody else."""
     return not os.access(PROC / str(pid) / "fd", os.R_OK)
 
 
-def in_sockets(pids: Iterable[int]) -> int:
+def socket_memory(pids: Iterable[int]) -> int:
     """Bytes that the sockets of some processes may hold: what was sent and not yet read is in no page table."""
     found: set[str] = set()
     unseen = 0
@@ -52,13 +52,13 @@ def in_sockets(pids: Iterable[int]) -> int:
         try:
             found.update(_sockets(teller))
         except PermissionError:  # all that is open may be sockets
-            unseen += _room(status)
+            unseen += _descriptor_room(status)
         except OSError:
             continue
     return (len(found) + unseen) * socket_bytes()
 
 
-def in_maps(pids: Sequence[int], enough: int) -> int:
+def map_memory(pids: Sequence[int], enough: int) -> int:
     """Bytes that the kernel keeps for the maps of some processes. More than `enough` is not counted further."""
     each, found = _MAP_BYTES + _LINK_BYTES * len(pids), 0
     for pid in pids:
@@ -125,13 +125,13 @@ def _sockets(pid: int) -> Iterator[str]:
             yield target
 
 
-def _room(status: bytes) -> int:
+def _descriptor_room(status: bytes) -> int:
     """For how many descriptors a process has room; the kernel makes it for 64 and more at a time."""
     found = _DESCRIPTORS.search(status)
     return int(found[1]) if found else 0
 
 
-def _amount(pattern: re.Pattern[bytes], text: bytes) -> int:
+def _sum_bytes(pattern: re.Pattern[bytes], text: bytes) -> int:
     """Bytes: the sum of what `pattern` finds in kB."""
     return sum(map(int, pattern.findall(text))) << 10
 

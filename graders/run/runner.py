@@ -19,10 +19,10 @@ from typing import Protocol
 from graders.run.box_process import Box
 from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
-from graders.run.last_fuse import LastFuse, last_fuse
+from graders.run.low_memory import LowMemoryGuard, low_memory_guard
 from graders.run.run_options import RunOptions
 from graders.run.warm_process import WarmProcess
-from graders.wire.forking import available as can_fork
+from graders.wire.forking import can_fork
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 
@@ -102,7 +102,7 @@ class Runner(Protocol):
         Nothing is raised for what the notebook does, but when this machine or the graders fail.
         """
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """Settle whether what ran so far counts: called when a batch is through."""
 
 
@@ -116,7 +116,7 @@ class NoRunner:
         """Raise `NotRun`."""
         raise NotRun("its run is not in the cache, and nothing was to be run")
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """There is nothing to settle: nothing has run."""
 
 
@@ -134,10 +134,10 @@ class BoxRunner:
     warm: WarmProcess | None = None
     fork: bool = can_fork
     tries: int = 2
-    """A run that may have been disturbed (`disturbed`) is given a second chance, within the same time."""
+    """A run that may have been disturbed (`was_disturbed`) is given a second chance, within the same time."""
     keep_outputs: bool = False
     """Whether what cells show is drawn, and is part of the transcript."""
-    fuse: LastFuse = field(default=last_fuse, compare=False)
+    fuse: LowMemoryGuard = field(default=low_memory_guard, compare=False)
     """Ends the box that holds most when the machine runs short of memory."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
@@ -173,23 +173,23 @@ class BoxRunner:
                 slack_seconds=self.slack_seconds,
             )
             runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
-            if not box.gave_way and not disturbed(runs[-1], stood_still=box.stood_still):
+            if not box.ended_to_free_memory and not was_disturbed(runs[-1], stood_still=box.stood_still):
                 break
             if runs[-1].ended != "not-started":
-                limits = limits.after(runs[-1].seconds)
+                limits = limits.with_time_spent(runs[-1].seconds)
         if runs[-1].ended == "not-started":
             return runs[-1]
-        return max(reversed(runs), key=answers)  # what the notebook itself does wrong, it does again
+        return max(reversed(runs), key=count_answers)  # what the notebook itself does wrong, it does again
 
     def at_pace(self, factor: float) -> BoxRunner:
         """The same with `factor` times the seconds."""
         return replace(self, limits=self.limits.at_pace(factor))
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """Every run counts: no control is marked along."""
 
 
-def disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
+def was_disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
     """Whether what went wrong in a run may be the machine's doing.
 
     A process that was ended from outside, as the system does when memory runs out, looks as one that the notebook
@@ -201,7 +201,7 @@ def disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
     return stood_still and (transcript.ended == "timed-out" or "timed-out" in statuses)
 
 
-def answers(transcript: Transcript) -> int:
+def count_answers(transcript: Transcript) -> int:
     """How many probes came to their end."""
     return sum(frame.type == "seen" for frame in transcript.frames)
 
@@ -231,9 +231,9 @@ class StoppingRunner:
             self._why = transcript.message
         return transcript
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """See `Runner`."""
-        self._runner.confirm()
+        self._runner.confirm_runs()
 
 
 class CachedRunner:
@@ -251,7 +251,7 @@ class CachedRunner:
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
-        key = run_key(cells, self._digest(probes), self._terms.limits, keep_outputs=self._terms.keep_outputs)
+        key = run_key(cells, self._probes_digest(probes), self._terms.limits, keep_outputs=self._terms.keep_outputs)
         if found := self._cache.find(key, self._terms.accepted_tiers):
             tier, frames = found
             return Transcript(frames, tier)
@@ -262,12 +262,12 @@ class CachedRunner:
             transcript.stretch.when_it_fails(partial(self._cache.forget, key, transcript.tier))
         return transcript
 
-    def _digest(self, probes: Sequence[Probe]) -> str:
+    def _probes_digest(self, probes: Sequence[Probe]) -> str:
         """The digest of the probes, remembered: a class shares them, and it takes as long as to read a run."""
         if id(probes) not in self._digests:
             self._digests[id(probes)] = probes, digest_of_probes(probes)
         return self._digests[id(probes)][1]
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         """See `Runner`."""
-        self._otherwise.confirm()
+        self._otherwise.confirm_runs()

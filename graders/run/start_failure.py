@@ -60,7 +60,7 @@ _REMEDIES = (
 )
 
 
-def explain(errors: str) -> str:
+def explain_start_failure(errors: str) -> str:
     """One sentence on why a box did not start, from the end of what it wrote to stderr."""
     said = [match[0] for match in _EXCEPTION.finditer(errors) if _CONSEQUENCE not in match[0]]
     lines = errors.strip().splitlines()

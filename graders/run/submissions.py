@@ -9,17 +9,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
-from graders.core.student_names import BLANK, visible
-from graders.core.text import clean, plural
-from graders.run.arrangement import arrange
-from graders.run.attempts import HandedIn, choose
+from graders.core.student_names import VISIBLE_BLANK, visible_name
+from graders.core.text import clean_text, format_count
+from graders.run.arrangement import arrange_tree
+from graders.run.attempts import HandedIn, choose_attempt
 from graders.run.layout import Layout
 from graders.run.lessons import Lessons
-from graders.run.lms import Owner, Pattern, format_of
+from graders.run.lms import NamePattern, Owner, file_format
 from graders.run.members import BadArchive, is_archive
-from graders.run.tree import UNOPENED, Entry, Tree, not_a_notebook, tree_of
+from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
-OWN = "me"
+OWN_NAME = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
 
 
@@ -69,7 +69,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundSubmissions:
     """What there is to mark.
 
     `how` says how names and folders were read, `is_class` whether as those of a class, though it be one of a single
@@ -87,7 +87,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
     @property
-    def left(self) -> list[Account]:
+    def open_accounts(self) -> list[Account]:
         """The files that count for nobody, and that somebody has to look at."""
         return [account for account in self.accounts if account.open]
 
@@ -108,10 +108,10 @@ def find_submissions(
     deadline: Deadline = no_deadline,
     due: Sequence[str] = (),
     *,
-    names: Pattern | None = None,
+    names: NamePattern | None = None,
     single: bool = False,
     besides: Path | None = None,
-) -> Found:
+) -> FoundSubmissions:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
@@ -127,36 +127,38 @@ def find_submissions(
     packed = is_archive(where) and scratch is not None
     try:
         if not where.is_dir() and not packed:
-            return _of_file(where, known, deadline)
+            return _find_in_file(where, known, deadline)
         tree = tree_of(where, scratch, besides)
     except BadArchive as error:
         raise NoSubmissions(f"{where}: {error}") from error
     except OSError as error:
         raise NoSubmissions(f"{where} could not be read or unpacked: {error.strerror}.") from error
-    name = _bare(where.absolute().name)
+    name = _bare_name(where.absolute().name)
 
     def lesson_of(entry: Entry) -> str | None:
-        return known.of(entry.file, entry.name)
+        return known.lesson_of(entry.file, entry.name)
 
-    layout = arrange(tree, name, lesson_of, packed=packed, names=names, single=single)
-    return _Submissions(where, known, deadline, due, tree, layout).found()
+    layout = arrange_tree(tree, name, lesson_of, packed=packed, names=names, single=single)
+    return _Submissions(where, known, deadline, due, tree, layout).collect_submissions()
 
 
-def _bare(name: str) -> str:
+def _bare_name(name: str) -> str:
     """The name of a folder or an archive, without what tells its kind."""
     suffix = next((suffix for suffix in (".tar.gz", ".tgz", ".zip") if name.lower().endswith(suffix)), "")
     return name[: len(name) - len(suffix)]
 
 
-def _of_file(where: Path, lessons: Lessons, deadline: Deadline) -> Found:
-    lesson = lessons.of(where, where.name)
+def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSubmissions:
+    lesson = lessons.lesson_of(where, where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
-    owner = Owner(_shown(where.absolute().parent.name))
-    came = where.stat().st_mtime
-    late = max(0.0, came - deadline(owner))
-    is_class = format_of([where.name]) is not None
-    return Found([Submission(owner.name, lesson, where, handed_in=came, late=late)], "one notebook", is_class)
+    owner = Owner(_shown_name(where.absolute().parent.name))
+    handed_in = where.stat().st_mtime
+    late = max(0.0, handed_in - deadline(owner))
+    is_class = file_format([where.name]) is not None
+    return FoundSubmissions(
+        [Submission(owner.name, lesson, where, handed_in=handed_in, late=late)], "one notebook", is_class
+    )
 
 
 class _Submissions:
@@ -167,20 +169,20 @@ class _Submissions:
     ) -> None:
         self.where, self.lessons, self.deadline, self.due = where, lessons, deadline, due
         self.tree, self.layout = tree, layout
-        self.names = _names(layout.owners)
+        self.names = _unique_names(layout.owners)
         self.accounts: dict[Entry, Account] = {}
         self.choices: list[str] = []
         self.doubts = list(layout.doubts)
 
-    def found(self) -> Found:
+    def collect_submissions(self) -> FoundSubmissions:
         """All submissions by student and lesson, and an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
-            lesson = self.lessons.of(entry.file, place.name)
+            lesson = self.lessons.lesson_of(entry.file, place.name)
             files[place.owner].append(HandedIn(entry, place, lesson))
-        for entry, why in self.layout.nobodys.items():
+        for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
-            self.accounts[entry] = Account(clean(entry.origin, 1000), "", "", why, open=is_open)
+            self.accounts[entry] = Account(clean_text(entry.origin, 1000), "", "", why, open=is_open)
         handed_in = [
             {file.lesson for file in own if file.lesson and (file.entry.counts or _is_attempt(file))}
             for own in files.values()
@@ -192,14 +194,15 @@ class _Submissions:
         for owner in sorted(files, key=self.names.__getitem__):
             shown = replace(owner, name=self.names[owner])
             own = {
-                submission.lesson: submission for submission in self._of_student(shown, files[owner], due or mentioned)
+                submission.lesson: submission
+                for submission in self._student_submissions(shown, files[owner], due or mentioned)
             }
             # Who handed in nothing stays in the list, also where it cannot be told what is due.
             for lesson in sorted({*own, *due} or mentioned):
                 submissions.append(own.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id))
         if not submissions:
             raise NoSubmissions(self._why_none())
-        return Found(
+        return FoundSubmissions(
             submissions=submissions,
             how=self.layout.how,
             is_class=is_class,
@@ -209,7 +212,9 @@ class _Submissions:
             notes=tuple(self.tree.notes),
         )
 
-    def _of_student(self, owner: Owner, files: Sequence[HandedIn], expected: Sequence[str]) -> Iterator[Submission]:
+    def _student_submissions(
+        self, owner: Owner, files: Sequence[HandedIn], expected: Sequence[str]
+    ) -> Iterator[Submission]:
         """One submission for each lesson. `owner` has the name that is shown.
 
         What could not be read counts where there is no notebook: for the lesson in its name, else for all `expected`.
@@ -223,31 +228,33 @@ class _Submissions:
             elif file.lesson:
                 by_lesson[file.lesson].append(file)
             else:
-                self._account(file, owner, "It belongs to no known lesson. Name it after its lesson.", is_open=True)
+                self._add_account(file, owner, "It belongs to no known lesson. Name it after its lesson.", is_open=True)
         found: dict[str, Submission] = {}
         for lesson, several in by_lesson.items():
-            found[lesson] = self._chosen(owner, lesson, several, due)
+            found[lesson] = self._choose_submission(owner, lesson, several, due)
         for file in sorted(problems, key=lambda file: not _is_attempt(file)):
-            why = file.entry.problem or not_a_notebook(file.entry)
+            why = file.entry.problem or why_no_notebook(file.entry)
             # A file of another kind is an answer only where it is called like one, or where nothing else was handed in.
             likely = bool(file.entry.problem) or _is_attempt(file) or not by_lesson
             counts_for = [lesson for lesson in ([file.lesson] if file.lesson else expected) if lesson not in found]
             for lesson in counts_for if likely else ():
                 found[lesson] = Submission(owner.name, lesson, None, file.entry.origin, why, owner.id)
-            self._account(file, owner, why, is_open=likely and not (file.lesson or expected))
+            self._add_account(file, owner, why, is_open=likely and not (file.lesson or expected))
         yield from (found[lesson] for lesson in sorted(found))
 
-    def _chosen(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
-        choice = choose(files, due, self.lessons.stems, self.lessons.untouched, self.lessons.digest)
+    def _choose_submission(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
+        choice = choose_attempt(files, due, self.lessons.stems, self.lessons.is_untouched, self.lessons.notebook_digest)
         counts, others = choice.file, choice.others
-        self._account(counts, owner, "It counts.")
+        self._add_account(counts, owner, "It counts.")
         for file in others:
-            self._account(file, owner, f"It does not count: {clean(counts.entry.name, 100)} does, {choice.why}.")
+            self._add_account(
+                file, owner, f"It does not count: {clean_text(counts.entry.name, 100)} does, {choice.why}."
+            )
         if others:
-            names = ", ".join(clean(file.entry.name, 60) for file in others[:3])
+            names = ", ".join(clean_text(file.entry.name, 60) for file in others[:3])
             said = (
-                f"{clean(owner.name, 40)}, {lesson[:2]}: {plural(len(files), 'file')}; "
-                f"{clean(counts.entry.name, 60)} counts ({choice.why}), not {names}"
+                f"{clean_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
+                f"{clean_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
             )
             self.choices.append(said)
             if choice.doubt:
@@ -258,14 +265,14 @@ class _Submissions:
             file=counts.entry.file,
             origin="" if counts.entry.origin == str(counts.entry.file) else counts.entry.origin,
             student_id=owner.id,
-            handed_in=counts.came,
-            late=counts.late(due),
-            superseded=tuple(clean(file.entry.origin, 1000) for file in others),
+            handed_in=counts.handed_in,
+            late=counts.seconds_late(due),
+            superseded=tuple(clean_text(file.entry.origin, 1000) for file in others),
         )
 
-    def _account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
+    def _add_account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
         lesson = file.lesson or ""
-        self.accounts[file.entry] = Account(clean(file.entry.origin, 1000), owner.name, lesson, fate, is_open)
+        self.accounts[file.entry] = Account(clean_text(file.entry.origin, 1000), owner.name, lesson, fate, is_open)
 
     def _why_none(self) -> str:
         where, first = self.where, self.lessons.stems[0]
@@ -295,9 +302,9 @@ def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) ->
     return sorted(said or (lesson for lesson, students in count.items() if students > 1))
 
 
-def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
+def _unique_names(owners: Iterable[Owner]) -> dict[Owner, str]:
     """A name for each student that can be shown, and that no other student has."""
-    shown = {owner: _shown(owner.name) for owner in owners}
+    shown = {owner: _shown_name(owner.name) for owner in owners}
     count = Counter(shown.values())
     names: dict[Owner, str] = {}
     # First those to whom a name belongs letter by letter.
@@ -309,10 +316,10 @@ def _names(owners: Iterable[Owner]) -> dict[Owner, str]:
     return names
 
 
-def _shown(name: str) -> str:
+def _shown_name(name: str) -> str:
     """A student's name as it can be shown, and as a folder may be called."""
-    shown = visible(name)
-    return shown if shown.strip(f". {BLANK}") else OWN
+    shown = visible_name(name)
+    return shown if shown.strip(f". {VISIBLE_BLANK}") else OWN_NAME
 
 
 def _unknown_lesson(file: str, lessons: Lessons) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 
 from graders.box.wall_checks import WALLS
 from graders.core.errors import ExitCode, HookworkError
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.run.box_process import BoxDied, BoxTimeout
 from graders.run.canaries import canaries
 from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner
-from graders.run.start_failure import explain
-from graders.run.tiers import WARM_TIERS, container_memory, missing
+from graders.run.start_failure import explain_start_failure
+from graders.run.tiers import WARM_TIERS, container_memory, missing_for_tier
 from graders.run.warm_process import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError
@@ -32,9 +32,9 @@ class NoIsolation(HookworkError):
     exit_code = ExitCode.NOT_GRADED
 
 
-def missing_for(runner: BoxRunner) -> str:
+def missing_for_runner(runner: BoxRunner) -> str:
     """What a runner needs and is not there, in a few words; empty when it can be tried."""
-    return missing(runner.tier, warm=runner.warm is not None)
+    return missing_for_tier(runner.tier, warm=runner.warm is not None)
 
 
 def self_test(runner: BoxRunner) -> str:
@@ -65,20 +65,20 @@ def self_test(runner: BoxRunner) -> str:
                     while (frame := box.receive(deadline)).type == "cell":
                         computed = computed if computed.get("status", "ok") != "ok" else frame.head
                 except BoxTimeout:
-                    return f"it did not start within {SECONDS:g} seconds ({explain(box.errors())})"
+                    return f"it did not start within {SECONDS:g} seconds ({explain_start_failure(box.errors())})"
                 except (BoxDied, FrameError):
-                    return f"it does not start here ({explain(box.errors())})"
+                    return f"it does not start here ({explain_start_failure(box.errors())})"
         except (OSError, ForkerDied) as error:
-            return f"it does not start here ({explain(f'{type(error).__name__}: {error}')})"
+            return f"it does not start here ({explain_start_failure(f'{type(error).__name__}: {error}')})"
         if short := frame.head.get("short"):
             return f"the limits of this shell are too low ({str(short)[:300]})"
         if computed.get("status") != "ok":
-            return f"torch cannot compute in it ({explain(str(computed.get('message')))})"
+            return f"torch cannot compute in it ({explain_start_failure(str(computed.get('message')))})"
         held = frame.head.get("held")
         if not isinstance(held, dict) or (walled and not {*there.closed, *WALLS} <= set(held)):
             return "its self-test gave no answer"
-        broken = [clean(wall, 400) for wall, standing in held.items() if standing is not True]
-        broken += there.arrived()
+        broken = [clean_text(wall, 400) for wall, standing in held.items() if standing is not True]
+        broken += there.what_was_reached()
         return f"not prevented: {', '.join(broken)}" if broken else ""
 
 
@@ -87,7 +87,7 @@ def choose_runner(
     box_modules: Path,
     warm: WarmProcess,
     *,
-    lacking: Callable[[BoxRunner], str] = missing_for,
+    lacking: Callable[[BoxRunner], str] = missing_for_runner,
     test: Callable[[BoxRunner], str] = self_test,
 ) -> BoxRunner:
     """What runs notebooks with these options: in the tier that they name, or for "auto" in the best that holds.
@@ -122,7 +122,7 @@ def choose_runner(
                 return runner
         reasons.setdefault(problems[0], []).append(tier)
     if run_options.isolation in ("auto", "D") and (run_options.own_work or run_options.allow_unisolated):
-        if not warm.works():  # a kernel that has to be started takes seconds: the notebook's own will do
+        if not warm.is_available():  # a kernel that has to be started takes seconds: the notebook's own will do
             return runner_in("D", None)
         runner = runner_in("D", warm)
         if not (problem := test(runner)):

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from graders.box import confine
 from graders.run.box_users import free_user, own_number
-from graders.run.links import python, python_links
-from graders.run.visible import hidden, is_below, opened
+from graders.run.links import python_links, python_path
+from graders.run.visible import hidden_paths, is_below, readable_paths
 from graders.wire import forking
-from graders.wire.launch import BoxPlan, Pairs, Plan, PrivatePlaces, System, Walls
+from graders.wire.launch import BoxPlan, LaunchPlan, Pairs, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
 
 TIERS = ("A", "B", "C", "D")
@@ -44,7 +44,7 @@ HELD_MEMORY = 512 << 20
 """What a container is allowed for torch and Jupyter, before the notebook adds anything: builds with CUDA take most."""
 HELD_PROCESSES = 64
 """Likewise, processes and threads. The box counts by itself what the notebook adds, and can say when it is too much."""
-INSIDE = "/box"
+BOX_FOLDER = "/box"
 """The box's own folder as tier A shows it."""
 
 
@@ -54,7 +54,7 @@ class Launch:
 
     folder: str
     """The folder in which the box finds itself."""
-    plan: Plan | None = None
+    plan: LaunchPlan | None = None
     command: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
     """A command to run when the process has ended."""
@@ -66,26 +66,26 @@ class Launch:
         """Whether the first process, asked to end, ends everything else (SIGTERM)."""
         return self.plan is not None and self.plan.supervised
 
-    def start(self, descriptor: int) -> list[str]:
+    def start_command(self, descriptor: int) -> list[str]:
         """The command that starts the box as a program; frames are to be written to `descriptor`."""
         plan = self.plan
         if plan is None:
             return list(self.command)
         if plan.uid is None and not plan.supervised:
             return [*plan.command, str(descriptor), plan.box.to_json()]
-        return [python(), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
+        return [python_path(), "-S", "-m", "graders.box.start", str(descriptor), plan.to_json()]
 
 
-def passed_on() -> dict[str, str]:
+def inherited_variables() -> dict[str, str]:
     """Variables that a Python process may need to start; no other variable of ours enters the box.
 
     `python` and `pip` are first of all those of this Python, also where nobody activated its environment.
     """
     found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-    return found | {"PATH": os.pathsep.join([os.path.dirname(python()), os.environ.get("PATH", os.defpath)])}
+    return found | {"PATH": os.pathsep.join([os.path.dirname(python_path()), os.environ.get("PATH", os.defpath)])}
 
 
-def environment(folder: str, box_modules: str | Path) -> dict[str, str]:
+def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
     """The variables of a box whose own folder and modules are at these places, as it sees them."""
     home = folder + "/home"
     return {
@@ -121,7 +121,7 @@ def environment(folder: str, box_modules: str | Path) -> dict[str, str]:
     }
 
 
-def launch(
+def prepare_launch(
     tier: str, folder: Path, box_modules: Path, limits: Limits, *, warm: bool = False, private: Sequence[str] = ()
 ) -> Launch:
     """How a box of this tier is started, as a program of its own or as a fork of the warm process.
@@ -129,18 +129,18 @@ def launch(
     Whatever else of this machine it may read, what lies in `private` it may not, in tiers A and B.
     """
     if tier in ("A", "B"):
-        started = _landlocked if tier == "B" else _namespaces if warm else _bubblewrap
-        return started(folder, box_modules, limits, hidden(private))
-    return (_container if tier == "C" else _plain)(folder, box_modules, limits)
+        started = _landlock_launch if tier == "B" else _namespace_launch if warm else _bubblewrap_launch
+        return started(folder, box_modules, limits, hidden_paths(private))
+    return (_container_launch if tier == "C" else _plain_launch)(folder, box_modules, limits)
 
 
-def missing(tier: str, *, warm: bool = False) -> str:
+def missing_for_tier(tier: str, *, warm: bool = False) -> str:
     """What a tier needs and is not there; empty when it can be tried, from the warm process or without it."""
     if tier == "D":
         return ""
     if tier == "C":
         return "" if shutil.which("podman") or shutil.which("docker") else "neither podman nor docker is installed"
-    if not forking.available:
+    if not forking.can_fork:
         return "this is not Linux"
     if not confine.seccomp_possible():
         return "there is no filter of system calls for this kind of processor"
@@ -151,22 +151,22 @@ def missing(tier: str, *, warm: bool = False) -> str:
     return "" if confine.landlock_abi() >= 4 else "the kernel's Landlock is older than version 4"
 
 
-def _main() -> tuple[str, ...]:
-    return (python(), "-m", "graders.box.main")
+def _main_command() -> tuple[str, ...]:
+    return (python_path(), "-m", "graders.box.main")
 
 
-def _uid() -> int | None:
+def _box_user_id() -> int | None:
     """A user id for one box alone, when we are root."""
     return free_user() if os.getuid() == 0 else None
 
 
-def _plain(folder: Path, box_modules: Path, limits: Limits) -> Launch:
-    plan = Plan(tier="D", box=BoxPlan(str(folder)), command=_main(), supervised=forking.available)
+def _plain_launch(folder: Path, box_modules: Path, limits: Limits) -> Launch:
+    plan = LaunchPlan(tier="D", box=BoxPlan(str(folder)), command=_main_command(), supervised=forking.can_fork)
     return Launch(str(folder), plan)
 
 
-def _landlocked(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
-    uid = _uid()
+def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+    uid = _box_user_id()
     if uid:
         os.chown(folder, uid, uid)
     small = ("tmpfs", f"size={16 << 20},nr_inodes={limits.inodes},mode=1777")
@@ -176,7 +176,7 @@ def _landlocked(folder: Path, box_modules: Path, limits: Limits, closed: tuple[s
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
     most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
-    needed = (*opened(), str(box_modules))
+    needed = (*readable_paths(), str(box_modules))
     walls = Walls(
         readable=(*needed, *_FILES, *_PROC, _ZERO),
         # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
@@ -185,13 +185,13 @@ def _landlocked(folder: Path, box_modules: Path, limits: Limits, closed: tuple[s
         metadata=uid is not None,
     )
     private = replace(walls, writable=(str(folder), *_DEVICES, *_TERMINALS, "/dev/shm", "/tmp"), metadata=True)
-    plan = Plan(
+    plan = LaunchPlan(
         tier="B",
         box=BoxPlan(str(folder), walls),
         uid=uid,
         # The folder itself is that user's already.
         keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder.parent)))),
-        command=_main(),
+        command=_main_command(),
         private=PrivatePlaces(
             box=BoxPlan(str(folder), private),
             mounts=places,
@@ -211,18 +211,20 @@ def _open_to_all(path: str) -> bool:
     return bool(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004)) and all(within)
 
 
-_PLAN_OF_C = Plan(
+_PLAN_OF_C = LaunchPlan(
     tier="C",
     # The container restricts the files. The rest is as in A: above all, nobody looks into the process with the pipe.
-    box=BoxPlan(INSIDE, Walls(readable=(), writable=())),
+    box=BoxPlan(BOX_FOLDER, Walls(readable=(), writable=())),
     command=("/usr/bin/env", "python", "-m", "graders.box.main"),
     supervised=True,
 )
 """The first process of the container is ours, since any other would hold that pipe open for the notebook to find."""
-_BOX_OF_A = BoxPlan(INSIDE, Walls(readable=("/",), writable=(INSIDE, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS)))
+_BOX_OF_A = BoxPlan(
+    BOX_FOLDER, Walls(readable=("/",), writable=(BOX_FOLDER, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS))
+)
 
 
-def _system(
+def _stage_and_system(
     folder: Path, box_modules: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
 ) -> tuple[Pairs, System]:
     """What root has to bind first, so that another user can get at what lies in a closed folder; what tier A shows."""
@@ -230,7 +232,9 @@ def _system(
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
     hides: list[str] = []
-    shown = {path: os.path.realpath(path) for path in (*opened(), *filter(os.path.exists, _FILES), str(box_modules))}
+    shown = {
+        path: os.path.realpath(path) for path in (*readable_paths(), *filter(os.path.exists, _FILES), str(box_modules))
+    }
     for path, source in shown.items():
         if os.path.islink(path) and any(is_below(source, other) for other in shown):
             links.append((os.readlink(path), path))
@@ -256,25 +260,25 @@ def _is_free(place: str, others: Iterable[str]) -> bool:
     return not any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in others)
 
 
-def _namespaces(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
-    uid = _uid()
+def _namespace_launch(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+    uid = _box_user_id()
     root = folder / "root"
     root.mkdir()
     if uid:
         os.chown(root, uid, uid)
     small = f"size={16 << 20},nr_inodes={limits.inodes},mode=1777"
     places = {"/tmp": small, "/dev/shm": small,
-               INSIDE: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
-    stage, system = _system(folder, box_modules, uid, places, closed)
-    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, system=system))
+               BOX_FOLDER: f"size={limits.files + FILES_SLACK},nr_inodes={20 * limits.inodes},mode=0700"}  # fmt: skip
+    stage, system = _stage_and_system(folder, box_modules, uid, places, closed)
+    return Launch(BOX_FOLDER, LaunchPlan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, system=system))
 
 
-def _bubblewrap(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
+def _bubblewrap_launch(folder: Path, box_modules: Path, limits: Limits, closed: tuple[str, ...]) -> Launch:
     program = shutil.which("bwrap")
     if program is None:
         raise confine.CannotConfine(errno.ENOENT, "bubblewrap (the command bwrap) is gone")
-    uid, small = _uid(), str(16 << 20)
-    stage, view = _system(folder, box_modules, uid, {}, closed)
+    uid, small = _box_user_id(), str(16 << 20)
+    stage, view = _stage_and_system(folder, box_modules, uid, {}, closed)
     arguments = ["--size", small, "--tmpfs", "/tmp"]
     sources = {target: source for source, target in view.binds}
     emptied = []
@@ -293,16 +297,18 @@ def _bubblewrap(folder: Path, box_modules: Path, limits: Limits, closed: tuple[s
     arguments += [
         "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
         "--proc", "/proc",
-        "--size", str(limits.files), "--tmpfs", INSIDE, "--chdir", INSIDE,
+        "--size", str(limits.files), "--tmpfs", BOX_FOLDER, "--chdir", BOX_FOLDER,
         "--remount-ro", "/",
     ]  # fmt: skip
     command = (
         program, "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc",
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-        *arguments, *_main(),
+        *arguments, *_main_command(),
     )  # fmt: skip
     # The kernel ends what is in a namespace, but somebody has to reap what bubblewrap leaves when it is ended itself.
-    return Launch(INSIDE, Plan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True))
+    return Launch(
+        BOX_FOLDER, LaunchPlan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True)
+    )
 
 
 def container_memory(limits: Limits) -> int:
@@ -332,12 +338,12 @@ def container_command(program: str, image: str, name: str, uid: int, box_modules
         "--ulimit=nofile=1024:1024",
         "--ulimit=nproc=4096:4096",
         f"--user={uid}:{uid}",
-        f"--tmpfs={INSIDE}:size={limits.files},mode=1777",
+        f"--tmpfs={BOX_FOLDER}:size={limits.files},mode=1777",
         "--tmpfs=/tmp:size=16m",
         "--shm-size=16m",
         f"--volume={box_modules}:/kit:ro",
-        *(f"--env={key}={value}" for key, value in environment(INSIDE, "/kit").items()),
-        f"--workdir={INSIDE}",
+        *(f"--env={key}={value}" for key, value in box_environment(BOX_FOLDER, "/kit").items()),
+        f"--workdir={BOX_FOLDER}",
         image,
         "python",
         "-S",
@@ -348,7 +354,7 @@ def container_command(program: str, image: str, name: str, uid: int, box_modules
     ]
 
 
-def _container(folder: Path, box_modules: Path, limits: Limits) -> Launch:
+def _container_launch(folder: Path, box_modules: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
     # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.

@@ -15,15 +15,15 @@ from typing import Any
 
 from graders.core.expect import Seen
 from graders.core.results import Status
-from graders.core.text import clean
-from graders.run.decoded import Decoded
+from graders.core.text import clean_text
+from graders.run.decoded import DecodedAnswers
 from graders.run.missing_modules import missing_modules, undefined_name
-from graders.wire.data import DataError, empty_rows
+from graders.wire.data import DataError, count_empty_rows
 from graders.wire.frames import Frame
-from graders.wire.limits import PRINTED
+from graders.wire.limits import PRINTED_CHARACTERS
 
 FROM_INSIDE = {"ready", "cell", "restart", "cells-done", "seen", "raised", "output", "probe-end"}
-_DECODED = Decoded()
+_DECODED = DecodedAnswers()
 _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crashed"}
 
 
@@ -79,13 +79,13 @@ class Run:
     seconds: float = 0.0
     missing_modules: tuple[str, ...] = ()
 
-    def attempts(self, key: str, cases: int) -> list[list[Outcome]]:
+    def outcomes_by_place(self, key: str, cases: int) -> list[list[Outcome]]:
         """What became of an exercise in each place where it was asked, first its own: an outcome for each case.
 
         After one without numbers the other cases are not asked, and count as that one. What was never answered
         otherwise shares the fate of its box.
         """
-        fate = Outcome(status=_FATE.get(self.ended, Status.CRASHED), message=self.message)
+        fate = Outcome(status=_STATUS_BY_ENDING.get(self.ended, Status.CRASHED), message=self.message)
         found = []
         for place in sorted({place for other, place, _ in self.outcomes if other == key}):
             outcomes = [self.outcomes.get((key, place, case), fate) for case in range(cases)]
@@ -94,7 +94,7 @@ class Run:
         return found or [[fate] * cases]
 
 
-_FATE = {
+_STATUS_BY_ENDING = {
     "not-started": Status.NOT_GRADED,
     "timed-out": Status.TIMED_OUT,
     "over-limit": Status.OVER_LIMIT,
@@ -114,14 +114,14 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
         if frame.type == "asked":
             asked = head["key"], head["cells"], head["case"], head["nonce"]
         elif frame.type == "ended":
-            ended, message, seconds = head["how"], clean(head["message"]), head["seconds"]
+            ended, message, seconds = head["how"], clean_text(head["message"]), head["seconds"]
         elif frame.type == "restart":
             cells.clear()
         elif frame.type == "cell" and type(head.get("cell")) is int and head["cell"] >= 0:
             cells[head["cell"]] = Cell(
                 index=head["cell"],
-                status=clean(head.get("status"), 20),
-                message=clean(head.get("message")),
+                status=clean_text(head.get("status"), 20),
+                message=clean_text(head.get("message")),
                 undefined=undefined_name(head),
             )
         elif frame.type in ("seen", "raised"):
@@ -133,7 +133,7 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
                     message="an answer that nobody had asked for",
                     seconds=seconds,
                 )
-            outcomes[asked[:3]] = _outcome(frame)
+            outcomes[asked[:3]] = _read_outcome(frame)
             asked = None
     return Run(
         cells=tuple(cells[index] for index in sorted(cells)),
@@ -145,35 +145,35 @@ def read_transcript(transcript: Sequence[Frame]) -> Run:
     )
 
 
-def _outcome(frame: Frame) -> Outcome:
+def _read_outcome(frame: Frame) -> Outcome:
     head = frame.head
     if frame.type == "seen":
         try:
             tree, body = json.dumps(head.get("tree")), frame.body
             digest = hashlib.sha256(tree.encode() + b"\0" + body).hexdigest()
-            seen = _DECODED.seen(digest, tree, body)
-            size = len(tree) + len(body) + empty_rows(seen.value)
-            return Outcome(seen=seen, digest=digest, size=size, printed=printed(head))
+            seen = _DECODED.decode_answer(digest, tree, body)
+            size = len(tree) + len(body) + count_empty_rows(seen.value)
+            return Outcome(seen=seen, digest=digest, size=size, printed=printed_text(head))
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
-    return raised(head)
+    return raised_outcome(head)
 
 
-def raised(head: dict[str, Any]) -> Outcome:
+def raised_outcome(head: dict[str, Any]) -> Outcome:
     """The outcome in the head of a `raised` answer."""
     status = head.get("status")
     return Outcome(
         status=Status(status) if type(status) is str and status in _LEARNERS_STATUS else Status.SUSPECT,
-        error=clean(head.get("error", ""), 100),
-        message=clean(head.get("message", "")),
-        line=clean(head.get("line", "")),
-        call=clean(head.get("call", "")),
+        error=clean_text(head.get("error", ""), 100),
+        message=clean_text(head.get("message", "")),
+        line=clean_text(head.get("line", "")),
+        call=clean_text(head.get("call", "")),
         defined=head.get("defined") is not False,
-        printed=printed(head),
+        printed=printed_text(head),
         undefined=undefined_name(head),
     )
 
 
-def printed(head: dict[str, Any]) -> str:
+def printed_text(head: dict[str, Any]) -> str:
     """What an answer printed, as the head of its frame says."""
-    return clean(head.get("printed", ""), PRINTED, lines=True).rstrip()
+    return clean_text(head.get("printed", ""), PRINTED_CHARACTERS, lines=True).rstrip()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graders.core.text import clean
-from graders.run.archives import CLASS, ArchiveLimits, is_trace, is_wanted, unpack
+from graders.core.text import clean_text
+from graders.run.archives import CLASS_LIMITS, ArchiveLimits, is_program_trace, is_wanted, unpack_archive
 from graders.run.members import BadArchive, is_archive
 
 _ONLY_NOTEBOOKS = "Hand in the notebooks themselves."
@@ -61,16 +61,18 @@ def tree_of(where: Path, scratch: Path | None, besides: Path | None = None) -> T
         only = _only_archive(where) if scratch else None
         if only is None:
             for path in sorted(where.iterdir()):
-                found.add(path, ())
+                found.add_path(path, ())
             return found.tree
         where = only
-    found.unpack(where, (), str(where), None, CLASS)
+    found.add_archive(where, (), str(where), None, CLASS_LIMITS)
     return found.tree
 
 
 def _only_archive(folder: Path) -> Path | None:
     """The archive that is all there is in a folder beside a roster or notes: as if it had been named itself."""
-    inside = [path for path in folder.iterdir() if not is_trace(path.name) and (path.is_dir() or is_wanted(path.name))]
+    inside = [
+        path for path in folder.iterdir() if not is_program_trace(path.name) and (path.is_dir() or is_wanted(path.name))
+    ]
     single = len(inside) == 1 and is_archive(inside[0]) and inside[0].is_file() and not inside[0].is_symlink()
     return inside[0] if single else None
 
@@ -80,44 +82,46 @@ class _Search:
         self.scratch, self.besides = scratch, besides and besides.resolve()
         self.tree, self._unpacked = Tree(), 0
 
-    def add(self, path: Path, above: tuple[str, ...]) -> None:
+    def add_path(self, path: Path, above: tuple[str, ...]) -> None:
         """A file, or all that is in a folder."""
         parts = (*above, path.name)
-        if is_trace(path.name) or (self.besides and path.resolve() == self.besides):
+        if is_program_trace(path.name) or (self.besides and path.resolve() == self.besides):
             return
         try:
             changed = path.lstat().st_mtime
             if path.is_symlink() and path.is_dir():
                 why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
-                self._problem((*parts, ""), str(path), changed, why)
+                self._add_problem((*parts, ""), str(path), changed, why)
             elif path.is_dir() and is_wanted(path.name):
-                why = f"{clean(path.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
-                self._problem(parts, str(path), changed, why)
+                why = (
+                    f"{clean_text(path.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
+                )
+                self._add_problem(parts, str(path), changed, why)
             elif path.is_dir():
                 if (path / "pyvenv.cfg").exists():  # thousands of files, and none of them somebody's work
                     return
                 self.tree.folders.append(parts)
                 for inside in sorted(path.iterdir()):
-                    self.add(inside, parts)
+                    self.add_path(inside, parts)
             else:
-                self._file(Entry(parts, path, str(path), changed), ArchiveLimits())
+                self._add_file(Entry(parts, path, str(path), changed), ArchiveLimits())
         except OSError as error:
-            self._problem((*parts, ""), str(path), 0.0, f"The folder cannot be read: {error.strerror}.")
+            self._add_problem((*parts, ""), str(path), 0.0, f"The folder cannot be read: {error.strerror}.")
 
-    def _file(self, entry: Entry, limits: ArchiveLimits | None) -> None:
+    def _add_file(self, entry: Entry, limits: ArchiveLimits | None) -> None:
         """A file; an archive is replaced by what is in it, unless it has to stay closed (no `limits`)."""
         if entry.file is None or entry.problem or not is_archive(Path(entry.name)):
             self.tree.entries.append(entry)
         elif limits is None or self.scratch is None:
-            why = f"{clean(entry.name, 100)} is an archive, and was not opened. {_ONLY_NOTEBOOKS}"
-            self._problem(entry.parts, entry.origin, entry.handed_in, why)
+            why = f"{clean_text(entry.name, 100)} is an archive, and was not opened. {_ONLY_NOTEBOOKS}"
+            self._add_problem(entry.parts, entry.origin, entry.handed_in, why)
         else:
             try:
-                self.unpack(entry.file, entry.parts, entry.origin, entry.handed_in, limits)
+                self.add_archive(entry.file, entry.parts, entry.origin, entry.handed_in, limits)
             except BadArchive as error:
-                self._problem(entry.parts, entry.origin, entry.handed_in, clean(error))
+                self._add_problem(entry.parts, entry.origin, entry.handed_in, clean_text(error))
 
-    def unpack(
+    def add_archive(
         self, archive: Path, above: tuple[str, ...], origin: str, handed_in: float | None, limits: ArchiveLimits
     ) -> None:
         """The files in an archive.
@@ -127,27 +131,27 @@ class _Search:
         """
         assert self.scratch is not None
         self._unpacked += 1
-        found, note = unpack(archive, self.scratch / str(self._unpacked), limits)
+        found, note = unpack_archive(archive, self.scratch / str(self._unpacked), limits)
         if note:
-            self.tree.notes.append(f"{clean(origin, 1000)}: {note}.")
+            self.tree.notes.append(f"{clean_text(origin, 1000)}: {note}.")
         inside = [member for member in found if member.parts[-1]]
         self.tree.folders += [(*above, *member.parts[:-1]) for member in found if not member.parts[-1]]
         if above and not any(member.file or member.problem for member in inside):
-            raise BadArchive(f"{clean(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
+            raise BadArchive(f"{clean_text(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
         for member in inside:
             parts = (*above, *member.parts)
             came = (member.modified or archive.stat().st_mtime) if handed_in is None else handed_in
             entry = Entry(parts, member.file, f"{origin}/{'/'.join(member.parts)}", came, member.problem)
-            self._file(entry, None if above else ArchiveLimits())
+            self._add_file(entry, None if above else ArchiveLimits())
 
-    def _problem(self, parts: tuple[str, ...], origin: str, handed_in: float, why: str) -> None:
+    def _add_problem(self, parts: tuple[str, ...], origin: str, handed_in: float, why: str) -> None:
         self.tree.entries.append(Entry(parts, None, origin, handed_in, why))
 
 
-def not_a_notebook(entry: Entry) -> str:
+def why_no_notebook(entry: Entry) -> str:
     """Why a file of another kind cannot be marked, and what to hand in instead."""
     kind = next((kind for suffix, kind in _KINDS.items() if entry.name.lower().endswith(suffix)), "no notebook")
-    return f"{clean(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
+    return f"{clean_text(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
 
 
 UNOPENED = (".rar", ".7z", ".tar", ".gz")

@@ -24,11 +24,11 @@ _DEPTH = 2
 
 
 @functools.cache
-def opened() -> tuple[str, ...]:
+def readable_paths() -> tuple[str, ...]:
     """The files and folders that are open to every notebook, as they are named. None lies within another."""
     found = {os.path.join(prefix, part) for prefix in _prefixes() for part in PARTS}
     found |= {os.path.realpath(os.path.dirname(os.__file__)), *_packages(), *_libraries()}
-    return tuple(_outermost(path for path in found if os.path.exists(path)))  # and no link that leads nowhere
+    return tuple(_outermost_paths(path for path in found if os.path.exists(path)))  # and no link that leads nowhere
 
 
 def _prefixes() -> set[str]:
@@ -57,7 +57,7 @@ def _libraries() -> set[str]:
     }
 
 
-def hidden(private: Iterable[str] = ()) -> tuple[str, ...]:
+def hidden_paths(private: Iterable[str] = ()) -> tuple[str, ...]:
     """Within what is open, the files and folders that stay closed, as real paths.
 
     These are the `private` ones, temporary files, and every copy of this package with its solutions, graders and
@@ -65,9 +65,9 @@ def hidden(private: Iterable[str] = ()) -> tuple[str, ...]:
     """
     needed = [os.path.realpath(os.path.dirname(os.__file__)), *_packages()]
     wanted = {*map(os.path.realpath, (*private, tempfile.gettempdir())), *kept_from_notebooks()}
-    tops = list(map(os.path.realpath, opened()))
+    tops = list(map(os.path.realpath, readable_paths()))
     return tuple(
-        _outermost(
+        _outermost_paths(
             path
             for path in wanted
             if os.path.lexists(path)
@@ -80,14 +80,14 @@ def hidden(private: Iterable[str] = ()) -> tuple[str, ...]:
 @functools.cache
 def kept_from_notebooks() -> tuple[str, ...]:
     """Every copy of this package, and what may lie beside it. Looked for once: it takes some hundredths of a second."""
-    return tuple(str(place) for copy in copies() for place in _around(copy))
+    return tuple(str(place) for copy in package_copies() for place in _package_and_beside(copy))
 
 
-def copies() -> list[Path]:
+def package_copies() -> list[Path]:
     """The folders of this package on this machine, or what an installation left of it, as far as notebooks can look."""
     near = [PACKAGE, *(Path(folder, "graders") for folder in {*sys.path, *_packages()} if folder)]
     found = {os.path.realpath(folder) for folder in near if folder.is_dir()}
-    for top in opened():
+    for top in readable_paths():
         found |= set(map(os.path.realpath, _named_graders(top, _DEPTH)))
     return sorted(map(Path, found))
 
@@ -104,7 +104,7 @@ def _named_graders(folder: str, depth: int) -> Iterator[str]:
                 yield from _named_graders(entry.path, max(0, depth - 1))
 
 
-def _around(package: Path) -> list[Path]:
+def _package_and_beside(package: Path) -> list[Path]:
     """The package and what may lie beside it: in a checkout, everything."""
     folder = package.parent
     if folder.name not in _PACKAGES and (folder / "pyproject.toml").exists():
@@ -117,7 +117,7 @@ def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _outermost(paths: Iterable[str]) -> list[str]:
+def _outermost_paths(paths: Iterable[str]) -> list[str]:
     """These paths in order, without those that lie in another."""
     found: list[str] = []
     for path in sorted(set(paths), key=lambda path: path.split("/")):

@@ -11,9 +11,9 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from graders.run.links import python
-from graders.run.tiers import environment, passed_on
-from graders.wire.forking import ForkedProcess, ForkerDied, available
+from graders.run.links import python_path
+from graders.run.tiers import box_environment, inherited_variables
+from graders.wire.forking import ForkedProcess, ForkerDied, can_fork
 from graders.wire.launch import BoxRequest
 
 START_SECONDS = 60.0
@@ -22,7 +22,7 @@ START_SECONDS = 60.0
 class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process ends with it."""
 
-    def __init__(self, box_modules: Path, *, can_fork: bool = available, optimizes: bool = False) -> None:
+    def __init__(self, box_modules: Path, *, can_fork: bool = can_fork, optimizes: bool = False) -> None:
         """`box_modules` is the folder with the modules that exist in a box, when the process starts.
 
         What optimizers need is imported beside the first box if some notebook `optimizes`, and otherwise before the
@@ -43,11 +43,11 @@ class WarmProcess:
         """End the process, and with it every box that is left."""
         self.close()
 
-    def works(self) -> bool:
+    def is_available(self) -> bool:
         """Whether there is a warm process, or one can be started."""
         try:
             with self._lock:
-                self._ensure()
+                self._ensure_ready()
         except ForkerDied:
             return False
         return True
@@ -55,21 +55,21 @@ class WarmProcess:
     def fork(self, request: BoxRequest, descriptors: list[int]) -> ForkedProcess:
         """A box, forked from the warm process as the request says. Raises `ForkerDied`."""
         with self._lock:
-            self._ensure()
+            self._ensure_ready()
         return ForkedProcess(self._control, request.to_data(), descriptors)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Let the process start beside what else there is to do. Whatever goes wrong shows when it is needed."""
         with contextlib.suppress(ForkerDied, OSError), self._lock:
-            self._launch()
+            self._start_process()
 
-    def _ensure(self) -> None:
+    def _ensure_ready(self) -> None:
         if self._process is None or self._process.poll() is not None:
-            self._launch()
+            self._start_process()
         if self._starting:
             self._wait_until_ready()
 
-    def _launch(self) -> None:
+    def _start_process(self) -> None:
         self.close()
         if not self._can_fork:
             raise ForkerDied("this platform cannot fork a process that has used torch")
@@ -78,7 +78,7 @@ class WarmProcess:
         with theirs:
             self._process = subprocess.Popen(
                 [
-                    *(python(), "-m", "graders.box.fork_server", str(theirs.fileno())),
+                    *(python_path(), "-m", "graders.box.fork_server", str(theirs.fileno())),
                     *(["optimizes"] if self._optimizes else []),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -87,8 +87,8 @@ class WarmProcess:
                 pass_fds=(theirs.fileno(),),
                 cwd=self.box_modules,
                 # matplotlib's list of fonts lies beside the modules.
-                env=passed_on()
-                | environment(str(self.box_modules), self.box_modules)
+                env=inherited_variables()
+                | box_environment(str(self.box_modules), self.box_modules)
                 | {"MPLCONFIGDIR": str(self.box_modules / "matplotlib")},
                 start_new_session=True,
             )

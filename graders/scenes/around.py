@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import gradients
-from graders.box.probing import snapshot
-from graders.box.tensors import prepared
+from graders.box.passes import compute_gradients
+from graders.box.probing import detached_copy
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.scene import Value
 from graders.wire.draws import Rng
@@ -25,10 +25,10 @@ AXES: dict[str, tuple[Value, ...]] = {
 """Of a tensor, and of what is there before."""
 NUMBERS = ("zero", "negative", "fraction", "large")
 PASSES = ("plain", "create_graph", "autograd.grad", "after an aborted one")
-"""Ways of `graders.box.passes.gradients`."""
+"""Ways of `graders.box.passes.compute_gradients`."""
 
 
-class Around:
+class TensorSurroundings:
     """A leaf `x`; `t`, which is `x` or looks at it; a neighbour that backward reaches after `t`; the caller's hooks."""
 
     def __init__(self, rng: Rng, case: Any, shape: Sequence[int]) -> None:
@@ -40,7 +40,9 @@ class Around:
             factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
         self.neighbour = -self.other.requires_grad_()
         layout = "transposed" if len(shape) == 3 else "contiguous"
-        self.x = prepared(x, layout=layout, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad)
+        self.x = prepare_tensor(
+            x, layout=layout, place="parameter" if case.place == "parameter" else "leaf", grad=case.grad
+        )
         self.t = self.x.view_as(self.x) if case.place == "non-leaf" else self.x
         self.way, callers = case.backward, CallersHooks(case.hooks)
         (callers.on_parameter if self.t is self.x else callers.on_tensor)(self.t, "t")
@@ -50,11 +52,13 @@ class Around:
         lists = dict.fromkeys(["the list"], next((arg for arg in args if isinstance(arg, list)), None))
         return Witness(t=self.t, x=self.x, other=self.other, factors=self.factors, **lists)
 
-    def note(
+    def note_gradients(
         self, name: str, loss: Callable[[], Tensor], where: dict[str, Any], same: dict[str, Any], way: str = "plain"
     ) -> None:
         """What a pass brings to `x`, and to the neighbour."""
-        where[f"x.grad {name}"], same[f"the neighbour's gradient {name}"] = gradients(loss, [self.x, self.other], way)
+        where[f"x.grad {name}"], same[f"the neighbour's gradient {name}"] = compute_gradients(
+            loss, [self.x, self.other], way
+        )
 
     def passes(
         self,
@@ -79,16 +83,16 @@ class Around:
             ("of zeros", lambda: (through() * 0.0).sum(), passes, "plain"),
         ]
         for name, one, where, way in kinds:
-            self.note(name, one, where, same, way)
+            self.note_gradients(name, one, where, same, way)
             after(name)
-        graph["x.grad differentiated"] = differentiated(lambda: loss(first), self.x, first)
+        graph["x.grad differentiated"] = second_gradient(lambda: loss(first), self.x, first)
         after("of create_graph=True")
         for factor in self.factors:
             torch.autograd.backward(loss(factor))
-        passes["x.grad after two passes"] = snapshot(self.x.grad)
+        passes["x.grad after two passes"] = detached_copy(self.x.grad)
 
 
-def differentiated(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
+def second_gradient(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
     """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
     k.requires_grad_()
     (found,) = torch.autograd.grad(loss(), x, create_graph=True, allow_unused=True)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.models import packed, unpacked
+from graders.box.models import pack_output, unpack_output
 from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 
@@ -36,32 +36,32 @@ class Chain(nn.Module):
         """What the last step makes, packed."""
         h = input
         for step in self.steps:
-            h = self.call(step, h) if isinstance(step, str) else step(self.call, h, input)
-        return packed(h, self.output)
+            h = self.call_part(step, h) if isinstance(step, str) else step(self.call_part, h, input)
+        return pack_output(h, self.output)
 
-    def call(self, name: str, h: Tensor) -> Tensor:
+    def call_part(self, name: str, h: Tensor) -> Tensor:
         """The tensor in what a part returns."""
         part = self.get_submodule(name)
-        found: Tensor = unpacked(part(input=h) if self.passing == "keyword" else part(h))
+        found: Tensor = unpack_output(part(input=h) if self.passing == "keyword" else part(h))
         return found
 
 
-def plus(name: str) -> Step:
+def add_part(name: str) -> Step:
     """A skip connection around a part."""
     return lambda call, h, x: h + call(name, h)
 
 
-def plus_detached(name: str) -> Step:
+def add_detached_part(name: str) -> Step:
     """The same, and no gradient comes to the part."""
     return lambda call, h, x: h + call(name, h).detach()
 
 
-def plus_of_detached(name: str) -> Step:
+def add_part_of_detached(name: str) -> Step:
     """The same, and no gradient goes through the part to what lies before."""
     return lambda call, h, x: h + call(name, h.detach())
 
 
-def plus_without_grad(name: str) -> Step:
+def add_part_without_grad(name: str) -> Step:
     """The same, and the part is called under `no_grad`."""
 
     def step(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
@@ -72,22 +72,22 @@ def plus_without_grad(name: str) -> Step:
     return step
 
 
-def aside(name: str) -> Step:
+def call_unused_part(name: str) -> Step:
     """A part is called, and nobody uses what it returns."""
     return lambda call, h, x: (call(name, h), h)[1]
 
 
-def times(number: float, in_place: bool = False) -> Step:
+def multiply_by(number: float, in_place: bool = False) -> Step:
     """Multiplies, and perhaps overwrites what the part before returned."""
     return lambda call, h, x: h.mul_(number) if in_place else h * number
 
 
-def detached(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+def cut_gradient(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
     """The gradient ends here."""
     return h.detach()
 
 
-def restart(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+def restart_from_input(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
     """Go on with the input of the chain."""
     return x
 
@@ -106,7 +106,7 @@ def even_linear(rng: Rng, dtype: str, gain: float = 1.0, outs: int = SIZE) -> nn
     return linear(gain * rows[:outs], bias).to(getattr(torch, dtype))
 
 
-def defined_otherwise(rng: Rng, parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
+def reordered_parts(rng: Rng, parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
     """The parts, given in the order of the run, in another one."""
     while len(parts) > 1:
         names = rng.shuffled(list(parts))

@@ -12,7 +12,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass
-class Given:
+class GivenArguments:
     """What the learner's function is given beside a module, and a list in which that may note something."""
 
     args: tuple[Any, ...] = ()
@@ -20,23 +20,23 @@ class Given:
     log: list[str] = field(default_factory=list)
 
 
-def a_factor(rng: Rng, case: Any) -> Given:
+def a_factor(rng: Rng, case: Any) -> GivenArguments:
     """Never 1. Where it is not whole, float32 does not hold it, so that a detour through float32 shows."""
     if case.number == "whole":
-        return Given((rng.choice((-3, -2, 2, 3, 4)),))
-    return Given((beyond_float32(rng.number(case.number) * 9 / 7),))
+        return GivenArguments((rng.choice((-3, -2, 2, 3, 4)),))
+    return GivenArguments((beyond_float32(rng.number(case.number) * 9 / 7),))
 
 
-def mean_and_deviation(rng: Rng, case: Any) -> Given:
+def mean_and_deviation(rng: Rng, case: Any) -> GivenArguments:
     """Two numbers that float32 does not hold. One of them may be 0 or negative."""
     deviation = rng.choice((0.75, 1.5, 2.0, 2.5)) * 8 / 7 * (-1 if case.number == "negative" else 1)
-    return Given((beyond_float32(rng.number(case.number) * 9 / 7), beyond_float32(deviation)))
+    return GivenArguments((beyond_float32(rng.number(case.number) * 9 / 7), beyond_float32(deviation)))
 
 
-def a_hook(rng: Rng, case: Any) -> Given:
+def a_hook(rng: Rng, case: Any) -> GivenArguments:
     """A forward hook that multiplies and adds, and notes what it got. With the number 0 it returns nothing."""
     factor, shift = rng.choice((-3.0, -2.0, 2.0, 3.0)), rng.uniform(1, 3)
-    given = Given()
+    given = GivenArguments()
 
     def hook(module: Any, args: Any, output: Any) -> Any:
         itself = "the output itself" if output is getattr(module, "returned", None) else "another object"
@@ -47,7 +47,7 @@ def a_hook(rng: Rng, case: Any) -> Given:
     return given
 
 
-def keywords(rng: Rng, case: Any) -> Given:
+def some_keywords(rng: Rng, case: Any) -> GivenArguments:
     """Keywords of many kinds, one or none; some values count as false in Python, and any name may be one."""
     values: dict[str, list[Any]] = {
         "tensors": [rng.tensor(dtype=case.dtype), rng.tensor(dtype=case.dtype), 0],
@@ -57,15 +57,15 @@ def keywords(rng: Rng, case: Any) -> Given:
         "none": [],
     }
     names = ["kwargs"] if case.given == "a number" else rng.shuffled(["kwargs", "args", *rng.names(2)])
-    return Given((), dict(zip(names, rng.shuffled(values[case.given]))))
+    return GivenArguments((), dict(zip(names, rng.shuffled(values[case.given]))))
 
 
-def as_usual(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+def as_usual(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
     """One call."""
     return {"": usual}
 
 
-def beside_many(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+def beside_many(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
     """The usual call, and one with arguments of many kinds, among them the first once more."""
     (first, *rest), options = usual
     return {
@@ -77,7 +77,7 @@ def beside_many(usual: Arguments, given: Given, beside: Any) -> dict[str, Argume
     }
 
 
-def with_the_same_keywords(usual: Arguments, given: Given, beside: Any) -> dict[str, Arguments]:
+def with_the_same_keywords(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
     """Calls with and without keywords of the names that were given, and with the input by keyword."""
     args, options = usual
     return {

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
-from graders.box.tensors import prepared
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.kept_graphs import SavedTensors
-from graders.scenes.models import Drawn, a_model
+from graders.scenes.kept_graphs import SavedTensorCounter
+from graders.scenes.models import DrawnModel, a_model
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -53,13 +53,13 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
     # Then every value has a graph where grad mode is on, and one that has none was cut off.
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
-def captures(
+def captures_outputs(
     call: Callable[..., Any],
     rng: Rng,
     case: Any,
     seen: Sections,
     ask: Ask,
-    model_of: Callable[..., Drawn] = a_model,
+    model_of: Callable[..., DrawnModel] = a_model,
     also: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
     counts_saved: bool = False,
 ) -> None:
@@ -69,15 +69,15 @@ def captures(
     `counts_saved` it shows what the call leaves of the graph.
     """
     results, kept, order, inside, runs, same, failing, more = seen.values()
-    saved = SavedTensors()
+    saved = SavedTensorCounter()
     with grad_mode(case.grad_mode):
         drawn, callers, names = hooked_model(rng, case, model_of)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
         with saved.watching() if counts_saved else contextlib.nullcontext():
             told = ask(call, case, model, names, x)
-        kept["tensors that the graph saved, and that are still there"] = saved.alive()
-        results.update(copied(told))
+        kept["tensors that the graph saved, and that are still there"] = saved.count_alive()
+        results.update(copy_value(told))
         order["the keys"] = list(told["the result"]) if isinstance(told.get("the result"), dict) else None
         runs["what the model did"] = list(model.log)
         runs["what hooks of the caller saw"] = list(callers.log)
@@ -85,26 +85,26 @@ def captures(
         runs["the next random number"] = int(torch.randint(1 << 20, ()))
         same["changed"] = before.changes()
         for name, value in ask(call, case, model, names, later).items():
-            results[f"{name} of a later call"] = copied(value)
-        results.update({f"{name}, after a later call": value for name, value in copied(told).items()})
+            results[f"{name} of a later call"] = copy_value(value)
+        results.update({f"{name}, after a later call": value for name, value in copy_value(told).items()})
 
         other, _, others = hooked_model(rng, case, model_of)
         t, found = an_input(other, case), list[Told]()
 
-        def within(*args: Any) -> None:
+        def call_inside(*args: Any) -> None:
             if not found:
                 found.append(ask(call, case, other.model, others, t))
 
-        around = model.register_forward_hook(within)
+        around = model.register_forward_hook(call_inside)
         for name, value in ask(call, case, model, names, x).items():
-            inside[f"{name} of a call"] = copied(value)
+            inside[f"{name} of a call"] = copy_value(value)
         around.remove()
-        inside["of a call inside of it"] = [copied(told) for told in found]
+        inside["of a call inside of it"] = [copy_value(told) for told in found]
 
         failure = Failure(case.failure)
-        other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.strike)
+        other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.raise_if_due)
         before = Witness(model=other.model, x=t, names=others)
-        failing["exception"] = failure.during(lambda: ask(call, case, other.model, others, t))
+        failing["exception"] = failure.outcome_during(lambda: ask(call, case, other.model, others, t))
         failing["changed after an exception"] = before.changes()
         if also:
             also(call, rng, more)
@@ -113,11 +113,13 @@ def captures(
 
 
 def hooked_model(
-    rng: Rng, case: Any, model_of: Callable[..., Drawn] = a_model
-) -> tuple[Drawn, CallersHooks, list[str]]:
+    rng: Rng, case: Any, model_of: Callable[..., DrawnModel] = a_model
+) -> tuple[DrawnModel, CallersHooks, list[str]]:
     """A model, the caller's hooks on it, and the names that are asked for."""
     drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
-    names = several(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
+    names = (
+        several_names(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
+    )
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)
     if case.hooks == "replacing":  # this one changes a shape
@@ -125,42 +127,42 @@ def hooked_model(
     return drawn, callers, names
 
 
-def several(rng: Rng, drawn: Drawn) -> list[str]:
+def several_names(rng: Rng, drawn: DrawnModel) -> list[str]:
     """Names in another order than that of the run and that of the definition."""
     run = [drawn.names[what] for what in ("first", "norm", "nested", "flat", "identity", "last", "scalar")]
     return [run[-1], *rng.shuffled(run[:-1])]
 
 
-def an_input(drawn: Drawn, case: Any) -> Tensor:
+def an_input(drawn: DrawnModel, case: Any) -> Tensor:
     """An input of the model: a leaf, or data."""
-    return prepared(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
+    return prepare_tensor(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """What was told as it is now, although somebody goes on changing it; a graph stays visible."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, list):
-        return [copied(part) for part in value[:20]]  # a list that all calls share grows
-    return {key: copied(part) for key, part in value.items()} if isinstance(value, dict) else value
+        return [copy_value(part) for part in value[:20]]  # a list that all calls share grows
+    return {key: copy_value(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
-def of_one(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_name(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x)`."""
     return {"the result": call(model, names[0], x)}
 
 
-def of_several(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_names(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, names, x)`."""
     return {"the result": call(model, names, x)}
 
 
-def of_all(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_without_names(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, x)`."""
     return {"the result": call(model, x)}
 
 
-def in_a_file(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_path(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x, path)`, which writes a tensor to a file and returns its shape.
 
     A file is there already. Told are the tensor in it then, and how many numbers it holds besides.

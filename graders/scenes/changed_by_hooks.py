@@ -7,19 +7,19 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import module_hooks
-from graders.scenes.inspections import Call, Patient
+from graders.box.probing import count_module_hooks
+from graders.scenes.inspections import Call, InspectedModel
 from graders.scenes.small_modules import drawn_linear
-from graders.scenes.streams import SIZE, Step, Stream, asked_for_names
+from graders.scenes.streams import SIZE, Step, Stream, inspected_stream
 from graders.wire.draws import Rng
 
 
-def dropped(parameter: Any) -> None:
+def drop_gradient(parameter: Any) -> None:
     """A post-accumulate-grad hook, as somebody has it who steps in backward."""
     parameter.grad = None
 
 
-def turned(parameter: Any) -> None:
+def negate_gradient(parameter: Any) -> None:
     """A post-accumulate-grad hook, after which the gradient is as large as before."""
     parameter.grad.neg_()
 
@@ -32,8 +32,8 @@ def a_little_more(grad: Tensor) -> Tensor:
 HOOKS: dict[str, Callable[[Any, float], Any]] = {
     "a weight": lambda block, k: block[0].weight.register_hook(lambda grad: k * grad),
     "a small gradient": lambda block, k: block[1].bias.register_hook(lambda grad: k * grad),
-    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(turned),
-    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(dropped),
+    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(negate_gradient),
+    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(drop_gradient),
     "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
     "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),
     "detaching": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
@@ -47,7 +47,7 @@ HOOKS: dict[str, Callable[[Any, float], Any]] = {
 """Registers on a block, two linear layers in a row, what changes something in it."""
 
 
-def hooked(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
+def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
     """A model, and the handles of the hooks on it. Its blocks work each on a constant, so that a hook acts in one only.
 
     A hook on the model itself acts on what lies around them, or cuts off all of it (`case.on_the_model`).
@@ -80,15 +80,15 @@ def hooked(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
     return model, [*handles, *watching.handles]
 
 
-def with_hooks(rng: Rng, case: Any) -> Patient:
+def with_hooks(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, loss_fn, x)`. Of a case, read `on_the_model`."""
-    return asked_for_names(rng, case, hooked(rng, case)[0])
+    return inspected_stream(rng, case, hooked_stream(rng, case)[0])
 
 
 def hooks_stay(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     """What the hooks of a model do after a call, and what is left of them when their handles have removed them."""
-    model, handles = hooked(rng, case)
-    patient = asked_for_names(rng, case, model)
+    model, handles = hooked_stream(rng, case)
+    patient = inspected_stream(rng, case, model)
     patient.ask(call)
 
     def gradients(model: Any, loss_fn: Callable[[Tensor], Tensor], x: Tensor) -> dict[str, Tensor | None]:
@@ -101,4 +101,4 @@ def hooks_stay(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     seen["the gradients of a pass"] = patient.ask(gradients)
     for handle in handles:
         handle.remove()
-    seen["hooks that their handles have not removed"] = module_hooks(model)
+    seen["hooks that their handles have not removed"] = count_module_hooks(model)

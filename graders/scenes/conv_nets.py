@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.models import fill_grads, freeze_part, in_mode
-from graders.scenes.models import IN_PLACE, Container, Drawn, Mean
+from graders.scenes.models import IN_PLACE, Container, DrawnModel, Mean
 from graders.wire.draws import Rng
 
 CHANNELS = 3
@@ -21,7 +21,7 @@ class Doubling(nn.Conv2d):
         return 2 * super().forward(input)
 
 
-class Loose(nn.Module):
+class CallsUnregisteredConv(nn.Module):
     """Calls a convolution that is no part of the model."""
 
     def __init__(self, dtype: torch.dtype) -> None:
@@ -36,7 +36,7 @@ class Loose(nn.Module):
         return output
 
 
-def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
+def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     """Five `nn.Conv2d` on several levels, beside another convolution, for inputs [samples, 2, height, width].
 
     One has two names, and one is of a subclass. With `in_place` the next step overwrites what each of them returned.
@@ -53,7 +53,7 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
             norm: nn.BatchNorm2d(CHANNELS),
             body: Container({name: inner[name] for name in rng.shuffled([blocks, side])}, run, *how),
             up: nn.ConvTranspose2d(CHANNELS, CHANNELS, 1),
-            loose: Loose(dtype),
+            loose: CallsUnregisteredConv(dtype),
             tail: nn.Sequential(Doubling(CHANNELS, 2, 1), nn.LeakyReLU(0.5, inplace=in_place)),
             identity: nn.Identity(),
             last: nn.Tanh(),
@@ -75,7 +75,7 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
     if case.grad == "filled":
         fill_grads(model)
     # Where "scalar" is called, exceptions are raised: some convolutions have run then, and one has not.
-    return Drawn(model, {"norm": norm, "identity": identity, "last": last, "scalar": up}, draw)
+    return DrawnModel(model, {"norm": norm, "identity": identity, "last": last, "scalar": up}, draw)
 
 
 def only_a_convolution(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:

@@ -10,16 +10,18 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import in_mode
-from graders.box.tensors import laid_out
+from graders.box.tensors import with_layout
 from graders.scenes.broken_models import CallPart, Chain, Step
-from graders.scenes.inspections import Patient
-from graders.scenes.recorders import copied
+from graders.scenes.inspections import InspectedModel
+from graders.scenes.recorders import copy_value
 from graders.wire.draws import Rng
 
 
-def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor) -> Patient:
+def counting_model(
+    parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor
+) -> InspectedModel:
     """A model of these parts. It notes its runs; "trained" is called in training mode alone, then "late"."""
-    log, end, x = list[str](), nn.Identity(), laid_out(x, "transposed")
+    log, end, x = list[str](), nn.Identity(), with_layout(x, "transposed")
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append(f"a run on {h.flatten()[:2].tolist()}")
@@ -34,17 +36,17 @@ def counted(parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor
     callers.log = log
     for register in (register_module_forward_pre_hook, register_module_forward_hook):
         register(lambda *args: None)  # the caller has hooks for all modules, too
-    return Patient(
+    return InspectedModel(
         model=model,
-        ask=lambda call: copied(call(model, x)),
-        ask_again=lambda call: copied(call(model, later)),
+        ask=lambda call: copy_value(call(model, x)),
+        ask_again=lambda call: copy_value(call(model, later)),
         things={"model": model, "x": x},
         log=log,
         places={"at the end": end, "in the run": parts["late"]},
     )
 
 
-def a_workshop(rng: Rng, case: Any) -> Patient:
+def a_workshop(rng: Rng, case: Any) -> InspectedModel:
     """Calls modules that it has registered, some in a plain list, and one that it makes on the way."""
     layer, block, twin = (
         type(name, (base,), {"__qualname__": f"Workshop.{name}"})  # as if defined inside of another class
@@ -69,10 +71,10 @@ def a_workshop(rng: Rng, case: Any) -> Patient:
         lambda call, h, x: nn.Sigmoid()(h),
     ]
     x, later = (rng.tensor(2, 2, 3, dtype=case.dtype) for _ in range(2))
-    return counted(parts, steps, case, x, later)
+    return counting_model(parts, steps, case, x, later)
 
 
-def a_workload(rng: Rng, case: Any) -> Patient:
+def a_workload(rng: Rng, case: Any) -> InspectedModel:
     """Convolutions and linear layers, some used twice, nested, or under two names; and others that do not count."""
     size = 2 * rng.integer(2, 4)
     own_conv, own_linear = (type(name, (base,), {}) for name, base in zip(rng.names(2), (nn.Conv2d, nn.Linear)))
@@ -97,7 +99,7 @@ def a_workload(rng: Rng, case: Any) -> Patient:
     ]
     sizes = 4, rng.integer(8, 10), rng.integer(11, 13)
     x, later = (rng.tensor(batch, *sizes, dtype=case.dtype) for batch in rng.shuffled([2, 3]))
-    return counted(parts, steps, case, x, later)
+    return counting_model(parts, steps, case, x, later)
 
 
 def linear_layers(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from graders.box.failures import Failure
-from graders.box.tensors import prepared
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.broken_models import SIZE, CallPart, Chain, Step, detached, even_linear, shows_its_mode
+from graders.scenes.broken_models import SIZE, CallPart, Chain, Step, cut_gradient, even_linear, shows_its_mode
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
@@ -19,75 +19,75 @@ PARTS = ("stem", "body", "first", "act", "second", "it", "tail", "head")
 """In the order of the run. "body" is a container, of the four that follow; "it" is what is broken."""
 
 
-def chain(parts: dict[str, nn.Module]) -> Chain:
+def make_chain(parts: dict[str, nn.Module]) -> Chain:
     """These parts, one after the other; defined in another order."""
     *names, last = parts
     return Chain({name: parts[name] for name in (last, *names)}, [*names, last])
 
 
-class Net:
+class FaultyModel:
     """A model in the making."""
 
     def __init__(self, names: Mapping[str, str], drawn: Mapping[str, nn.Linear]) -> None:
         """A sound one, of copies of layers. Its parts have these names, and are asked for by what they are."""
         parts: dict[str, nn.Module] = {what: linear(layer.weight, layer.bias) for what, layer in drawn.items()}
         parts["act"] = nn.Tanh()
-        parts["body"] = chain({names[what]: parts[what] for what in PARTS[2:6]})
-        self.model = chain({names[what]: parts[what] for what in (*PARTS[:2], *PARTS[6:])})
+        parts["body"] = make_chain({names[what]: parts[what] for what in PARTS[2:6]})
+        self.model = make_chain({names[what]: parts[what] for what in (*PARTS[:2], *PARTS[6:])})
         self.names, self.body = names, cast(Chain, parts["body"])
 
     def __getitem__(self, what: str) -> Any:
-        return getattr(self._holder(what), self.names[what])
+        return getattr(self._container_of(what), self.names[what])
 
     def __setitem__(self, what: str, module: nn.Module) -> None:
-        setattr(self._holder(what), self.names[what], module)
+        setattr(self._container_of(what), self.names[what], module)
 
-    def behind(self, what: str, *steps: Step) -> None:
+    def insert_behind(self, what: str, *steps: Step) -> None:
         """Put steps right behind a part."""
-        holder = self._holder(what)
+        holder = self._container_of(what)
         at = holder.steps.index(self.names[what]) + 1
         holder.steps = (*holder.steps[:at], *steps, *holder.steps[at:])
 
     def add(self, what: str, name: str, module: nn.Module) -> None:
         """Put a part right behind another one."""
-        self._holder(what).add_module(name, module)
-        self.behind(what, name)
+        self._container_of(what).add_module(name, module)
+        self.insert_behind(what, name)
 
-    def by_mode(self, call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+    def double_in_eval_mode(self, call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         """A step that looks at the mode of the container."""
         return h if self.body.training else 2 * h
 
-    def skip(self) -> Any:
+    def skip_broken_part(self) -> Any:
         """The broken part is not called."""
         self.body.steps = tuple(step for step in self.body.steps if step != self.names["it"])
         return self["it"]
 
-    def often(self, factor: float) -> None:
+    def repeat_broken_part(self, factor: float) -> None:
         """The broken part runs four times in a row, and gradients are `factor` times as large before each."""
         self["it"].weight.data.mul_(factor)
-        self.behind("it", *[self.names["it"]] * 3)
+        self.insert_behind("it", *[self.names["it"]] * 3)
 
-    def dead(self) -> None:
+    def make_dead(self) -> None:
         """The broken part is a ReLU that puts out zeros; and so is the one behind it."""
         self["it"] = nn.ReLU()
         self["second"].bias.data.fill_(-100.0)
         self.add("it", "late", nn.ReLU())
 
-    def on_the_brink(self, bias: float) -> None:
+    def make_bias_decide(self, bias: float) -> None:
         """A bias decides what the broken part, a ReLU, puts out; and what lies behind it is positive."""
         self["it"], layer = nn.ReLU(), self["second"]
         for what in ("tail", "head"):
             self[what].weight.data.abs_().add_(0.25)
         layer.weight.requires_grad_(False).mul_(0.125)
         layer.bias.data.fill_(bias)
-        self.behind("it", lambda call, h, x: h + layer.bias / 4)
+        self.insert_behind("it", lambda call, h, x: h + layer.bias / 4)
 
     def make_uneven(self) -> None:
         """The largest gradient is in the middle, and the smallest at the first layer; neither far from the last one."""
-        self.behind("stem", with_gradient_times(1 / 30000))
-        self.behind("body", with_gradient_times(300.0))
+        self.insert_behind("stem", with_gradient_times(1 / 30000))
+        self.insert_behind("body", with_gradient_times(300.0))
 
-    def _holder(self, what: str) -> Any:
+    def _container_of(self, what: str) -> Any:
         return self.body if what in PARTS[2:6] else self.model
 
 
@@ -102,7 +102,7 @@ def in_eval_mode(module: nn.Module) -> nn.Module:
     return module
 
 
-FAULTS: dict[str, Callable[[Net], Any]] = {
+FAULTS: dict[str, Callable[[FaultyModel], Any]] = {
     "nan": lambda net: net.__setitem__("it", Fn(lambda module, input: (input - 1000).sqrt())),
     "infinite": lambda net: net.__setitem__("it", Fn(lambda module, input: input / 0)),
     "a hook on a weight": lambda net: net["second"].weight.register_hook(lambda grad: 16 * grad),
@@ -111,16 +111,16 @@ FAULTS: dict[str, Callable[[Net], Any]] = {
     "a pre-hook that cuts": lambda net: net["it"].register_forward_pre_hook(lambda module, args: (args[0].detach(),)),
     "mode": lambda net: net.__setitem__("it", in_eval_mode(shows_its_mode(net["it"].bias.detach()))),
     "a dropout in eval mode": lambda net: net.add("second", "off", in_eval_mode(nn.Dropout(0.5))),
-    "a container in eval mode": lambda net: net.behind("act", net.by_mode),
-    "unused": Net.skip,
-    "unused and frozen": lambda net: net.skip().requires_grad_(False),
+    "a container in eval mode": lambda net: net.insert_behind("act", net.double_in_eval_mode),
+    "unused": FaultyModel.skip_broken_part,
+    "unused and frozen": lambda net: net.skip_broken_part().requires_grad_(False),
     "frozen": lambda net: net["it"].requires_grad_(False),
-    "cut": lambda net: net.behind("it", detached),
-    "cut at the end": lambda net: net.behind("head", detached),
-    "exploding in a loop": lambda net: net.often(300.0),
-    "dead": Net.dead,
-    "dead after a step": lambda net: net.on_the_brink(1.0),
-    "dead until a step": lambda net: net.on_the_brink(-1.0),
+    "cut": lambda net: net.insert_behind("it", cut_gradient),
+    "cut at the end": lambda net: net.insert_behind("head", cut_gradient),
+    "exploding in a loop": lambda net: net.repeat_broken_part(300.0),
+    "dead": FaultyModel.make_dead,
+    "dead after a step": lambda net: net.make_bias_decide(1.0),
+    "dead until a step": lambda net: net.make_bias_decide(-1.0),
     "vanishing": lambda net: net["it"].weight.data.mul_(1e-6),
 }
 """What is done to a sound model."""
@@ -128,20 +128,22 @@ IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
 """Only these, since a draw of float32 is run three times to see what rounding does."""
 
 
-def made(names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callable[[Net], Any]) -> nn.Module:
+def make_model(
+    names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callable[[FaultyModel], Any]
+) -> nn.Module:
     """A model. What looks wrong in it and is not: modes, hooks, and a bias that do nothing; a layer that is used by
     hand; a ReLU that lets one input through, and of which one channel is dead; parts that are never called; zeros.
     """
-    net = Net(names, drawn)
+    net = FaultyModel(names, drawn)
     fault(net)
     used = linear(drawn["used"].weight, drawn["used"].bias)
     first_alone = torch.tensor([[1.0, 1.0, 1.0, 0.0], [0.0] * 4, [0.0] * 4], dtype=used.weight.dtype)
     net.add("first", "drop", nn.Dropout(0.125))
-    net.behind("tail", lambda call, h, x: h + call("relu", (h.abs() + 1) * first_alone) / 4)
-    net.behind("head", lambda call, h, x: (call("look", 0 * h), h)[1])
+    net.insert_behind("tail", lambda call, h, x: h + call("relu", (h.abs() + 1) * first_alone) / 4)
+    net.insert_behind("head", lambda call, h, x: (call("look", 0 * h), h)[1])
     parts: dict[str, nn.Module] = {"look": nn.Tanh(), "relu": nn.ReLU(), "never": nn.ReLU()}
-    if detached not in net.model.steps:  # then it would get no gradient
-        net.behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
+    if cut_gradient not in net.model.steps:  # then it would get no gradient
+        net.insert_behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
         parts["by hand"] = used
     for name, part in parts.items():
         net.model.add_module(name, part)
@@ -167,7 +169,7 @@ def made(names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callab
     },
     impossible=(lambda fault, dtype: dtype == "float32" and fault not in IN_FLOAT32,),
 )
-def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def diagnoses_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(make, x, y, loss_fn, lr)`."""
     found, anew, same, failing = seen.values()
     x, y = (rng.tensor(3, SIZE, low=-2, high=2, dtype=case.dtype, values="full") for _ in range(2))
@@ -176,12 +178,12 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
         y = y + (10.0 if "until" in case.fault else -10.0)
         lr, factor = 320.0, 1 / 64
     if case.x_is == "leaves":
-        x, y = prepared(x, grad="filled"), prepared(y, grad="filled")
+        x, y = prepare_tensor(x, grad="filled"), prepare_tensor(y, grad="filled")
     names = dict(zip(PARTS, rng.names(len(PARTS))))
     drawn = {what: even_linear(rng, case.dtype) for what in ("stem", "first", "second", "it", "tail", "head", "used")}
 
     def make() -> nn.Module:
-        return made(names, drawn, FAULTS[case.fault])
+        return make_model(names, drawn, FAULTS[case.fault])
 
     def loss_fn(output: Tensor, y: Tensor) -> Tensor:
         return (output - y).square().mean() * factor
@@ -193,16 +195,20 @@ def diagnoses(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> 
     if case.fault == "cut":  # each call takes time
         torch.rand(3)
         anew["the result for a sound model"] = call(
-            lambda: made(names, drawn, Net.make_uneven), x, y, lambda output, y: 1e-6 * loss_fn(output, y), lr
+            lambda: make_model(names, drawn, FaultyModel.make_uneven),
+            x,
+            y,
+            lambda output, y: 1e-6 * loss_fn(output, y),
+            lr,
         )
         anew["the result again"] = call(make, x, y, loss_fn, lr)
 
     failure, random = Failure(case.failure), torch.get_rng_state()
 
     def broken_loss(output: Tensor, y: Tensor) -> Tensor:
-        failure.strike()
+        failure.raise_if_due()
         return loss_fn(output, y)
 
-    failing["the exception"] = failure.during(lambda: call(make, x, y, broken_loss, lr))
+    failing["the exception"] = failure.outcome_during(lambda: call(make, x, y, broken_loss, lr))
     failing["changed after an exception"] = before.changes()
     failing["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())

@@ -97,7 +97,7 @@ class Block(Layer):
 
 
 @dataclass
-class Drawn:
+class TimedModel:
     """A model, its clock, and the names of what the caller hooks: a part, and a parameter that gets a gradient."""
 
     model: nn.Module
@@ -106,62 +106,76 @@ class Drawn:
     parameter: str
 
 
-class _Layers:
+class _LayerFactory:
     """Draws layers for a case, all with one clock."""
 
     def __init__(self, rng: Rng, case: Any, start: float = 0.0) -> None:
         self.rng, self.case, self.clock = rng, case, Clock(start)
 
-    def one(self, kind: type[Layer] = Layer) -> Layer:
+    def make_layer(self, kind: type[Layer] = Layer) -> Layer:
         weight = self.rng.tensor(low=-2, high=2, away=0.5, dtype=self.case.dtype)
         return kind(weight, self.clock, self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
 
-    def first(self) -> nn.Module:
+    def make_first_module(self) -> nn.Module:
         """The layer with which a model begins."""
         kind = self.case.first
-        made: nn.Module = Activation() if kind == "activation" else self.one(Signs if kind == "no gradient" else Layer)
+        made: nn.Module = (
+            Activation() if kind == "activation" else self.make_layer(Signs if kind == "no gradient" else Layer)
+        )
         made = nn.Sequential(made, nn.Tanh()) if kind == "nested" else made
         return made.requires_grad_(kind != "frozen")
 
 
 def one_layer(rng: Rng, case: Any) -> Layer:
     """A layer by itself, with a clock that begins at 0."""
-    return _Layers(rng, case).one()
+    return _LayerFactory(rng, case).make_layer()
 
 
-def nested_model(rng: Rng, case: Any) -> Drawn:
+def nested_model(rng: Rng, case: Any) -> TimedModel:
     """Blocks in blocks, defined in another order than they are called.
 
     A layer is called twice and has two names, and one is never called.
 
     Of a case are read `dtype`, `first`, `join` and `mode`, and if it is there `passing`.
     """
-    layers, names = _Layers(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
+    layers, names = _LayerFactory(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
     passing = getattr(case, "passing", "position")
 
     def block(parts: dict[str, nn.Module], calls: Sequence[str], join: str) -> Block:
-        return Block(layers.one(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, passing)
+        return Block(
+            layers.make_layer(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, passing
+        )
 
     first, often, again, inner, last, unused = (next(names) for _ in range(6))
     outer = f"{next(names)}net"
-    deep: dict[str, nn.Module] = {next(names): layers.one(), next(names): layers.one(), next(names): Activation()}
+    deep: dict[str, nn.Module] = {
+        next(names): layers.make_layer(),
+        next(names): layers.make_layer(),
+        next(names): Activation(),
+    }
     body = block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
-    twice = layers.one()
+    twice = layers.make_layer()
     middle = block({often: twice, inner: body}, [often, inner, often], case.join)
-    whole = {first: layers.first(), outer: middle, last: layers.one(), unused: layers.one(), again: twice}
+    whole = {
+        first: layers.make_first_module(),
+        outer: middle,
+        last: layers.make_layer(),
+        unused: layers.make_layer(),
+        again: twice,
+    }
     model = in_mode(block(whole, [first, outer, last], "chain"), case.mode)
-    return Drawn(model, layers.clock, outer, f"{last}.weight")
+    return TimedModel(model, layers.clock, outer, f"{last}.weight")
 
 
-def stack(rng: Rng, case: Any) -> Drawn:
+def sequential_model(rng: Rng, case: Any) -> TimedModel:
     """An `nn.Sequential` whose first module may stand in it twice.
 
     Of a case are read `dtype`, `first`, `order` and `mode`.
     """
-    layers = _Layers(rng, case)
-    first, last = layers.first(), layers.one()
+    layers = _LayerFactory(rng, case)
+    first, last = layers.make_first_module(), layers.make_layer()
     behind: dict[str, list[nn.Module]] = {"plain": [last], "twice": [first, last], "last": [last, first]}
     parts = [first, Drop(0.5), Activation(), *behind[case.order]]
     names = rng.names(len(parts))
     model = in_mode(nn.Sequential(OrderedDict(zip(names, parts))), case.mode)
-    return Drawn(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")
+    return TimedModel(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")

@@ -9,13 +9,13 @@ from typing import Any
 from torch import nn
 from torch.nn.modules import module as _module
 
-from graders.box.callers_hooks import FACTOR, CallersHooks, scaled
+from graders.box.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
 from graders.box.failures import KINDS, Failure
 from graders.box.models import fill_grads
-from graders.box.probing import snapshot
-from graders.box.tensors import prepared
+from graders.box.probing import detached_copy
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.event_models import Activation, Clock, Drawn, one_layer
+from graders.scenes.event_models import Activation, Clock, TimedModel, one_layer
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -51,8 +51,8 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     order, lists, same, errors = seen.values()
     if hasattr(case, "failure"):
         failing = Failure(case.failure)  # first: what is kept from a call that is broken off shows in later ones
-        handle, before = FOR_ALL[vars(case)["raises at"]](failing.strike), Witness()
-        errors["the exception of a global hook of the caller"] = failing.during(call)
+        handle, before = FOR_ALL[vars(case)["raises at"]](failing.raise_if_due), Witness()
+        errors["the exception of a global hook of the caller"] = failing.outcome_during(call)
         errors["changed after an exception"] = before.changes()
         handle.remove()
     hooks = getattr(case, "hooks", "none")
@@ -63,7 +63,7 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
     second = "leaf" if first == "non-leaf" else "non-leaf"
     for number, kind in enumerate((first, first, second, second, first) if first else ("", "", "")):
         results.append(call(kind) if kind else call())
-        order[f"the list of call {number + 1}" + (f", for {kind!r}" if kind else "")] = copied(results[-1])
+        order[f"the list of call {number + 1}" + (f", for {kind!r}" if kind else "")] = copy_events(results[-1])
     same["changed"] = before.changes()
     lists["two calls returned the same list object"] = any(
         one is other for one, other in combinations(results, 2) if isinstance(one, list)
@@ -72,13 +72,13 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
         errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
 
 
-def copied(result: Any) -> Any:
+def copy_events(result: Any) -> Any:
     """The first entries of a list, or a dict, as it is now: it may change later. All else as it is."""
     return result[:LONGEST] if type(result) is list else dict(result) if isinstance(result, dict) else result
 
 
 def _global_hook(kind: str, what: str) -> Callable[..., Any]:
-    return lambda *args: scaled(args[PLACE[kind]], FACTOR) if what == "replacing" else None
+    return lambda *args: scale_tensors(args[PLACE[kind]], REPLACING_FACTOR) if what == "replacing" else None
 
 
 def _error_of(call: Callable[[], Any]) -> str:
@@ -131,7 +131,7 @@ def runs_passes(
     rng: Rng,
     case: Any,
     seen: Sections,
-    model: Callable[[Rng, Any], Drawn],
+    model: Callable[[Rng, Any], TimedModel],
     arguments: Callable[[Any, Clock, str], tuple[Any, ...]],
     alone: Callable[..., nn.Module] = nn.Sequential,
 ) -> None:
@@ -143,12 +143,12 @@ def runs_passes(
     task, single, nested, plain, same, failing = seen.values()
     drawn = model(rng, case)
     leaf, other = (rng.tensor(*rng.shape(case.rank), dtype=case.dtype, values="full") for _ in range(2))
-    leaf = prepared(leaf, grad=case.grad) if case.needs == "grad" else leaf
+    leaf = prepare_tensor(leaf, grad=case.grad) if case.needs == "grad" else leaf
     x = leaf.view_as(leaf) if case.place == "non-leaf" else leaf
-    made, log, got = _made(drawn, case), list[str](), dict[str, Any]()
+    made, log, got = _model_copier(drawn, case), list[str](), dict[str, Any]()
     watched, clock = made()
-    watched.register_forward_pre_hook(lambda _, args: log.append(_told("the model", args[0])))
-    watched.register_forward_pre_hook(lambda _, args: got.update(x=snapshot(args[0])))
+    watched.register_forward_pre_hook(lambda _, args: log.append(_describe_input("the model", args[0])))
+    watched.register_forward_pre_hook(lambda _, args: got.update(x=detached_copy(args[0])))
     part = watched.get_submodule(drawn.part)
     part.register_forward_hook(lambda *_: log.append("forward of a part"))
     part.register_full_backward_hook(lambda *_: log.append("backward of a part"))
@@ -156,23 +156,23 @@ def runs_passes(
         fill_grads(watched)
     before = Witness(model=watched, x=x)
     result = call(watched, x, *arguments(case, clock, "first"))
-    task["the result"], same["changed"] = copied(result), before.changes()
+    task["the result"], same["changed"] = copy_events(result), before.changes()
     plain["the calls of the model and of a part"], plain["what the model got"] = log[:LONGEST], got.get("x")
-    plain |= {f"{name}.grad": snapshot(p.grad) for name, p in watched.named_parameters()}
-    plain["x.grad"] = snapshot(leaf.grad)
+    plain |= {f"{name}.grad": detached_copy(p.grad) for name, p in watched.named_parameters()}
+    plain["x.grad"] = detached_copy(leaf.grad)
     log.clear()
     other.requires_grad_(case.needs == "no grad")
-    task["the result for another x"] = copied(call(watched, other, *arguments(case, clock, "another")))
+    task["the result for another x"] = copy_events(call(watched, other, *arguments(case, clock, "another")))
     plain["the calls of the model and of a part, for another x"] = log[:LONGEST]
 
     only = one_layer(rng, case)
-    single["the result"] = copied(call(alone(only), x, *arguments(case, only.clock, "alone")))
+    single["the result"] = copy_events(call(alone(only), x, *arguments(case, only.clock, "alone")))
     around, inside, inner = one_layer(rng, case), one_layer(rng, case), list[Any]()
     outer, other_model = nn.Sequential(around, Activation()), nn.Sequential(inside)
     outer[1].register_forward_hook(
-        lambda *_: inner.append(copied(call(other_model, x, *arguments(case, inside.clock, "nested"))))
+        lambda *_: inner.append(copy_events(call(other_model, x, *arguments(case, inside.clock, "nested"))))
     )
-    nested["the result of the outer call"] = copied(call(outer, x, *arguments(case, around.clock, "nested")))
+    nested["the result of the outer call"] = copy_events(call(outer, x, *arguments(case, around.clock, "nested")))
     nested["the results of the inner call"] = inner[:5]
 
     for where in ("forward", "backward"):
@@ -181,9 +181,9 @@ def runs_passes(
         register: Any = hooked.register_forward_hook
         if where == "backward":
             register = fragile.get_parameter(drawn.parameter).register_hook
-        register(striking.strike)
+        register(striking.raise_if_due)
         before, args = Witness(model=fragile, x=x), (fragile, x, *arguments(case, clock, "failing"))
-        failing[f"an exception in {where}"] = striking.during(partial(call, *args))
+        failing[f"an exception in {where}"] = striking.outcome_during(partial(call, *args))
         failing[f"changed after an exception in {where}"] = before.changes()
 
 
@@ -208,7 +208,7 @@ def a_layer(layer: nn.Module) -> nn.Module:
     return layer
 
 
-def _made(drawn: Drawn, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:
+def _model_copier(drawn: TimedModel, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:
     """What makes copies of the model, each with a clock of its own and with the caller's hooks, which take time."""
 
     def made() -> tuple[nn.Module, Clock]:
@@ -226,5 +226,5 @@ def _made(drawn: Drawn, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:
     return made
 
 
-def _told(who: str, x: Any) -> str:
+def _describe_input(who: str, x: Any) -> str:
     return f"{who}, with an x that {'requires grad' if x.requires_grad else 'requires no grad'}"

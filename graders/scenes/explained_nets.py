@@ -94,17 +94,17 @@ class Net(nn.Module):
         return 2 * logits if self.training else logits
 
 
-def of_all(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+def call_with_classes(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
     """For `function(model, x, classes)`."""
     return {f"for the classes {', '.join(map(str, classes.tolist()))}": call(net, x, classes)}
 
 
-def of_each(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+def call_with_class(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
     """For `function(model, x, cls)`."""
     return {f"for class {cls}": call(net, x, cls) for cls in dict.fromkeys(classes.tolist())}
 
 
-def of_a_layer(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
+def call_with_layer_and_class(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, Any]:
     """For `function(model, layer, x, cls)`."""
     return {f"for class {cls}": call(net, *net.layers, x, cls) for cls in dict.fromkeys(classes.tolist())}
 
@@ -127,7 +127,7 @@ def of_a_layer(call: Call, net: Net, x: Tensor, classes: Tensor) -> dict[str, An
         "failure": ("KeyboardInterrupt", "own", "RuntimeError"),
     },
 )
-def explains(
+def explains_predictions(
     call: Call,
     rng: Rng,
     case: Any,
@@ -140,7 +140,7 @@ def explains(
     With `backward` the caller has full backward hooks on a ReLU.
     """
     task, later, same, failing = seen.values()
-    net = hooked(Net(rng, case), case, backward)
+    net = add_callers_hooks(Net(rng, case), case, backward)
     x, second = an_image(rng, case), an_image(rng, case)
     order = rng.shuffled(range(CLASSES))
     classes, others = (torch.tensor([one, two, one][: case.batch]) for one, two in (order[:2], order[2:]))
@@ -151,15 +151,15 @@ def explains(
 
     for where in ("forward", "backward"):
         failure = Failure(case.failure)
-        breaking = net.register_forward_hook(raising(failure, where))
+        breaking = net.register_forward_hook(raising_hook(failure, where))
         before = Witness(net=net, x=x)
-        failing[f"an exception in the {where} pass"] = failure.during(lambda: ask(call, net, x, classes))
+        failing[f"an exception in the {where} pass"] = failure.outcome_during(lambda: ask(call, net, x, classes))
         failing[f"changed after an exception in the {where} pass"] = before.changes()
         breaking.remove()
     failing["after these exceptions"] = ask(call, net, x, others)
 
 
-def hooked(net: Net, case: Any, backward: bool) -> Net:
+def add_callers_hooks(net: Net, case: Any, backward: bool) -> Net:
     """With hooks of the caller; on what is asked about, on a ReLU and on a weight they only watch."""
     CallersHooks(case.hooks).on_module(net, "the net").on_module(net.stem, "the first layer")
     watching = CallersHooks("none" if case.hooks == "none" else "watching").on_module(net.layers[0], "the layer")
@@ -177,13 +177,13 @@ def an_image(rng: Rng, case: Any) -> Tensor:
     return x
 
 
-def raising(failure: Failure, where: str) -> Callable[..., None]:
+def raising_hook(failure: Failure, where: str) -> Callable[..., None]:
     """A forward hook that raises, or makes the backward pass raise."""
 
     def hook(module: nn.Module, args: Any, output: Tensor) -> None:
         if where == "forward":
-            failure.strike()
+            failure.raise_if_due()
         elif output.requires_grad:
-            output.register_hook(lambda grad: failure.strike())  # type: ignore[no-untyped-call]  # of torch
+            output.register_hook(lambda grad: failure.raise_if_due())  # type: ignore[no-untyped-call]  # of torch
 
     return hook

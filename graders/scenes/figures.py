@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graders.box.tensors import laid_out
+from graders.box.tensors import with_layout
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
@@ -40,19 +40,19 @@ def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) ->
 
     images, limits, looks, off, rest = seen.values()
     channels, ncols, shared = GRIDS[case.grid]
-    fm = laid_out(maps(rng, channels), case.layout)
+    fm = with_layout(maps(rng, channels), case.layout)
     of_caller: Any = {"image.cmap": "viridis", "interactive": True, "lines.linewidth": 2.5}
     with matplotlib.rc_context(of_caller), no_garbage_collected():  # not all is as matplotlib has it by itself
         callers = CallersFigure()
-        before, kept, settings_before = Witness(fm=fm), open_figures(), settings()
+        before, kept, settings_before = Witness(fm=fm), open_figures(), matplotlib_settings()
         figure = call(fm, ncols, shared=shared)
         call(-fm[:1])  # the first figure is looked at when there is another
         left = [number for number in open_figures() if number not in kept]
         rest["figures left open in pyplot"] = len(left)
         for number in left:
             sys.modules["matplotlib.pyplot"].close(number)
-        rest["the figure that the caller has open"] = callers.became()
-        changed = [name for name, value in settings().items() if value != settings_before.get(name)]
+        rest["the figure that the caller has open"] = callers.close_and_compare()
+        changed = [name for name, value in matplotlib_settings().items() if value != settings_before.get(name)]
         rest["settings of matplotlib that changed"] = changed[:3]
         rest["changed"] = before.changes()
         panels = panels_of(figure)
@@ -85,7 +85,7 @@ def panels_of(figure: Any) -> Any:
     axes = [each for each in figure.axes if each.get_images() or (each.get_visible() and not is_colour_bar(each))]
     return [
         panel_of(axes[number], down, right)
-        for down, right, number in sorted((*place(each, figure), number) for number, each in enumerate(axes))
+        for down, right, number in sorted((*axes_position(each, figure), number) for number, each in enumerate(axes))
     ]
 
 
@@ -115,7 +115,7 @@ def array_of(image: Any) -> Tensor:
     return torch.tensor(np.ma.filled(np.ma.array(image.get_array(), dtype="float32"), np.nan))
 
 
-def place(axes: Any, figure: Any) -> tuple[float, float]:
+def axes_position(axes: Any, figure: Any) -> tuple[float, float]:
     """How far the centre of axes is from the top and from the left of the figure, as a share of it."""
     locator = axes.get_axes_locator()  # an ImageGrid places its axes with one
     box = locator(axes, None) if locator else axes.get_position(original=True)
@@ -144,7 +144,7 @@ def is_colour_bar(axes: Any) -> bool:
     return bool(getattr(axes, "_colorbar", None)) or axes.get_label() == "<colorbar>"
 
 
-def settings() -> dict[str, Any]:
+def matplotlib_settings() -> dict[str, Any]:
     """The settings of matplotlib that a learner may have made. The backend follows from how the notebook runs."""
     return {name: v for name, v in sys.modules["matplotlib"].rcParams.items() if "backend" not in name}
 
@@ -164,20 +164,20 @@ class CallersFigure:
         if self.pyplot:
             self.figure = self.pyplot.figure()
             self.figure.add_subplot()
-            self.looked = self.looks()
+            self.looked = self.describe_axes()
 
-    def looks(self) -> list[Any]:
+    def describe_axes(self) -> list[Any]:
         """How it looks: what pyplot's functions change, which go to the current figure and its axes."""
         axes = self.figure.axes
         return [(each.axison, each.get_title(), each.get_position().bounds, len(each.get_children())) for each in axes]
 
-    def became(self) -> str:
+    def close_and_compare(self) -> str:
         """What became of it: "as it was", "closed", or "changed". It is closed now."""
         if not self.pyplot:
             return "as it was"
         if not self.pyplot.fignum_exists(self.figure.number):
             return "closed"
-        same = self.pyplot.figure(self.figure.number) is self.figure and self.looks() == self.looked
+        same = self.pyplot.figure(self.figure.number) is self.figure and self.describe_axes() == self.looked
         self.pyplot.close(self.figure)
         return "as it was" if same else "changed"
 

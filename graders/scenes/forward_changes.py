@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.models import fill_grads, in_mode
-from graders.box.passes import grad_mode, gradients
-from graders.box.probing import removed, snapshot
+from graders.box.passes import compute_gradients, grad_mode
+from graders.box.probing import detached_copy, remove_handle
 from graders.box.witness import Witness
-from graders.scenes.call_arguments import Arguments, Given, as_usual
+from graders.scenes.call_arguments import Arguments, GivenArguments, as_usual
 from graders.scenes.scene import Sections, family
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
@@ -48,10 +48,10 @@ class Mixing(nn.Module):
             z = z + factor * value if isinstance(value, Tensor | int | float) else z
         self.returned = torch.exp(self.inner(z) / 16)
         if self.failure is not None:
-            self.failure.strike()
+            self.failure.raise_if_due()
         return self.returned
 
-    def told(self, known: Mapping[str, Any]) -> str:
+    def describe_received(self, known: Mapping[str, Any]) -> str:
         """The names of the objects that `forward` received in each run since the last time."""
 
         def name_of(thing: Any) -> str:
@@ -96,9 +96,9 @@ def changes_calls(
     rng: Rng,
     case: Any,
     seen: Sections,
-    arguments: Callable[[Rng, Any], Given],
-    calls: Callable[[Arguments, Given, Any], Mapping[str, Arguments]] = as_usual,
-    also: Callable[[Call, Rng, Any, Given, dict[str, Any]], None] | None = None,
+    arguments: Callable[[Rng, Any], GivenArguments],
+    calls: Callable[[Arguments, GivenArguments, Any], Mapping[str, Arguments]] = as_usual,
+    also: Callable[[Call, Rng, Any, GivenArguments, dict[str, Any]], None] | None = None,
 ) -> None:
     """`arguments` draws what is given beside the module; `also` looks at modules of another kind."""
     task, gradient, arrives, twice, handles, others, same, failing, anything = seen.values()
@@ -110,7 +110,7 @@ def changes_calls(
     for one in (module, twin):
         in_mode(fill_grads(one), case.mode)
     module.inner.train(case.mode != "train")
-    callers = hooked(module, case.hooks)
+    callers = add_callers_hooks(module, case.hooks)
     args = (a, *[b] * (case.others in ("positional", "both")))
     options = {"n": c} if case.others in ("keyword", "both") else {}
     leaves = [t.requires_grad_() for t in (*args, *options.values())]
@@ -118,7 +118,7 @@ def changes_calls(
     known = {"a": a, "b": b, "c": c, "None": None, "a text": "a text", **given.kwargs}
 
     def output(*args: Any, **options: Any) -> Any:
-        return snapshot(module(*args, **options))
+        return detached_copy(module(*args, **options))
 
     things = {"module": module, "twin": twin, "a": a, "b": b, "c": c}
     before = Witness(**things)
@@ -128,12 +128,14 @@ def changes_calls(
         same["changed"] = watch.changes()
     for name, (positional, keyword) in calls((args, options), given, torch.full_like(weight, 0.5)).items():
         task[f"the output{name}"] = output(*positional, **keyword)
-        arrives[f"what forward received{name}"] = module.told({**known, **named(positional, keyword)})
+        arrives[f"what forward received{name}"] = module.describe_received(
+            {**known, **name_arguments(positional, keyword)}
+        )
         arrives[f"what your hook was given{name}"] = (
             "; and once more: ".join(given.log[:20]) or "nothing: it was not called"
         )
         given.log.clear()
-    gradient["the gradients"] = at_leaves(
+    gradient["the gradients"] = leaf_gradients(
         [*leaves, module.inner.get_parameter("weight")], lambda: module(*args, **options), up, case.backward
     )
     with torch.no_grad():
@@ -142,14 +144,14 @@ def changes_calls(
         same["changed in a call"] = watch.changes()
 
     call(twin, *second_given.args, **second_given.kwargs)  # nobody keeps the handle
-    others["the output of another module"] = snapshot(twin(*args, **options))
+    others["the output of another module"] = detached_copy(twin(*args, **options))
     others["the output of this module"] = output(*args, **options)
     second = call(module, *second_given.args, **second_given.kwargs)
     between = module.register_forward_hook(lambda module, args, output: output + 2)
     third = call(module, *given.args, **given.kwargs)
     twice["the output with three hooks"] = output(*args, **options)
     for which, handle in (("first", first), ("second", second), ("third", third)):
-        handles[f"the {which} handle has remove()"] = removed(handle)
+        handles[f"the {which} handle has remove()"] = remove_handle(handle)
         handles[f"the output without the {which} hook"] = output(*args, **options)
     between.remove()
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
@@ -159,7 +161,7 @@ def changes_calls(
     call(module, *given.args, **given.kwargs)
     watch = Witness(**things)
     del given.log[:]
-    failing["the exception"] = failure.during(lambda: module(*args, **options))
+    failing["the exception"] = failure.outcome_during(lambda: module(*args, **options))
     failing["what your hook was given"] = "; and once more: ".join(given.log[:20]) or "nothing: it was not called"
     failing["changed after an exception"] = watch.changes()
     failing["the output of the next call"] = output(*args, **options)
@@ -169,7 +171,7 @@ def changes_calls(
         also(call, rng, case, given, anything)
 
 
-def hooked(module: nn.Module, hooks: str) -> CallersHooks:
+def add_callers_hooks(module: nn.Module, hooks: str) -> CallersHooks:
     """The caller's hooks on a module. Those that replace multiply and add, which commutes with few other changes."""
     callers = CallersHooks(hooks).on_module(module, "module")
     if hooks == "replacing":
@@ -177,54 +179,56 @@ def hooked(module: nn.Module, hooks: str) -> CallersHooks:
     return callers
 
 
-def named(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def name_arguments(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Names for what a caller passes, after those that are known."""
     return {f"argument {place}": arg for place, arg in enumerate(args)} | {
         f"your {key}": options[key] for key in options
     }
 
 
-def at_leaves(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way: str) -> list[Any]:
+def leaf_gradients(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way: str) -> list[Any]:
     """The gradients when the output receives `up`; None where the output has no graph."""
     out = run()
     if not isinstance(out, Tensor) or not out.requires_grad:
         return [None for _ in leaves]
-    return list(gradients(lambda: (run() * up).sum(), leaves, way))
+    return list(compute_gradients(lambda: (run() * up).sum(), leaves, way))
 
 
-def handed_on(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
+def handed_on(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
     """A module that hands on what it is given, as a view."""
     flatten, t = nn.Flatten(0), rng.tensor(2, 2, dtype=case.dtype)
     call(flatten, *given.args)
     watch = Witness(t=t)
     with grad_mode(case.grad_mode):
-        seen["the output of nn.Flatten(0)"] = snapshot(flatten(t))
+        seen["the output of nn.Flatten(0)"] = detached_copy(flatten(t))
     seen["changed in a call of nn.Flatten(0)"] = watch.changes()
 
 
-def whole_numbers_too(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
+def whole_numbers_too(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
     """A module that hands on what it is given, and one whose output holds whole numbers."""
     handed_on(call, rng, case, given, seen)
     whole = nn.Identity()
     call(whole, *given.args)
     try:
-        seen["the output of whole numbers"] = snapshot(whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)])))
+        seen["the output of whole numbers"] = detached_copy(
+            whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)]))
+        )
     except RuntimeError as error:
         seen["the output of whole numbers"] = f"{error}"[:100]
 
 
-def what_hooks_return(call: Call, rng: Rng, case: Any, given: Given, seen: dict[str, Any]) -> None:
+def what_hooks_return(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
     """Hooks that return what counts as false in Python, and one that raises."""
     answer: Any = {"zero": 0, "negative": False, "fraction": (), "large": {}}[case.number]
     module, failure, x = nn.Identity(), Failure(case.failure), rng.uniform(1, 2)
     removing = call(module, lambda *args: answer)
     seen["the output when a hook returns nothing much"] = module(x)
-    removed(removing)
+    remove_handle(removing)
 
     def once(module: nn.Module, args: Any, output: float) -> float:
-        failure.strike()
+        failure.raise_if_due()
         return output + 1
 
     call(module, once)
-    seen["the exception of a hook"] = failure.during(lambda: module(x))
+    seen["the exception of a hook"] = failure.outcome_during(lambda: module(x))
     seen["the output of the next call"] = module(x)

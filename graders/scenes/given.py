@@ -39,7 +39,7 @@ def as_many_rows_as_columns(rng: Rng, case: Any) -> tuple[int, ...]:
     return (count, 2, count)[: case.rank] if case.rank != 2 else (count, count)
 
 
-def functions(rng: Rng, case: Any, _: Any, calls: list[str]) -> tuple[list[Callable[[Tensor], Tensor]]]:
+def some_functions(rng: Rng, case: Any, _: Any, calls: list[str]) -> tuple[list[Callable[[Tensor], Tensor]]]:
     """Functions of a gradient that do not commute: one; three; three, of which one stands twice."""
     k, b = (beyond_float32(rng.uniform(1.25, 2.5) * 9 / 7) for _ in range(2))
 

@@ -11,7 +11,7 @@ from torch.autograd.graph import get_gradient_edge
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.witness import Change, Witness
-from graders.scenes.worlds import Act, World, a_leaf, grads, numbers, put_on
+from graders.scenes.worlds import Callback, World, a_leaf, draw_tensors, leaf_grads, register_hooks
 from graders.wire.draws import Rng
 
 
@@ -45,12 +45,12 @@ class GraphWorld(World):
         return [*found, ["hook-left", "the graph"]] if called else found
 
 
-def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
+def a_graph(rng: Rng, case: Any, backward: Callback = None) -> World:
     """A scalar at the end of the graph, and names of nodes, of which one is not in it: `function(y, node_names)`.
 
     Zeros arrive at the node of the sine.
     """
-    values, w, weights = numbers(rng, case, 3)
+    values, w, weights = draw_tensors(rng, case, 3)
     x, log, kept = a_leaf(values, case, "x"), list[str](), list[Tensor]()
     after: Any = x.register_post_accumulate_grad_hook
     after(lambda leaf: log.append("x.grad is filled"))
@@ -60,7 +60,7 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
         first, last = torch.stack([x, w]).unbind()
         h = torch.addcmul(first, first, last)
         CallersHooks(case.hooks).on_tensor(h, "h")
-        put_on(h, kept.append, backward)
+        register_hooks(h, kept.append, backward)
         t = h.sin().clamp(min=7) + h.exp()
         for _ in range(6):
             t = t + t
@@ -75,7 +75,7 @@ def a_graph(rng: Rng, case: Any, backward: Act = None) -> World:
 
     def look() -> dict[str, Any]:
         has_graph = x.grad is not None and x.grad.requires_grad
-        return {"the set of names": sorted(asked), "x.grad has a graph": has_graph, **grads({"x": x})}
+        return {"the set of names": sorted(asked), "x.grad has a graph": has_graph, **leaf_grads({"x": x})}
 
     return GraphWorld(
         (y, asked),

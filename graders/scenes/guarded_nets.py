@@ -10,17 +10,17 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import gradients, isolated_grads
-from graders.box.probing import snapshot
+from graders.box.passes import compute_gradients, isolated_grads
+from graders.box.probing import detached_copy
 from graders.box.witness import Witness
-from graders.scenes.around import AXES, NUMBERS, PASSES, differentiated
+from graders.scenes.around import AXES, NUMBERS, PASSES, second_gradient
 from graders.scenes.given import Arguments
 from graders.scenes.scene import Sections, family
-from graders.scenes.worlds import put_on
+from graders.scenes.worlds import register_hooks
 from graders.wire.draws import Rng
 
 
-def _net(kind: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
+def _body_and_layer(kind: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
     """A body and the linear layer that fits its output: of shape [B, 3, 2, 2] or [B, 4]."""
     if kind == "convolution":
         return nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh()).to(dtype), nn.Linear(12, 2, dtype=dtype)
@@ -48,12 +48,12 @@ def _net(kind: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
         "backward": PASSES,
     },
 )
-def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+def guards_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a class `net = call(body, fc, lo, hi)`."""
     forward, clamped, bias, passes, data, frozen, graph, same = seen.values()
     shape = (2, 3, 3) if case.body == "convolution" else (4,)
     dtype = getattr(torch, case.dtype)
-    body, fc = _net(case.body, dtype)
+    body, fc = _body_and_layer(case.body, dtype)
     for p in (*body.parameters(), *fc.parameters()):  # so small that tanh is not saturated
         p.data = rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype, values="full")
     first, second = (rng.tensor(n, *shape, low=-2, high=2, dtype=dtype) for n in (case.batch, 4 - case.batch))
@@ -64,7 +64,7 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     def keep(grad: Tensor) -> None:
         kept.append((grad, grad.clone()))
 
-    put_on(fc.bias, keep)
+    register_hooks(fc.bias, keep)
     CallersHooks(case.hooks).on_module(body, "body").on_module(fc, "fc").on_parameter(fc.bias, "fc.bias")
     lo, hi = arguments(rng, case, first, [])
 
@@ -79,7 +79,7 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     def grads(loss: Callable[[], Tensor], way: str = "plain") -> dict[str, Tensor | None]:
         asked = {name: t for name, t in named.items() if t.requires_grad}
         with isolated_grads(list(named.values())):  # an aborted pass fills `.grad`, too
-            return dict(zip(asked, gradients(loss, list(asked.values()), way)))
+            return dict(zip(asked, compute_gradients(loss, list(asked.values()), way)))
 
     def one_pass() -> Tensor:
         out: Tensor = net(first)
@@ -89,25 +89,29 @@ def guards(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, argume
     for name, grad in grads(one_pass, case.backward).items():
         (bias if name.startswith("fc") else clamped)[f"{name}.grad of a pass"] = grad
     between = Witness(net=net, first=first)
-    forward["what net(x) returns"] = snapshot(net(first))
+    forward["what net(x) returns"] = detached_copy(net(first))
     passes["gradients of three passes"] = grads(lambda: one_pass() + (net(second) * other_up).sum() + one_pass())
     with torch.no_grad():
         inside = Witness()
-        forward["what net(x) returns under no_grad"] = snapshot(net(second))
+        forward["what net(x) returns under no_grad"] = detached_copy(net(second))
         same["changed by a pass under no_grad"] = inside.changes()
     same["changed from pass to pass"] = [
         change for change in between.changes() if not change[0].startswith(("attribute", "grad"))
     ]
     for name in ("x", "fc.weight"):
-        graph[f"{name}.grad differentiated"] = differentiated(lambda: (net(first) * up).sum(), named[name], up)
+        graph[f"{name}.grad differentiated"] = second_gradient(lambda: (net(first) * up).sum(), named[name], up)
 
-    with fc.register_forward_pre_hook(lambda module, args: put_on(args[0], keep) if args[0].requires_grad else None):
+    with fc.register_forward_pre_hook(
+        lambda module, args: register_hooks(args[0], keep) if args[0].requires_grad else None
+    ):
         data["gradients of a pass"] = grads(lambda: (net(first.detach()) * up).sum())
         grads(one_pass)
     same["a gradient that the caller kept was written into"] = any(not torch.equal(grad, then) for grad, then in kept)
-    other = call(*_net(case.body, dtype), lo - 0.25, hi + 0.25)
+    other = call(*_body_and_layer(case.body, dtype), lo - 0.25, hi + 0.25)
     other.load_state_dict(net.state_dict())
-    passes["x.grad of two nets"] = gradients(lambda: one_pass() + (other(second) * other_up).sum(), [first, second])
+    passes["x.grad of two nets"] = compute_gradients(
+        lambda: one_pass() + (other(second) * other_up).sum(), [first, second]
+    )
     body.requires_grad_(False)
     frozen["gradients of a pass"] = grads(one_pass)
     frozen["gradients behind it"] = grads(lambda: (net(first.detach()) * up).sum())

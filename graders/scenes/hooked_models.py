@@ -54,7 +54,7 @@ AXES: dict[str, tuple[Any, ...]] = {
 
 
 @dataclass
-class Hooked:
+class HookedModel:
     """A model full of hooks."""
 
     model: Container
@@ -67,7 +67,7 @@ class Hooked:
     log: list[str] = field(default_factory=list)
     """What hooks were called."""
 
-    def listen(self, what: str, kind: str, **options: bool) -> Any:
+    def add_listener(self, what: str, kind: str, **options: bool) -> Any:
         """Register a hook that does nothing but note that it was called; returns its handle."""
 
         def hook(*args: Any) -> None:
@@ -82,18 +82,18 @@ class Hooked:
             return getattr(self.model.get_submodule(self.names[what]), REGISTER[kind])(hook, **options)
 
 
-def a_hooked_model(rng: Rng, case: Any) -> Hooked:
+def a_hooked_model(rng: Rng, case: Any) -> HookedModel:
     """A model with hooks of every kind, and with those that do not count as module hooks."""
     drawn = a_model(rng, case)
     model = drawn.model
     unused = next(name for name, child in model.named_children() if isinstance(child, nn.ModuleDict))
     names = {ROOT: "", **drawn.names, UNUSED: f"{unused}.{drawn.names['last']}"}
     del names["second name"]
-    hooked = Hooked(model, names, drawn.draw, case.legacy)
+    hooked = HookedModel(model, names, drawn.draw, case.legacy)
     hooks = [*HOOKS, ("norm", "legacy hook" if case.legacy else "backward hook", {})]
     hooks += [(rng.choice(list(names)), rng.choice(list(REGISTER)[:2]), {}) for _ in range(rng.integer(1, 6))]
     for what, kind, options in rng.shuffled(hooks):
-        hooked.handles.append(hooked.listen(what, kind, **options))
+        hooked.handles.append(hooked.add_listener(what, kind, **options))
 
     def twice(*args: Any) -> None:
         hooked.log.append("a hook that was registered twice")
@@ -115,7 +115,7 @@ def hook_state_dicts(module: Any, log: list[str]) -> None:
     module.register_load_state_dict_post_hook(lambda *args: log.append("load_state_dict"))
 
 
-def counted(model: nn.Module, names: dict[str, str]) -> dict[str, Any]:
+def count_module_hooks(model: nn.Module, names: dict[str, str]) -> dict[str, Any]:
     """How many module hooks of each kind each module has."""
     modules = dict(model.named_modules(remove_duplicate=False))
     return {
@@ -141,14 +141,14 @@ def output_of(model: nn.Module, x: Tensor) -> Any:
         return f"{type(error).__name__}: {error}"
 
 
-def register_everywhere(hooked: Hooked, seen: dict[str, Any]) -> None:
+def register_everywhere(hooked: HookedModel, seen: dict[str, Any]) -> None:
     """New hooks of each kind on each module."""
     seen["registering new hooks"] = "works"
     try:
         for what in hooked.names:
             for kind in list(REGISTER)[:4]:
                 if not (kind == "backward hook" and what == "norm" and hooked.legacy):
-                    hooked.listen(what, kind)
+                    hooked.add_listener(what, kind)
     except Exception as error:
         seen["registering new hooks"] = f"raises {type(error).__name__}: {error}"
 

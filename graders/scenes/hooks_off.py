@@ -8,16 +8,16 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
-from graders.box.models import fill_grads, tie
+from graders.box.models import fill_grads, tie_parameters
 from graders.box.probing import shares_storage
 from graders.box.witness import Witness
 from graders.scenes.hooked_models import (
     AXES,
     ROOT,
-    Hooked,
+    HookedModel,
     a_hooked_model,
     another_flag,
-    counted,
+    count_module_hooks,
     flags_of,
     output_of,
     register_everywhere,
@@ -47,7 +47,7 @@ def removes_hooks(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
         before = Witness(model=model)
         parameters = Witness(parameters=dict(model.named_parameters()))
         number["the result"] = call(model)
-        gone.update(counted(model, hooked.names))
+        gone.update(count_module_hooks(model, hooked.names))
         others["changed"], same["changed"] = parameters.changes(), before.changes()
         others["how many hooks of state_dict and load_state_dict there are"] = state_hooks(model)
         number["the result of another call"] = call(model)
@@ -84,7 +84,7 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     bare, rest, inside, apart, same, new, failing = seen.values()
     hooked = a_hooked_model(rng, case)
     model, x, flags = hooked.model, hooked.draw(), flags_of(hooked.model)
-    tie(model, f"{hooked.names['first']}.weight", f"{hooked.names['nested']}.layer.weight")
+    tie_parameters(model, f"{hooked.names['first']}.weight", f"{hooked.names['nested']}.layer.weight")
     model.register_buffer("kept", rng.tensor(2, dtype=case.dtype), persistent=False)
     before = Witness(model=model)
     copied = call(model)
@@ -93,13 +93,13 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     bare["the result is a module"] = isinstance(copied, nn.Module)
     if not isinstance(copied, nn.Module):
         return
-    bare.update(counted(copied, hooked.names))
-    rest.update(described(copied))
+    bare.update(count_module_hooks(copied, hooked.names))
+    rest.update(describe_model(copied))
     inside["names, and the first name of the same thing"] = names_of_things(copied)
-    apart["the copy has in common with the original"] = shared(model, copied)
+    apart["the copy has in common with the original"] = find_shared_part(model, copied)
     bare["the output of the copy"] = output_of(copied, x)
 
-    of_copy = Hooked(copied, hooked.names, hooked.draw, case.legacy)  # type: ignore[arg-type]  # a Container, if right
+    of_copy = HookedModel(copied, hooked.names, hooked.draw, case.legacy)  # type: ignore[arg-type]  # a Container, if right
     new["how many modules have another flag `_is_full_backward_hook`"] = another_flag(flags, copied)
     register_everywhere(of_copy, new)
 
@@ -115,7 +115,7 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     failing["changed after an exception"] = before.changes()
 
 
-def described(model: nn.Module) -> dict[str, Any]:
+def describe_model(model: nn.Module) -> dict[str, Any]:
     """All that a copy has to have, except hooks."""
     modules = list(model.named_modules(remove_duplicate=False))
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
@@ -141,7 +141,7 @@ def names_of_things(model: nn.Module) -> dict[str, str]:
     return {name: first.setdefault(id(thing), name) for name, thing in things}
 
 
-def shared(model: nn.Module, other: nn.Module) -> str:
+def find_shared_part(model: nn.Module, other: nn.Module) -> str:
     """The first module or tensor that is part of both."""
     own = {id(module) for module in model.modules()}
     tensors = [*model.parameters(), *model.buffers()]

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import all_removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.probing import detached_copy, remove_all_handles
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
@@ -36,16 +36,16 @@ class _Net(nn.Module):
             p.data = rng.tensor(*p.shape, dtype=case.dtype, low=0.25, high=2, values="full")
 
 
-def _run(rng: Rng, params: Params, way: str = "plain", size: float = 1.0) -> str:
+def _run_pass(rng: Rng, params: Params, way: str = "plain", size: float = 1.0) -> str:
     """A pass that uses each parameter twice, the last one of which is complete first; and whether it ended well."""
     total = torch.zeros((), dtype=params[0].dtype)
     for p in params:
         factor = size * rng.tensor(*p.shape, dtype=p.dtype, values="full")
         total = total + (factor * p).sum() + (factor * p * p).sum() / 64
-    return _ended(lambda: torch.autograd.backward(total, create_graph=way == "create_graph"))
+    return _describe_end(lambda: torch.autograd.backward(total, create_graph=way == "create_graph"))
 
 
-def _ended(run: Callable[[], Any]) -> str:
+def _describe_end(run: Callable[[], Any]) -> str:
     """Whether a hook ran into a `.grad` of None. Several mistakes lead there, and what shows besides parts them."""
     try:
         run()
@@ -56,13 +56,13 @@ def _ended(run: Callable[[], Any]) -> str:
     return "no error"
 
 
-def _ask(params: Params) -> str:
+def _run_autograd_grad(params: Params) -> str:
     """A pass of `torch.autograd.grad`, which writes no `.grad`."""
-    return _ended(lambda: torch.autograd.grad(torch.stack([(p * p).sum() for p in params]).sum(), params))
+    return _describe_end(lambda: torch.autograd.grad(torch.stack([(p * p).sum() for p in params]).sum(), params))
 
 
-def _grads(net: nn.Module) -> State:
-    return {name: snapshot(p.grad) for name, p in net.named_parameters()}
+def _named_grads(net: nn.Module) -> State:
+    return {name: detached_copy(p.grad) for name, p in net.named_parameters()}
 
 
 def a_model_and_a_rate(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
@@ -72,7 +72,7 @@ def a_model_and_a_rate(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
 
 def values_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
     """For a function that moves parameters: their values; and what it returned."""
-    return {name: snapshot(p) for name, p in net.named_parameters()}, result
+    return {name: detached_copy(p) for name, p in net.named_parameters()}, result
 
 
 def most_parameters(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
@@ -86,12 +86,12 @@ def sums_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
     if not isinstance(sums, dict):
         return {"the dict": sums}, handles
     by_id = {id(key): total for key, total in sums.items()}
-    found = {name: _as_exact_as(p, by_id.get(id(p))) for name, p in net.named_parameters()}
+    found = {name: _comparable_sum(p, by_id.get(id(p))) for name, p in net.named_parameters()}
     state = {name: total for name, total in found.items() if total is not None}
     return {**state, "all keys are tensors": all(isinstance(key, Tensor) for key in sums)}, handles
 
 
-def _as_exact_as(p: Tensor, total: Any) -> Any:
+def _comparable_sum(p: Tensor, total: Any) -> Any:
     """The dtype of a sum, and the sum as far as the dtype of the parameter goes; None for zeros."""
     if not isinstance(total, Tensor):
         return total
@@ -135,26 +135,30 @@ def acts_on_each(
     result, result_too = call(*given), call(*given_too)
     same["changed"] = before.changes()
     for number in (1, 2, 3):
-        every[f"pass {number}"] = _run(rng, params, case.backward)
-        every[f"after pass {number}"], left[f".grad after pass {number}"] = read(result, net)[0], _grads(net)
-    every["the parameters, in their old memory"] = {name: snapshot(t) for name, t in memory.items()}
-    asked["error"], asked["afterwards"], asked[".grad"] = _ask(params), read(result, net)[0], _grads(net)
+        every[f"pass {number}"] = _run_pass(rng, params, case.backward)
+        every[f"after pass {number}"], left[f".grad after pass {number}"] = read(result, net)[0], _named_grads(net)
+    every["the parameters, in their old memory"] = {name: detached_copy(t) for name, t in memory.items()}
+    asked["error"], asked["afterwards"], asked[".grad"] = (
+        _run_autograd_grad(params),
+        read(result, net)[0],
+        _named_grads(net),
+    )
     own["afterwards"] = special(call, rng, case)
     for which in ([params[3], params[1]], params[1:3]):  # the gradient of the second arrives first
-        _ended(lambda: torch.autograd.backward((which[0] * which[0]).sum() + 0 * which[1].sum()))  # noqa: B023
+        _describe_end(lambda: torch.autograd.backward((which[0] * which[0]).sum() + 0 * which[1].sum()))  # noqa: B023
         part[f"after pass {len(part) + 1} through two of them"] = read(result, net)[0]
-        left[f".grad after pass {len(left) + 1}"] = _grads(net)
-    _run(rng, [*params, *others])
+        left[f".grad after pass {len(left) + 1}"] = _named_grads(net)
+    _run_pass(rng, [*params, *others])
     several["the first"], several["the second"] = read(result, net)[0], read(result_too, other)[0]
     several["the second in what the first returned"] = read(result, other)[0]
     same["changed in the end"] = before.changes()
 
     returned = read(result_too, other)[1]
-    handles["a list of handles"] = isinstance(returned, list) and all_removed(returned)
+    handles["a list of handles"] = isinstance(returned, list) and remove_all_handles(returned)
     other.zero_grad()
-    _run(rng, others)
-    handles["after remove()"], handles[".grad after remove()"] = read(result_too, other)[0], _grads(other)
-    _run(rng, params)
+    _run_pass(rng, others)
+    handles["after remove()"], handles[".grad after remove()"] = read(result_too, other)[0], _named_grads(other)
+    _run_pass(rng, params)
     handles["the first, which goes on"] = read(result, net)[0]
 
 
@@ -164,7 +168,7 @@ def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
     result = call(list(pair.values()))
     small = rng.tensor(2, dtype=case.dtype, high=1.75, low=-2)
     for factor, p in ((2.0**25, "pq"), (small, "p"), (-(2.0**25), "pq"), (2.0**-40 * small, "q")):
-        _ended(sum((factor * pair[name]).sum() for name in p).backward)
+        _describe_end(sum((factor * pair[name]).sum() for name in p).backward)
     return sums_and_handles(result, pair)[0]
 
 
@@ -185,7 +189,10 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     first, later, small, entries, second, same, handles = seen.values()
     shapes = rng.shuffled([(3,), (2, 4), (), rng.shape(case.rank)])
     params, others = (
-        [prepared(rng.tensor(*one, dtype=case.dtype, values="full"), place="parameter", grad=grad) for one in shapes]
+        [
+            prepare_tensor(rng.tensor(*one, dtype=case.dtype, values="full"), place="parameter", grad=grad)
+            for one in shapes
+        ]
         for grad in (case.grad, "empty")
     )
     CallersHooks(case.hooks).on_parameter(params[0], "params[0]")
@@ -198,10 +205,10 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
 
     def grads(params: Params, size: float = 1.0, *, clear: bool = False) -> list[Any]:
         """What is in `.grad` after a pass in which they arrive in any order."""
-        _ask(params[:3])
+        _run_autograd_grad(params[:3])
         for p in params if clear else ():
             p.grad = None
-        return [_run(rng, rng.shuffled(params), case.backward, size * scale), *map(_clipped, params)]
+        return [_run_pass(rng, rng.shuffled(params), case.backward, size * scale), *map(_comparable_grad, params)]
 
     first["p.grad of all"] = grads(params)
     later["p.grad after a second pass"] = grads(params)
@@ -211,18 +218,18 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     below = [nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)]  # each norm, but not the joint one
     _kept_too = call(list(below), bound)
     total = bound * (0.4 * below[0].sum() + 0.75 * below[1].sum() + 0 * below[2].sum())
-    _ended(lambda: torch.autograd.backward(total))
-    entries["p.grad of norms below the bound"] = list(map(_clipped, below))
+    _describe_end(lambda: torch.autograd.backward(total))
+    entries["p.grad of norms below the bound"] = list(map(_comparable_grad, below))
     second["p.grad in a pass of both"] = grads([*params, *others], clear=True)
     same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
-    handles["a list of handles"] = isinstance(result_too, list) and all_removed(result_too)
+    handles["a list of handles"] = isinstance(result_too, list) and remove_all_handles(result_too)
     left = [place for what, place in before.changes() if what == "hook-left"]
     handles["hooks that are left on the second"] = [place for place in left if place.startswith("others")]
     handles["p.grad of the second"] = grads(others, clear=True)
     handles["p.grad of the first, which is clipped on"] = grads(params, clear=True)
 
 
-def _clipped(p: Tensor) -> Any:
+def _comparable_grad(p: Tensor) -> Any:
     """`.grad` as far as it is the same for all who clip: torch adds a millionth to the norm before it divides by it."""
     if not isinstance(p.grad, Tensor):
         return p.grad

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import KINDS, Failure
-from graders.box.models import fill_grads, unpacked
-from graders.box.probing import snapshot
-from graders.box.tensors import laid_out
+from graders.box.models import fill_grads, unpack_output
+from graders.box.probing import detached_copy
+from graders.box.tensors import with_layout
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Steps, copied, drawn_linear, shallow
+from graders.scenes.small_modules import Steps, copy_tensors, drawn_linear, shallow_copy
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -30,7 +30,7 @@ SWITCHED = ("grad-filled", "grad-changed", "buffer")
 """What a pass of the function may change."""
 
 
-class HandedOut(torch.autograd.Function):
+class BufferAsGradient(torch.autograd.Function):
     """sum(out * buffer) whose backward hands out the buffer itself, not a copy."""
 
     @staticmethod
@@ -79,12 +79,12 @@ def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sect
             callers.on_parameter(p, name)
             p.register_hook(torch.zeros_like)  # type: ignore[no-untyped-call]  # of torch
     value, up = rng.tensor(*lead, 3, **like), rng.tensor(*lead, 2, **like)
-    leaf = laid_out(value, case.layout).requires_grad_(case.x_is != "data")
+    leaf = with_layout(value, case.layout).requires_grad_(case.x_is != "data")
     x, buffer = leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf, up.clone()
-    losses = {"square": lambda y: (buffer * y * y).sum(), "handed out": lambda y: HandedOut.apply(y, buffer)}  # type: ignore[no-untyped-call]
+    losses = {"square": lambda y: (buffer * y * y).sum(), "handed out": lambda y: BufferAsGradient.apply(y, buffer)}  # type: ignore[no-untyped-call]
     witness = Witness(lin=lin, other=other, x=leaf, up=up)
-    result = shallow(call(lin, x, losses[case.loss]))
-    found["the result"], same["changed"] = copied(result), allowed(witness)
+    result = shallow_copy(call(lin, x, losses[case.loss]))
+    found["the result"], same["changed"] = copy_tensors(result), unexpected_changes(witness)
     buffer.zero_()
     copies["the result, when the loss has written zeros into its own memory"] = result
     afresh["for another x"] = call(lin, value / -2, lambda y: (up * y).sum())
@@ -97,24 +97,24 @@ def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sect
     twice, across = rng.tensor(2, 4, 3, **like), rng.tensor(4, 2, 3, **like)
     any_layer["for a loss that transposes y"] = call(other, twice, lambda y: (across * y.transpose(0, 1)).sum())
 
-    def asking(y: Tensor) -> Tensor:
+    def call_inside(y: Tensor) -> Tensor:
         inside["the inner result"] = call(other, twice, lambda z: (twice * z).sum())
         return (up * y).sum()
 
-    inside["the outer result"] = call(lin, x, asking)
+    inside["the outer result"] = call(lin, x, call_inside)
     boom = Failure(case.failure)
 
-    def failing(y: Tensor) -> Tensor:
+    def failing_loss(y: Tensor) -> Tensor:
         if case.raised_in == "loss":
-            boom.strike()
-        y.register_hook(boom.strike)  # type: ignore[no-untyped-call]  # of torch
+            boom.raise_if_due()
+        y.register_hook(boom.raise_if_due)  # type: ignore[no-untyped-call]  # of torch
         return y.sum()
 
-    failed["the exception"] = boom.during(lambda: call(lin, x, failing))
-    failed["changed after it"] = same["changed in the end"] = allowed(witness)
+    failed["the exception"] = boom.outcome_during(lambda: call(lin, x, failing_loss))
+    failed["changed after it"] = same["changed in the end"] = unexpected_changes(witness)
 
 
-def allowed(witness: Witness) -> list[list[str]]:
+def unexpected_changes(witness: Witness) -> list[list[str]]:
     """What changed, without what a pass may change."""
     return [change for change in witness.changes() if change[0] not in SWITCHED]
 
@@ -157,8 +157,8 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     order["the keys"] = list(flow) if isinstance(flow, dict) else flow
     accumulated["how often the model, the loss and its backward pass ran"] = [model.runs, len(losses), len(passes)]
     accumulated["the `.grad` of all parameters in a row"] = grads_in_a_row(model).clone()
-    accumulated["x.grad"] = snapshot(leaf.grad)
-    same["changed"] = allowed(witness)
+    accumulated["x.grad"] = detached_copy(leaf.grad)
+    same["changed"] = unexpected_changes(witness)
     anew["of a second call"] = call(model, lambda out: (-0.5 * up * out).sum(), x)
     anew["of another model"] = call(other, loss_fn, x)
     cube, square = rng.tensor(2, 2, 3, **like), drawn_linear(rng, 3, 3, **like)
@@ -166,18 +166,18 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     growing = rng.tensor(2, 2, 3, **like)
     anew["of a layer whose output has three dimensions"] = call(square, lambda out: (growing * out).sum(), cube)
 
-    def asking(out: Tensor) -> Tensor:
+    def call_inside(out: Tensor) -> Tensor:
         inside["the inner dict"] = call(nn.Sequential(square), lambda y: (growing * y).sum(), cube)
         return (up * out).sum()
 
-    inside["the outer dict"] = call(other, asking, x)
-    fail(failed, case, model, lambda loss: call(model, loss, x))
-    failed["changed after it"] = same["changed in the end"] = allowed(witness)
+    inside["the outer dict"] = call(other, call_inside, x)
+    record_failure(failed, case, model, lambda loss: call(model, loss, x))
+    failed["changed after it"] = same["changed in the end"] = unexpected_changes(witness)
 
 
 def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Tensor]:
     """A leaf, which may be data, and what is given to the model: this, or a view of it."""
-    leaf = laid_out(rng.tensor(*shape, low=-1, high=1, **like), "transposed").requires_grad_(case.x_is != "data")
+    leaf = with_layout(rng.tensor(*shape, low=-1, high=1, **like), "transposed").requires_grad_(case.x_is != "data")
     if case.grad == "filled" and leaf.requires_grad:
         leaf.grad = torch.full_like(leaf, 0.7)
     return leaf, leaf.view_as(leaf) if case.x_is == "non-leaf" else leaf
@@ -188,19 +188,21 @@ def grads_in_a_row(model: nn.Module) -> Tensor:
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in model.parameters()])
 
 
-def fail(failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]) -> None:
+def record_failure(
+    failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]
+) -> None:
     """What becomes of an exception that the model, the loss, or a hook in the backward pass raises."""
     boom, where = Failure(case.failure), model.get_submodule(model.names["last"])
 
-    def failing(out: Any) -> Tensor:
+    def failing_loss(out: Any) -> Tensor:
         if case.raised_in == "loss":
-            boom.strike()
-        out = unpacked(out)
+            boom.raise_if_due()
+        out = unpack_output(out)
         if case.raised_in == "backward":
-            out.register_hook(boom.strike)
+            out.register_hook(boom.raise_if_due)
         return out.sum()  # type: ignore[no-any-return]
 
-    handle = where.register_forward_pre_hook(boom.strike) if case.raised_in == "model" else None
-    failed["the exception"] = boom.during(lambda: run(failing))
+    handle = where.register_forward_pre_hook(boom.raise_if_due) if case.raised_in == "model" else None
+    failed["the exception"] = boom.outcome_during(lambda: run(failing_loss))
     if handle is not None:
         handle.remove()

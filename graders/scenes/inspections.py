@@ -17,7 +17,7 @@ Call = Callable[..., Any]
 
 
 @dataclass
-class Patient:
+class InspectedModel:
     """A model that is inspected, and how a caller does that."""
 
     model: nn.Module
@@ -54,12 +54,12 @@ class Patient:
         "failing_run": ("second", "first"),
     },
 )
-def inspects(
+def inspects_models(
     call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
-    made: Callable[[Rng, Any], Patient],
+    made: Callable[[Rng, Any], InspectedModel],
     also: Callable[[Call, Rng, Any, dict[str, Any]], None] | None = None,
 ) -> None:
     """`made` draws a model for a case, and `also` looks at more."""
@@ -75,12 +75,12 @@ def inspects(
 
         found: list[Any] = []
 
-        def within(*args: Any, **kwargs: Any) -> None:
+        def call_inside(*args: Any, **kwargs: Any) -> None:
             if not found:
                 found.append("it has begun")
                 found[:] = [other.ask(call)]
 
-        around = next(iter(patient.places.values())).register_forward_pre_hook(within)
+        around = next(iter(patient.places.values())).register_forward_pre_hook(call_inside)
         inside["the result"] = patient.ask(call)
         inside["the result of the call inside"] = found
         around.remove()
@@ -88,11 +88,13 @@ def inspects(
         for where, place in other.places.items():
             failure = Failure(case.failure, case.failing_run)
 
-            def strike(*args: Any, failure: Failure = failure) -> None:  # a copy of the model has the same function
-                failure.strike()
+            def raise_if_due(
+                *args: Any, failure: Failure = failure
+            ) -> None:  # a copy of the model has the same function
+                failure.raise_if_due()
 
-            before, breaking = Witness(**other.things), place.register_forward_pre_hook(strike)
-            failing[f"an exception {where}"] = failure.during(lambda: [other.ask(call) for _ in "12"])
+            before, breaking = Witness(**other.things), place.register_forward_pre_hook(raise_if_due)
+            failing[f"an exception {where}"] = failure.outcome_during(lambda: [other.ask(call) for _ in "12"])
             breaking.remove()
             failing[f"changed after an exception {where}"] = before.changes()
         if also:

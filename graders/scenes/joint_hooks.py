@@ -7,20 +7,20 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import abort, isolated_grads
-from graders.box.probing import removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.passes import isolated_grads, run_aborted_pass
+from graders.box.probing import detached_copy, remove_handle
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.recorders import copied
+from graders.scenes.recorders import copy_value
 from graders.scenes.scene import Sections, family
-from graders.scenes.worlds import backwards
+from graders.scenes.worlds import reverse_dimensions
 from graders.wire.draws import Rng
 
 PLACES = ("leaf", "non-leaf", "parameter", "leaf")
 """What the tensors behind the first one are."""
 
 
-class Group:
+class TensorGroup:
     """Tensors as a caller has them, and passes that reach some of them."""
 
     def __init__(self, rng: Rng, case: Any) -> None:
@@ -31,7 +31,7 @@ class Group:
         for place, shape in zip((case.place, *PLACES), shapes):
             values = rng.tensor(*shape, dtype=case.dtype, values="full")
             kind = "parameter" if place == "parameter" else "leaf"
-            leaf = prepared(values, layout="transposed", place=kind, grad=case.grad)
+            leaf = prepare_tensor(values, layout="transposed", place=kind, grad=case.grad)
             self.leaves.append(leaf)
             self.tensors.append(leaf.view_as(leaf) if place == "non-leaf" else leaf)
             CallersHooks(case.hooks).on_tensor(self.tensors[-1], f"tensor {len(self.leaves)}")
@@ -41,7 +41,7 @@ class Group:
         """A sum that uses each of these tensors twice."""
         loss = self.free.sum()
         for place in reached:
-            t = backwards(self.tensors[place] if place else self.last)
+            t = reverse_dimensions(self.tensors[place] if place else self.last)
             weight = factor * self.rng.tensor(*t.shape, dtype=self.case.dtype, values="full")
             loss = loss + (t * weight).sum() + 2 * (t * weight).sum()
         return loss
@@ -50,13 +50,13 @@ class Group:
         """A pass to these tensors."""
         torch.autograd.backward(self.loss(*reached, factor=factor))
 
-    def aborted(self, *reached: int) -> None:
+    def run_aborted(self, *reached: int) -> None:
         """A pass to these tensors that ends in an exception before it comes to the first one."""
         with isolated_grads(self.leaves):
-            abort(lambda: self.loss(0, *reached), self.last)
+            run_aborted_pass(lambda: self.loss(0, *reached), self.last)
 
 
-def pair(result: Any) -> Sequence[Any]:
+def list_and_handle(result: Any) -> Sequence[Any]:
     """The two parts of a result; the second is None when there are not two."""
     return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
 
@@ -82,29 +82,31 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     The caller does not use `torch.autograd.grad`: joint hooks of torch refuse it.
     """
     appended, several, flow, ends, same = seen.values()
-    group, other = Group(rng, case), Group(rng, case)
+    group, other = TensorGroup(rng, case), TensorGroup(rng, case)
     before = Witness(tensors=group.tensors, leaves=group.leaves)
-    (log, handle), (second, _), (third, third_handle) = (pair(call(one.tensors)) for one in (group, other, group))
+    (log, handle), (second, _), (third, third_handle) = (
+        list_and_handle(call(one.tensors)) for one in (group, other, group)
+    )
 
     some = rng.shuffled(range(1, 5))
     for reached, factor in (((0, *some[:2]), 1), (range(5), 1), (some[2:3], 1), ((), 1), ((0, *some[1:]), 0)):
         group.run(*reached, factor=factor)
-    group.aborted(*some)
+    group.run_aborted(*some)
     group.run(*some[:3], 0)
     other.run(0, *some[1:3])
-    appended["the list after the passes"] = copied(log)
-    several["the list of a call for other tensors"] = copied(second)
-    several["the list of a second call for the tensors"] = copied(third)
+    appended["the list after the passes"] = copy_value(log)
+    several["the list of a call for other tensors"] = copy_value(second)
+    several["the list of a second call for the tensors"] = copy_value(third)
 
     u = rng.tensor(3, dtype=case.dtype).requires_grad_()
-    kept_alone = pair(call([u]))[0]  # nobody keeps the handle
+    kept_alone = list_and_handle(call([u]))[0]  # nobody keeps the handle
     torch.autograd.backward((3 * u * u).sum(), create_graph=True)
-    several["the list of a call whose handle nobody keeps"] = copied(kept_alone)
+    several["the list of a call whose handle nobody keeps"] = copy_value(kept_alone)
     flow["a gradient of a pass with create_graph=True"] = u.grad
 
     for name, one in (("one", handle), ("the other", third_handle)):
-        ends[f"{name} handle has remove()"] = removed(one)
+        ends[f"{name} handle has remove()"] = remove_handle(one)
         group.run(*range(5))
-        ends[f"the lists after {name} remove()"] = copied([log, third])
-    flow["the gradients of the leaves"] = [snapshot(leaf.grad) for leaf in group.leaves]
+        ends[f"the lists after {name} remove()"] = copy_value([log, third])
+    flow["the gradients of the leaves"] = [detached_copy(leaf.grad) for leaf in group.leaves]
     same["changed in the end"] = [change for change in before.changes() if change[0][:4] != "grad"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Saved:
+class SavedTensor:
     """Stands for one tensor that the graph saved; it lives as long as the graph needs it."""
 
     def __init__(self, tensor: Tensor) -> None:
@@ -17,16 +17,16 @@ class Saved:
         self.tensor = tensor.detach()
 
 
-class SavedTensors:
+class SavedTensorCounter:
     """The tensors that the graph saved."""
 
     def __init__(self) -> None:
         """Nothing is saved yet."""
-        self._refs: list[weakref.ref[Saved]] = []
+        self._refs: list[weakref.ref[SavedTensor]] = []
         self._collections = 0
 
-    def _pack(self, tensor: Tensor) -> Saved:
-        saved = Saved(tensor)
+    def _pack(self, tensor: Tensor) -> SavedTensor:
+        saved = SavedTensor(tensor)
         self._refs.append(weakref.ref(saved))
         return saved
 
@@ -36,7 +36,7 @@ class SavedTensors:
 
         No garbage is collected in it, so that all that is made there stays young: to collect that alone is quick.
         """
-        enabled, self._collections = gc.isenabled(), _collections()
+        enabled, self._collections = gc.isenabled(), _count_full_collections()
         gc.disable()
         try:
             with torch.autograd.graph.saved_tensors_hooks(self._pack, lambda saved: saved.tensor):
@@ -45,13 +45,13 @@ class SavedTensors:
             if enabled:
                 gc.enable()
 
-    def alive(self) -> int:
+    def count_alive(self) -> int:
         """How many are left when garbage has been collected: all of it, where somebody else did so meanwhile."""
         if any(ref() is not None for ref in self._refs):
-            gc.collect(0 if _collections() == self._collections else 2)
+            gc.collect(0 if _count_full_collections() == self._collections else 2)
         return sum(ref() is not None for ref in self._refs)
 
 
-def _collections() -> int:
+def _count_full_collections() -> int:
     """How often the garbage of all generations has been collected so far."""
     return int(gc.get_stats()[-1]["collections"])

@@ -7,27 +7,27 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graders.box.tensors import laid_out
+from graders.box.tensors import with_layout
 from graders.box.witness import Witness
-from graders.scenes.captures import copied
+from graders.scenes.captures import copy_value
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 Call = Callable[..., Any]
 
 
-def of_maps(call: Call, case: Any, fm: Tensor) -> Any:
+def call_with_maps(call: Call, case: Any, fm: Tensor) -> Any:
     """For `function(fm)`."""
     return call(fm)
 
 
-def on_a_sheet(call: Call, case: Any, fm: Tensor) -> Any:
+def call_with_columns(call: Call, case: Any, fm: Tensor) -> Any:
     """For `function(fm, ncols, pad=1, fill=0.0)`."""
     _, columns, pad = SHEETS[case.grid]
     return call(fm, columns, pad, fill=case.fill)
 
 
-def a_few(call: Call, case: Any, fm: Tensor) -> Any:
+def call_with_count(call: Call, case: Any, fm: Tensor) -> Any:
     """For `function(fm, k)`."""
     return call(fm, COUNTS[case.asked][1])
 
@@ -42,24 +42,24 @@ def makes_of_maps(
     case: Any,
     seen: Sections,
     draw: Callable[[Rng, Any], Tensor],
-    ask: Callable[[Call, Any, Tensor], Any] = of_maps,
+    ask: Callable[[Call, Any, Tensor], Any] = call_with_maps,
 ) -> None:
     """`draw` makes maps, `ask` the call."""
     task, apart, same = seen.values()
-    fm = laid_out(draw(rng, case), case.layout)
+    fm = with_layout(draw(rng, case), case.layout)
     fm.requires_grad_(vars(case).get("requires_grad", False))
     before = Witness(fm=fm)
     result = ask(call, case, fm)
-    task["the result"] = as_it_is(result)
+    task["the result"] = copy_result(result)
     same["changed"] = before.changes()
     fm.data.neg_()
-    apart["the result of a call when `fm` has changed"] = as_it_is(ask(call, case, fm))
-    apart["the first result, after that"] = as_it_is(result)
+    apart["the result of a call when `fm` has changed"] = copy_result(ask(call, case, fm))
+    apart["the first result, after that"] = copy_result(result)
 
 
-def as_it_is(value: Any) -> Any:
+def copy_result(value: Any) -> Any:
     """A copy, although somebody goes on changing the value."""
-    return value.copy() if isinstance(value, np.ndarray) else copied(value)
+    return value.copy() if isinstance(value, np.ndarray) else copy_value(value)
 
 
 def of_many_sizes(rng: Rng, case: Any) -> Tensor:
@@ -81,7 +81,7 @@ SHEETS = {
 """[C, H, W], `ncols` and `pad`. Height and width always differ."""
 
 
-def tiles(rng: Rng, case: Any) -> Tensor:
+def sheet_maps(rng: Rng, case: Any) -> Tensor:
     """Maps for a sheet, all unlike each other; 0 is one of the values."""
     fm = rng.tensor(*SHEETS[case.grid][0], values="full")
     fm[0, 0, 0] = 0.0
@@ -94,7 +94,7 @@ STEPS = {"float32": 2.0**-12, "float64": 2.0**-32}
 """How far neighbouring means are apart. Rounding to float32 hides those of float64."""
 
 
-def ranked(rng: Rng, case: Any) -> Tensor:
+def ranked_maps(rng: Rng, case: Any) -> Tensor:
     """Maps whose means are apart, with pixels that would rank them otherwise."""
     count = COUNTS[case.asked][0]
     fm = rng.tensor(count, 3, 4, dtype="float64", low=-1, high=1, away=0.125, values="full")

@@ -10,8 +10,8 @@ from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.models import fill_grads, freeze_part
 from graders.box.passes import grad_mode
-from graders.box.probing import snapshot
-from graders.box.tensors import prepared
+from graders.box.probing import detached_copy
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.models import Drop
 from graders.scenes.scene import Sections, family
@@ -91,7 +91,7 @@ class Paths(nn.Module):
         return scores if self.training else scores + 1
 
 
-def ablating(
+def call_ablation(
     call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
 ) -> tuple[Any, Any]:
     """For `function(model, name, channels, x)`: also with other channels."""
@@ -99,7 +99,7 @@ def ablating(
     return call(model, name, channels, first), call(model, name, others, second)
 
 
-def patching(
+def call_patching(
     call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
 ) -> tuple[Any, Any]:
     """For `function(model, name, clean, corrupt, channels=None)`: without and with channels."""
@@ -145,13 +145,13 @@ def edits_runs(
     task, part, later, inside, runs, same, failing, special = seen.values()
     model, other = Paths(rng, case), Paths(rng, case)
     name = model.named[case.named]
-    callers = hooked(model, name, case.hooks)
+    callers = add_callers_hooks(model, name, case.hooks)
     first, second, third, fourth = (an_input(rng, case) for _ in range(4))
     channels, more = some_channels(rng, case.collection), some_channels(rng, "many")
     own = list(channels)  # the scene's, whatever becomes of the caller's
     things = {"model": model, "x": first, "another x": second, "third": third, "channels": channels}
     ran_on: list[Tensor] = []
-    model.begins = lambda x: ran_on.append(snapshot(x))  # also of a copy of the model
+    model.begins = lambda x: ran_on.append(detached_copy(x))  # also of a copy of the model
     with grad_mode(case.grad_mode):
         before = Witness(**things)
         task["the result"], part["the result"] = ask(call, model, name, channels, first, second)
@@ -163,12 +163,12 @@ def edits_runs(
 
         found: list[Any] = []
 
-        def within(*args: Any) -> None:
+        def call_inside(*args: Any) -> None:
             if not found:
                 found.append("it has begun")
                 found[:] = ask(call, other, other.named[case.named], more, third, fourth)
 
-        around = model.get_submodule(model.run[-1]).register_forward_pre_hook(within)
+        around = model.get_submodule(model.run[-1]).register_forward_pre_hook(call_inside)
         inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
         around.remove()
         inside["the results of the call inside"] = found[:5]
@@ -176,9 +176,11 @@ def edits_runs(
     start: Call = model.get_submodule(model.run[0]).register_forward_pre_hook
     for when, run, register in (("starts", "first", start), ("ends", "second", model.register_forward_hook)):
         failure = Failure(case.failure, run)
-        breaking = register(lambda *_, failure=failure: failure.strike())  # a function, which no copy of a model copies
+        breaking = register(
+            lambda *_, failure=failure: failure.raise_if_due()
+        )  # a function, which no copy of a model copies
         before = Witness(**things)
-        failing[f"an exception as the {run} run {when}"] = failure.during(
+        failing[f"an exception as the {run} run {when}"] = failure.outcome_during(
             lambda: ask(call, model, name, list(own), first, second)
         )
         failing[f"changed after an exception as the {run} run {when}"] = before.changes()
@@ -186,7 +188,7 @@ def edits_runs(
     exactly(call, rng, special)
 
 
-def hooked(model: Paths, name: str, hooks: str) -> CallersHooks:
+def add_callers_hooks(model: Paths, name: str, hooks: str) -> CallersHooks:
     """The caller's hooks on a submodule and on the model. Those that replace multiply and add."""
     callers = CallersHooks(hooks)
     for where, owner in {name: model.get_submodule(name), "the model": model}.items():
@@ -199,7 +201,7 @@ def hooked(model: Paths, name: str, hooks: str) -> CallersHooks:
 def an_input(rng: Rng, case: Any) -> Tensor:
     """An input of the model: a leaf with something in `.grad`, or data."""
     x = rng.tensor(*(SIZE,) * case.rank, dtype=case.dtype, values=case.values)
-    return prepared(x, grad="filled") if case.x_is == "a leaf" else x
+    return prepare_tensor(x, grad="filled") if case.x_is == "a leaf" else x
 
 
 def some_channels(rng: Rng, collection: str) -> list[int]:

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.models import fill_grads, freeze_part, in_mode, packed, unpacked
+from graders.box.models import fill_grads, freeze_part, in_mode, pack_output, unpack_output
 from graders.wire.draws import Rng
 
 IN_PLACE = "in place"
@@ -42,11 +42,11 @@ class Container(nn.Module):
             part = self.get_submodule(step)
             beside = {"other": input} if isinstance(part, Mix) else {}
             value = part(input=value, **beside) if self.passing == "keyword" else part(value, *beside.values())
-            value = unpacked(value)
+            value = unpack_output(value)
             has_graph = value.requires_grad or not torch.is_grad_enabled()  # who needs no gradient may switch it off
             self.log.append(step if has_graph else f"{step}, and there is no graph behind it")
         self.log.append("forward ends")
-        return packed(value, self.output)
+        return pack_output(value, self.output)
 
 
 class Mix(nn.Module):
@@ -82,7 +82,7 @@ class Mean(nn.Module):
 
 
 @dataclass
-class Drawn:
+class DrawnModel:
     """A model, the names of its modules by what they are, and how to make an input for it."""
 
     model: Container
@@ -94,7 +94,7 @@ class Drawn:
     draw: Callable[[], Tensor]
 
 
-def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
+def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     """A model for inputs of shape [samples, channels, length], as the case says.
 
     Of a case are read `dtype`, and where it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, `length`,
@@ -141,4 +141,4 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> Drawn:
         "first": first, "norm": norm, "nested": f"{body}.{nested}", "body": body, "often": often, "flat": flat,
         "identity": identity, "second name": second, "last": last, "scalar": scalar,
     }  # fmt: skip
-    return Drawn(model, names, draw)
+    return DrawnModel(model, names, draw)

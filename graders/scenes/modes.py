@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.models import packed
-from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise
-from graders.scenes.inspections import Call, Patient
+from graders.box.models import pack_output
+from graders.scenes.broken_models import CallPart, Chain, Step, reordered_parts
+from graders.scenes.inspections import Call, InspectedModel
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
@@ -29,7 +29,7 @@ def another_last_entry(module: Any, input: Tensor) -> Tensor:
     return out
 
 
-def moving_on(module: Any, output: Tensor, by: float) -> Tensor:
+def grow_buffer(module: Any, output: Tensor, by: float) -> Tensor:
     """An output; and when it has been computed, the buffer of the module is larger."""
     module.kept.add_(by)
     return output
@@ -47,10 +47,10 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "second output": lambda m, x: 1 * x,
     "gate": lambda m, x: 0 * x if m.training else 1 * x,
     # These have a buffer that holds numbers, their own or that of the module before.
-    "moves on": lambda m, x: moving_on(m, x - m.kept, 0.5 * m.training),
-    "counter": lambda m, x: moving_on(m, x + m.kept, 1),
-    "counts there": lambda m, x: moving_on(m.other[0], x + m.other[0].kept, 1),
-    "late": lambda m, x: moving_on(m, x + (m.kept - m.start) * m.training, 1),
+    "moves on": lambda m, x: grow_buffer(m, x - m.kept, 0.5 * m.training),
+    "counter": lambda m, x: grow_buffer(m, x + m.kept, 1),
+    "counts there": lambda m, x: grow_buffer(m.other[0], x + m.other[0].kept, 1),
+    "late": lambda m, x: grow_buffer(m, x + (m.kept - m.start) * m.training, 1),
 }
 """What a module computes from its input. `m.training` is its mode."""
 
@@ -80,7 +80,7 @@ def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Mo
         result = operation(module, input)
         if kind == "second output":
             return result, "a text", result.argmax() if module.training else result.argmin()
-        return packed(result, output)
+        return pack_output(result, output)
 
     start = rng.number("large")
     made = Fn(forward, start=start, other=(before,))
@@ -109,7 +109,7 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
     def block(kind: type[Chain], modules: str, *behind: Step) -> str:
         """A container, which is in the other mode itself."""
         name, (inner, calls) = next(names), drawn(modules)
-        parts[name] = kind(defined_otherwise(rng, inner), [*calls, *behind], *how)
+        parts[name] = kind(reordered_parts(rng, inner), [*calls, *behind], *how)
         astray.append(name)
         return name
 
@@ -122,13 +122,13 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
     parts |= drawn("*scale")[0]  # it is never called
     steps[1:1] = [block(Turning, "*floor, *gate")]
     steps[-1:-1] = [block(Chain, first, at_the_spot)]
-    model = Chain(defined_otherwise(rng, parts), steps, *how).to(getattr(torch, case.dtype))
+    model = Chain(reordered_parts(rng, parts), steps, *how).to(getattr(torch, case.dtype))
     for name, module in model.named_modules():
         module.training = training != (name.rpartition(".")[2] in astray)
     return model, astray, spot
 
 
-def with_modes(rng: Rng, case: Any) -> Patient:
+def with_modes(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, x)`, asked of a model in training mode and of one in eval mode.
 
     Of a case are also read `rank` and `suspects`.
@@ -151,4 +151,4 @@ def with_modes(rng: Rng, case: Any) -> Patient:
     for part in (model, model.get_submodule(next(name for name, _ in model.named_modules() if name in astray))):
         CallersHooks(case.hooks).on_module(part, "it")
     things = {"model": model, "other model": other, "x": x}
-    return Patient(model, ask, ask_again, things, {"in a module in the wrong mode": spot})
+    return InspectedModel(model, ask, ask_again, things, {"in a module in the wrong mode": spot})

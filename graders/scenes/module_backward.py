@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import fill_grads, freeze_part
-from graders.box.passes import gradients
-from graders.box.probing import removed
-from graders.box.tensors import prepared
+from graders.box.passes import compute_gradients
+from graders.box.probing import remove_handle
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Fn, copied, drawn_linear, shallow
+from graders.scenes.small_modules import Fn, copy_tensors, drawn_linear, shallow_copy
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -60,13 +60,13 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
         fill_grads(module)
     params = [p for p in module.parameters() if p.requires_grad]
     CallersHooks(case.hooks).on_module(module, "module", backward=True)
-    x = prepared(data, grad=case.grad)
+    x = prepare_tensor(data, grad=case.grad)
     before = Witness(module=module, x=x, up=up, others=others)
     result = call(module)
-    d, handle = both(result)
+    d, handle = dict_and_handle(result)
     same["changed"] = before.changes()
     recorded["a tuple of a dict and a handle"] = [type(result).__name__, isinstance(d, dict), hasattr(handle, "remove")]
-    recorded["the new dict"] = copied(d)
+    recorded["the new dict"] = copy_tensors(d)
 
     def outs(t: Tensor) -> tuple[Any, ...]:
         given = {"input": t, **others} if case.passing == "keyword" else {}
@@ -75,48 +75,51 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
 
     names = ["the input", *(f"parameter {index}" for index, _ in enumerate(params))]
     inside = params[-1] if params else None
-    found = gradients(lambda: (up * outs(x)[0]).sum(), [x, *params], case.backward, at=inside)
+    found = compute_gradients(lambda: (up * outs(x)[0]).sum(), [x, *params], case.backward, at=inside)
     same |= {f"the gradient of {name}": gradient for name, gradient in zip(names, found)}
-    recorded["after a pass"] = copied(d)
+    recorded["after a pass"] = copy_tensors(d)
     for create_graph in (False, True):
         inner, other_up = 1 * (data / 2).requires_grad_(), (create_graph - 2.0) * up
         inner.register_hook(zero_in_place)  # type: ignore[no-untyped-call]  # of torch
         outs(inner)[0].backward(gradient=other_up, create_graph=create_graph)
         other_up.zero_()
-        copies[f"when somebody has written zeros into the gradients, create_graph={create_graph}"] = copied(d)
+        copies[f"when somebody has written zeros into the gradients, create_graph={create_graph}"] = copy_tensors(d)
     out, again = outs(x)[0], (0.5 * up).requires_grad_()
     for factor in (0.0, 3.0):
         torch.autograd.grad(out, x, grad_outputs=factor * up, retain_graph=True)
-        latest[f"after a pass through the same graph with {factor} times the gradient"] = copied(d)
+        latest[f"after a pass through the same graph with {factor} times the gradient"] = copy_tensors(d)
     (found_again,) = torch.autograd.grad(outs(x)[0], x, grad_outputs=again, create_graph=True)
-    copies["under create_graph=True"] = shallow(d)
+    copies["under create_graph=True"] = shallow_copy(d)
     has_graph = found_again.requires_grad
     same["differentiated"] = torch.autograd.grad(found_again.sum(), again)[0] if has_graph else None
     if case.kind == "several":
         torch.autograd.backward(outs(x)[:2], [up, x.detach()])
-        none["when the loss uses two outputs"] = copied(d)
+        none["when the loss uses two outputs"] = copy_tensors(d)
     if params:
         outs(data.detach())[0].backward(gradient=up)
-        none["when no input needs a gradient"] = copied(d)
+        none["when no input needs a gradient"] = copy_tensors(d)
 
-    held, z, total = shallow(d), rng.tensor(2, **like).requires_grad_(), Fn(lambda module, a, b: a + b)
+    held, z, total = shallow_copy(d), rng.tensor(2, **like).requires_grad_(), Fn(lambda module, a, b: a + b)
     with torch.no_grad():
         surroundings = Witness()
-        of_sum, _kept = both(call(total))
+        of_sum, _kept = dict_and_handle(call(total))
         same["changed under no_grad"] = surroundings.changes()
     (3 * total(1 * z, 2 * z)).sum().backward()
-    own["of another module"], own["of the first one, meanwhile"] = copied(of_sum), [copied(held), copied(d)]
-    second, second_handle = both(call(module))
-    own["of a second call, at first"] = copied(second)
+    own["of another module"], own["of the first one, meanwhile"] = (
+        copy_tensors(of_sum),
+        [copy_tensors(held), copy_tensors(d)],
+    )
+    second, second_handle = dict_and_handle(call(module))
+    own["of a second call, at first"] = copy_tensors(second)
     for name, factor, where, going in (
         ("with two hooks", 2.0, own, handle),
         ("after remove() of the first", -1.0, handles, second_handle),
         ("after remove() of both", 0.5, handles, None),
     ):
         torch.autograd.grad(outs(x)[0], x, grad_outputs=factor * up)
-        where[f"the dicts {name}"] = [copied(d), copied(second)]
+        where[f"the dicts {name}"] = [copy_tensors(d), copy_tensors(second)]
         if going is not None or factor != 0.5:
-            handles[f"what was returned has remove(), {name}"] = removed(going)
+            handles[f"what was returned has remove(), {name}"] = remove_handle(going)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
 
@@ -134,6 +137,6 @@ def zero_in_place(grad: Tensor) -> None:
     grad.detach().zero_()
 
 
-def both(result: object) -> tuple[Any, Any]:
+def dict_and_handle(result: object) -> tuple[Any, Any]:
     """The entries of a pair; of anything else, nothing."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else (None, None)

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.models import fill_grads, freeze_part
-from graders.box.passes import gradients
-from graders.box.probing import removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.passes import compute_gradients
+from graders.box.probing import detached_copy, remove_handle
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.given import Arguments
 from graders.scenes.module_backward import AXES
@@ -59,7 +59,7 @@ def changes_what_flows_back(
     callers_hooks(module, case.hooks)
     data, side, spare = (rng.tensor(*lead, 3, **like) for _ in range(3))
     ups = [rng.tensor(*lead, 3, away=0.75, **like) for _ in range(2)]
-    x, b = prepared(data / 3, grad=case.grad), prepared(spare)
+    x, b = prepare_tensor(data / 3, grad=case.grad), prepare_tensor(spare)
     ups = ups if case.kind == "blend" else [up[..., :2] for up in ups]
     params = [p for p in module.parameters() if p.requires_grad]
     args, others = (arguments(rng, case, x, []) for _ in range(2))
@@ -78,7 +78,7 @@ def changes_what_flows_back(
 
     def note(where: dict[str, Any], name: str, one: Callable[[], Tensor], *wanted: Tensor, way: str = "plain") -> None:
         """The gradient of `x` in a pass, or those of other tensors."""
-        found = gradients(one, wanted or [x], way, at=params[-1] if params else None)
+        found = compute_gradients(one, wanted or [x], way, at=params[-1] if params else None)
         where |= {f"{name}{f' {index}' if index else ''}": gradient for index, gradient in enumerate(found)}
 
     note(changed, "x.grad", lambda: loss(ups[0]), way=case.backward)
@@ -104,7 +104,7 @@ def changes_what_flows_back(
     neighbour, later = torch.zeros_like(ups[0]).requires_grad_(), torch.ones_like(ups[0]).requires_grad_()
     apart = -neighbour  # the same buffer comes to it after it came to the module
     torch.autograd.backward(outs(x)[0] + apart, grad_tensors=ups[0], inputs=[x, neighbour])
-    same["the gradient of a neighbour"], same["the output"] = neighbour.grad, snapshot(outs(x)[0])
+    same["the gradient of a neighbour"], same["the output"] = neighbour.grad, detached_copy(outs(x)[0])
     note(same, "the gradient of a later layer", lambda: (ups[0] * later * outs(x)[0]).sum(), later)
     with torch.no_grad():
         same["the output under no_grad"] = outs(x)[0]
@@ -127,7 +127,7 @@ def changes_what_flows_back(
     of_others = (of_twin, of_tanh, of_halves)
     for name, one in (("of the second call", second), ("of other modules", of_others), ("", handle)):
         each = one if isinstance(one, tuple) else (one,)
-        handles[f"what was returned has remove() {name}"] = [removed(part) for part in each]
+        handles[f"what was returned has remove() {name}"] = [remove_handle(part) for part in each]
         note(handles, f"x.grad after remove() {name}", lambda: loss(ups[0]))
     if params:
         note(handles, "the gradient of a parameter after remove()", lambda: loss(ups[0]), *params)

@@ -68,7 +68,7 @@ class Spoiling(nn.Module):
 PARTS = ("code", "plain", "mix", "cleaned", "block", "in place", "log", "later", "large")
 
 
-class Branches(nn.Module):
+class NonfiniteModel(nn.Module):
     """Runs its parts one after the other: first in a row, then each on finite numbers.
 
     They are defined in another order than they run.
@@ -115,14 +115,14 @@ class Branches(nn.Module):
         clean = x.nan_to_num(1, 1, 1)
         outputs = [part["mix"](clean, 0.5, part["plain"](part["code"](x)))]
         outputs += [part["cleaned"](clean), part["block"](clean), part["in place"](clean.clone())]
-        outputs += [part[log](self.for_log(clean, which)) for which, log in enumerate(("log", "log again"))]
+        outputs += [part[log](self.log_input(clean, which)) for which, log in enumerate(("log", "log again"))]
         outputs += [part["later"](clean)]
         part["large"](clean)
         total = torch.stack([output.nan_to_num(0, 0, 0) for output in outputs]).sum(0) + self.training
         self.totals.append(total.detach().clone())
         return total
 
-    def for_log(self, clean: Tensor, which: int) -> Tensor:
+    def log_input(self, clean: Tensor, which: int) -> Tensor:
         """The input of the first (0) and the second (1) call of the logarithm."""
         given = clean.abs() + 0.5
         if self.culprit == "second call" and which == 0:
@@ -154,11 +154,13 @@ class Branches(nn.Module):
     },
     pairs=[("bad", "before")],  # each kind of bad number is all that is wrong with an input
 )
-def finds_the_first(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def finds_nonfinite_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model, x)`, which runs a model and returns the name of a leaf, or None."""
     first, healthy, anew, runs, same, failing = seen.values()
     shape = tuple(rng.shuffled((4, 2, 3)[: case.rank]))
-    model, other, good = (hooked(Branches(rng, case, shape, healthy=fine), case) for fine in (False, False, True))
+    model, other, good = (
+        add_callers_hooks(NonfiniteModel(rng, case, shape, healthy=fine), case) for fine in (False, False, True)
+    )
     x, fine = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))
     if case.before == "x":
         x.view(-1)[model.at] = model.bad
@@ -180,15 +182,15 @@ def finds_the_first(call: Callable[..., Any], rng: Rng, case: Any, seen: Section
         anew["the result for a healthy model after that"] = call(good, fine)
 
         failure = Failure(case.failure)
-        breaking = good.get_submodule(good.names["later"]).register_forward_pre_hook(failure.strike)
+        breaking = good.get_submodule(good.names["later"]).register_forward_pre_hook(failure.raise_if_due)
         before = Witness(model=good, x=fine)
-        failing["exception"] = failure.during(lambda: call(good, fine))
+        failing["exception"] = failure.outcome_during(lambda: call(good, fine))
         failing["changed after an exception"] = before.changes()
         breaking.remove()
         failing["the result after an exception"] = call(good, fine)
 
 
-def hooked(model: Branches, case: Any) -> Branches:
+def add_callers_hooks(model: NonfiniteModel, case: Any) -> NonfiniteModel:
     """With hooks of the caller; one that replaces makes the output of a part finite again."""
     callers = CallersHooks(case.hooks)
     for part in ("", model.names["nested"]):

@@ -12,7 +12,7 @@ from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 
-def by_module(call: Callable[..., Any], model: nn.Module, name: str, x: Tensor) -> Any:
+def call_with_layer(call: Callable[..., Any], model: nn.Module, name: str, x: Tensor) -> Any:
     """For `function(model, layer, x)`, whose result may have a graph or not."""
     result = call(model, model.get_submodule(name), x)
     return result.detach() if isinstance(result, Tensor) else result

@@ -11,7 +11,7 @@ from graders.box.failures import Failure
 from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.captures import copied
+from graders.scenes.captures import copy_value
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -53,28 +53,28 @@ class Net(nn.Module):
             self.second: nn.Module = KINDS[case.shape](3, 4, *kernel)
         self.layers = dict(zip(rng.names(2), (self.first, self.second)))
         self.log: list[str] = []
-        self.strike: Callable[[], Any] = list
+        self.raise_if_due: Callable[[], Any] = list
         self.to(self.dtype)
         with torch.no_grad():
             for parameter in self.parameters():
-                parameter.copy_(self.numbers(rng, *parameter.shape, away=1 if parameter.dim() > 1 else 0.125))
+                parameter.copy_(self.draw_numbers(rng, *parameter.shape, away=1 if parameter.dim() > 1 else 0.125))
         fill_grads(in_mode(self, case.mode))
 
-    def numbers(self, rng: Rng, *shape: int, away: float = 0.125) -> Tensor:
+    def draw_numbers(self, rng: Rng, *shape: int, away: float = 0.125) -> Tensor:
         """Numbers from -1 to 1, never disturbed: those that are round are exact in any case."""
         return rng.tensor(*shape, low=-1, high=1, away=away, values=self.values, dtype="float64").to(self.dtype)
 
-    def batches(self, rng: Rng, case: Any) -> list[Tensor]:
+    def draw_batches(self, rng: Rng, case: Any) -> list[Tensor]:
         """Three batches that differ in how large their numbers are, and may differ in size."""
         shapes = rng.shuffled(SIZES[case.shape]) if case.sizes == "several" else SIZES[case.shape][-1:] * 3
-        return [self.numbers(rng, *shape) * scale for shape, scale in zip(shapes, rng.shuffled([0.5, 1.0, 2.0]))]
+        return [self.draw_numbers(rng, *shape) * scale for shape, scale in zip(shapes, rng.shuffled([0.5, 1.0, 2.0]))]
 
     def forward(self, input: Tensor) -> Tensor:
         """It notes how it is run."""
         self.log.append(f"a batch of {len(input)}, gradients {'on' if torch.is_grad_enabled() else 'off'}")
         h = self.relu(self.first(self.entry(input)))
         h = self.relu(1.5 - h)
-        self.strike()
+        self.raise_if_due()
         scores: Tensor = self.second(h)
         return scores * (2 if self.training else 4)
 
@@ -88,13 +88,13 @@ class Net(nn.Module):
                     parameter.sub_(RATE * parameter.grad)
 
 
-def of_a_layer(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
+def call_with_layer_and_batches(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
     """For `function(model, layer, batches)`."""
     layer = net if case.named == "root" else net.get_submodule(case.named)
     return call(net, layer, batches if case.source == "list" else (batch for batch in batches))
 
 
-def of_layers_in_training(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
+def call_with_layers_and_step(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
     """For `function(layers, step, batches)`, whose tensors may have any dtype."""
     return in_float32(call(net.layers, net.step, batches))
 
@@ -143,33 +143,33 @@ def over_batches(
     callers, watching = CallersHooks("replacing"), CallersHooks("watching")
     callers.on_module(net.entry, "entry")
     watching.on_module(net, "model")
-    batches, late = net.batches(rng, case), net.batches(rng, case)
+    batches, late = net.draw_batches(rng, case), net.draw_batches(rng, case)
     with grad_mode(vars(case).get("grad_mode", "on")):
         given = list(batches)
         before = Witness(model=net, layers=net.layers, batches=given)
         result = ask(call, case, net, given)
-        task["the result"] = copied(result)
+        task["the result"] = copy_value(result)
         runs["what the model did"] = net.log[:20]
         runs["what hooks of the caller saw"] = callers.log[:100] + watching.log[:100]
         same["changed"] = before.changes()
-        later["the result"] = copied(ask(call, case, net, late))
-        later["the first result, after that"] = copied(result)
+        later["the result"] = copy_value(ask(call, case, net, late))
+        later["the first result, after that"] = copy_value(result)
 
         begun: list[str] = []
 
-        def within(*args: Any) -> None:
+        def call_inside(*args: Any) -> None:
             if not begun:
                 begun.append("a call inside")
                 ask(call, case, other, late)
 
-        around = net.second.register_forward_hook(within)
-        inside["the result"] = copied(ask(call, case, net, batches))
+        around = net.second.register_forward_hook(call_inside)
+        inside["the result"] = copy_value(ask(call, case, net, batches))
         around.remove()
 
         failure = Failure(case.failure, "second")
-        other.strike = failure.strike
+        other.raise_if_due = failure.raise_if_due
         before = Witness(model=other, batches=batches)
-        failing["an exception"] = failure.during(lambda: ask(call, case, other, batches))
+        failing["an exception"] = failure.outcome_during(lambda: ask(call, case, other, batches))
         failing["changed after an exception"] = before.changes()
         if exactly:
             exactly(call, rng, special)
@@ -179,4 +179,4 @@ def in_float64(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None
     """Two float32 numbers in each channel, of which float32 keeps neither the sum nor the squares."""
     identity = nn.Identity()
     near, far = (rng.tensor(3, low=low, high=low + 8, values="full", dtype="float64") for low in (33, 52))
-    seen["the result for large numbers"] = copied(call(identity, identity, [torch.stack([near, far]).float()]))
+    seen["the result for large numbers"] = copy_value(call(identity, identity, [torch.stack([near, far]).float()]))

@@ -8,13 +8,13 @@ from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
-from graders.box.passes import grad_mode, gradients
-from graders.box.probing import has_memory, removed, snapshot
-from graders.box.tensors import prepared
+from graders.box.passes import compute_gradients, grad_mode
+from graders.box.probing import detached_copy, has_memory, remove_handle
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, PASSES
 from graders.scenes.scene import Sections, family
-from graders.scenes.worlds import World, backwards, numbers, put_on
+from graders.scenes.worlds import World, draw_tensors, register_hooks, reverse_dimensions
 from graders.wire.draws import Rng
 
 A_LEAF = {**AXES, "place": ("leaf", "parameter")}
@@ -26,27 +26,27 @@ def _few_digits(dtype: str, values: str) -> bool:
     return dtype == "float64" and values == "round"
 
 
-def copied(value: Any) -> Any:
+def copy_value(value: Any) -> Any:
     """The value as it is now, although somebody goes on changing it; a graph stays visible."""
     if isinstance(value, list | tuple):
-        return [copied(part) for part in value] if isinstance(value, list) else tuple(map(copied, value))
+        return [copy_value(part) for part in value] if isinstance(value, list) else tuple(map(copy_value, value))
     if isinstance(value, dict):
-        return {key: copied(part) for key, part in value.items()}
+        return {key: copy_value(part) for key, part in value.items()}
     return value.clone() if isinstance(value, Tensor) else value
 
 
-def _overwrite(grad: Tensor) -> None:
+def _zero_gradient(grad: Tensor) -> None:
     """A hook with bad manners."""
     grad.mul_(0)
 
 
-def into_a_list(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
+def watch_into_list(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
     """For `function(t, store) -> handle`: the list and the handle."""
     store: list[Any] = ["entries", "of before"]
     return store, call(t, store)
 
 
-def into_a_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
+def watch_into_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
     """For `function(t) -> dict`: the dict; the hook stays for good."""
     return call(t), STAYS
 
@@ -72,9 +72,9 @@ def watches_tensor(
     `watch(call, t)` uses it, and returns the record and the handle, or `STAYS`.
     """
     recorded, start, several, copies, flow, ends, same = seen.values()
-    x, c, other, up, down = numbers(rng, case, 5)
+    x, c, other, up, down = draw_tensors(rng, case, 5)
     place = "parameter" if case.place == "parameter" else "leaf"
-    x = prepared(x, layout="transposed", place=place, grad=case.grad)
+    x = prepare_tensor(x, layout="transposed", place=place, grad=case.grad)
     t = c - x if case.place == "non-leaf" else x
     neighbour = other.requires_grad_()
     callers = CallersHooks(case.hooks)
@@ -83,35 +83,37 @@ def watches_tensor(
     with grad_mode(case.grad_mode):
         before = Witness(t=t, x=x, neighbour=neighbour)
         record, handle = watch(call, t)
-        start["before any pass"], same["changed"] = copied(record), before.changes()
-    flow["x.grad and the neighbour's"] = gradients(lambda: ((t + neighbour) * up).sum(), [x, neighbour], case.backward)
-    gradients(lambda: ((3 * t + t * t) * up).sum(), [x])
-    gradients(lambda: (backwards(t) * backwards(up).contiguous()).sum(), [x])
+        start["before any pass"], same["changed"] = copy_value(record), before.changes()
+    flow["x.grad and the neighbour's"] = compute_gradients(
+        lambda: ((t + neighbour) * up).sum(), [x, neighbour], case.backward
+    )
+    compute_gradients(lambda: ((3 * t + t * t) * up).sum(), [x])
+    compute_gradients(lambda: (reverse_dimensions(t) * reverse_dimensions(up).contiguous()).sum(), [x])
     torch.autograd.grad((0 * t).sum(), t)
-    recorded["after the passes"] = copied(record)
+    recorded["after the passes"] = copy_value(record)
     (g,) = torch.autograd.grad((t * t * t).sum(), x, create_graph=True)
     flow["x.grad differentiated"] = torch.autograd.grad(g.sum(), x)[0] if g.requires_grad else None
 
     second, another_handle = watch(call, t)
     third = watch(call, neighbour)[0]  # nobody keeps its handle
-    gradients(lambda: ((t + down * neighbour) * up).sum(), [x, neighbour])
-    several["of calls for t, and for another tensor"] = copied([second, third])
+    compute_gradients(lambda: ((t + down * neighbour) * up).sum(), [x, neighbour])
+    several["of calls for t, and for another tensor"] = copy_value([second, third])
 
     u, v = (torch.ones_like(x).requires_grad_() for _ in range(2))
     alone, _one = watch(call, u)
     for _ in range(2):
         torch.autograd.grad((up * u * u).sum(), u, create_graph=True)
-    copies["of passes with create_graph"] = copied(alone)
+    copies["of passes with create_graph"] = copy_value(alone)
     overwritten, _other = watch(call, v)
-    put_on(v, _overwrite)
+    register_hooks(v, _zero_gradient)
     for _ in range(2):
         torch.autograd.grad((down * v).sum(), v)
-    copies["after a later hook overwrote each gradient"] = copied(overwritten)
+    copies["after a later hook overwrote each gradient"] = copy_value(overwritten)
 
     for one in (handle, another_handle):
-        ends.setdefault("handles have remove()", []).append(one == STAYS or removed(one))
-        gradients(lambda: (t * down).sum(), [x])
-        ends.setdefault("the records after each remove()", []).append(copied([record, second]))
+        ends.setdefault("handles have remove()", []).append(one == STAYS or remove_handle(one))
+        compute_gradients(lambda: (t * down).sum(), [x])
+        ends.setdefault("the records after each remove()", []).append(copy_value([record, second]))
     same["changed at the end"] = [change for change in always.changes() if change[0][:4] != "grad"]
 
 
@@ -130,37 +132,40 @@ def watches_tensor(
 def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that returns a list at once, to which each pass through a leaf appends texts with numbers."""
     each, counts, cleared, own, later, same = seen.values()
-    values, x, *factors = numbers(rng, case, 5)
-    p, q = prepared(values, layout="transposed", place=case.place, grad=case.grad), prepared(values)
+    values, x, *factors = draw_tensors(rng, case, 5)
+    p, q = prepare_tensor(values, layout="transposed", place=case.place, grad=case.grad), prepare_tensor(values)
     neighbour = (-x).requires_grad_()
     CallersHooks(case.hooks).on_parameter(p, "p")
     before = Witness(p=p, q=q)
     log, log_of_q, again = call(p), call(q), call(p)
-    each["the list at once"], same["changed"] = copied(log), before.changes()
+    each["the list at once"], same["changed"] = copy_value(log), before.changes()
 
     def run(t: Tensor, factor: Tensor, way: str = "plain") -> None:
-        loss = (backwards(factor).contiguous() * backwards(t + neighbour)).sum()
+        loss = (reverse_dimensions(factor).contiguous() * reverse_dimensions(t + neighbour)).sum()
         torch.autograd.backward(loss, create_graph=way == "create_graph")
 
     for factor in (factors[0], factors[0], factors[1]):
         run(p, factor, case.backward)
-    each["the list after three passes"], own["the list of another one"] = copied(log), copied(log_of_q)
-    same["p.grad after three passes"] = snapshot(p.grad)
+    each["the list after three passes"], own["the list of another one"] = copy_value(log), copy_value(log_of_q)
+    same["p.grad after three passes"] = detached_copy(p.grad)
     p.grad = None
     run(p, factors[2])
     p.grad = p.detach() / 4
     run(p, -factors[2])
-    cleared["the list after two passes more"] = copied(log)
+    cleared["the list after two passes more"] = copy_value(log)
     run(p, 0 * factors[0])
     run(p, 2**-12 * factors[0])
-    counts["the list after passes with zeros, and almost zeros"] = copied(log)
-    own["the list of a second call"], own["it is another list"] = copied(again), again is not log
-    same["p.grad after seven passes"], same["the neighbour's gradient"] = snapshot(p.grad), snapshot(neighbour.grad)
+    counts["the list after passes with zeros, and almost zeros"] = copy_value(log)
+    own["the list of a second call"], own["it is another list"] = copy_value(again), again is not log
+    same["p.grad after seven passes"], same["the neighbour's gradient"] = (
+        detached_copy(p.grad),
+        detached_copy(neighbour.grad),
+    )
 
     same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
-    put_on(p, lambda grad: grad / 2)
+    register_hooks(p, lambda grad: grad / 2)
     run(p, factors[1])
-    later["the last entry"] = copied(log)
+    later["the last entry"] = copy_value(log)
 
 
 @family(
@@ -182,32 +187,32 @@ def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, w
     first = world(rng, case)
     before = Witness(**first.things)
     result = call(*first.args)
-    results["the result"] = copied(result)
+    results["the result"] = copy_value(result)
     passes.update(first.look(), **{"what was called": list(first.log)})
     same["changed"] = first.changes(before)
 
     written = [*first.kept, *(first.things[name].grad for name in first.fills)]
     inner = [world(rng, case)]
 
-    def within(*args: Any) -> None:
+    def call_inside(*args: Any) -> None:
         with torch.enable_grad():  # during a backward pass it is off
             call(*inner.pop().args) if inner else None
 
-    later["around another call"] = copied(call(*world(rng, case, **{case.raised_in: within}).args))
-    later["of a second call"] = copied(call(*first.again()))
-    later["of the first call, after that"] = copied(result)
+    later["around another call"] = copy_value(call(*world(rng, case, **{case.raised_in: call_inside}).args))
+    later["of a second call"] = copy_value(call(*first.again()))
+    later["of the first call, after that"] = copy_value(result)
 
     for gradient in filter(has_memory, written):
         gradient.zero_()
-    own["the result, after the caller overwrote its gradients"] = copied(result)
+    own["the result, after the caller overwrote its gradients"] = copy_value(result)
     parts = [result[key] for key in sorted(result)] if isinstance(result, dict) else result
     for number, entry in enumerate(parts if isinstance(parts, list | tuple) else []):
         if has_memory(entry):
             entry.data.fill_(number)
     own["the result, after its entries were numbered"] = result
 
-    failed = world(rng, case, **{case.raised_in: (failure := Failure(case.failure)).strike})
+    failed = world(rng, case, **{case.raised_in: (failure := Failure(case.failure)).raise_if_due})
     before = Witness(**failed.things)
-    failing["exception"] = failure.during(lambda: call(*failed.args))
+    failing["exception"] = failure.outcome_during(lambda: call(*failed.args))
     failing["changed after an exception"] = failed.changes(before)
     failing.update(failed.look())

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import fill_grads, in_mode
-from graders.scenes.broken_models import CallPart, Chain, Step, defined_otherwise, restart
-from graders.scenes.inspections import Patient
+from graders.scenes.broken_models import CallPart, Chain, Step, reordered_parts, restart_from_input
+from graders.scenes.inspections import InspectedModel
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
@@ -33,17 +33,17 @@ class Rectifier(nn.ReLU):
     """A subclass of `nn.ReLU`."""
 
 
-def pooled(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+def pool_channels(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
     """The largest number of each channel of each sample."""
     return h.flatten(2).amax(2) if h.dim() > 2 else h
 
 
-def plus_one(in_place: bool) -> Step:
+def add_one(in_place: bool) -> Step:
     """Adds 1, and perhaps overwrites what the part before returned."""
     return lambda call, h, x: h.add_(1) if in_place else h + 1
 
 
-def with_relus(rng: Rng, case: Any) -> Patient:
+def with_relus(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, batches)`. Of a case are also read `rank` and `follower`."""
     names = rng.names(16)
     first, act, block, inside, inner, again, before, modal, after, sound, well, last, head, tail, six, idle = names
@@ -65,20 +65,20 @@ def with_relus(rng: Rng, case: Any) -> Patient:
 
     how, log = (case.passing, case.output), list[str]()
     shift = torch.tensor(rng.shuffled((64.0, 64.0, -64.0, -64.0, -64.0)))
-    follow = plus_one(case.follower == "in-place")
+    follow = add_one(case.follower == "in-place")
     inner_parts = {inside: levels("inside"), inner: Rectifier(inplace=True)}
     parts: dict[str, nn.Module] = {
         first: levels("first"), act: nn.ReLU(), again: levels("again"), before: levels("by mode"),
         modal: Fn(lambda module, input: input if module.training else input + along(shift, input)), after: nn.ReLU(),
-        block: Chain(defined_otherwise(rng, inner_parts), [inside, inner], *how), sound: levels("sound"),
+        block: Chain(reordered_parts(rng, inner_parts), [inside, inner], *how), sound: levels("sound"),
         well: nn.ReLU(), last: levels("last"), head: nn.ReLU(), six: nn.ReLU6(), idle: nn.ModuleList([nn.ReLU()]),
     }  # fmt: skip
     run: list[Step] = [
         noting,
-        first, act, follow, restart, block, restart, again, pooled, act, follow, restart, before, modal, after,
-        restart, sound, well, restart, pooled, last, tail, follow, last, six,
+        first, act, follow, restart_from_input, block, restart_from_input, again, pool_channels, act, follow, restart_from_input, before, modal, after,
+        restart_from_input, sound, well, restart_from_input, pool_channels, last, tail, follow, last, six,
     ]  # fmt: skip
-    model = Chain(defined_otherwise(rng, parts) | {tail: parts[head]}, run, *how)
+    model = Chain(reordered_parts(rng, parts) | {tail: parts[head]}, run, *how)
     fill_grads(in_mode(model, case.mode))
     callers = CallersHooks("none" if case.hooks == "replacing" else case.hooks)
     callers.on_module(model, "model").on_module(parts[after], "relu")
@@ -93,7 +93,7 @@ def with_relus(rng: Rng, case: Any) -> Patient:
         return drawn
 
     several, one = batches(3), batches(1)
-    return Patient(
+    return InspectedModel(
         model,
         lambda call: call(model, several),
         lambda call: call(model, one),

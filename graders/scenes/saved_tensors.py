@@ -12,8 +12,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from graders.box.failures import Failure
 from graders.box.known_state import saved_tensor_hooks_active
-from graders.box.probing import snapshot
-from graders.box.tensors import laid_out
+from graders.box.probing import detached_copy
+from graders.box.tensors import with_layout
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
@@ -31,7 +31,7 @@ def square(t: Tensor) -> Tensor:
     return t * t
 
 
-class Work:
+class SavingFunction:
     """A function of the caller, which saves tensors of all kinds: leaves and others, views, data, indices, a mask."""
 
     def __init__(self, rng: Rng, case: Any) -> None:
@@ -43,7 +43,7 @@ class Work:
 
         another_dtype = torch.float64 if case.dtype == "float32" else torch.float32
         self.leaves = {
-            "x": laid_out(drawn(*shape), "transposed"),
+            "x": with_layout(drawn(*shape), "transposed"),
             "w": nn.Parameter(drawn(*shape)),
             "wide": drawn(rng.integer(2, 4), *shape),
             "other": (rng.tensor(*shape, dtype="float64") * DIGITS).to(another_dtype),
@@ -129,12 +129,12 @@ def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
     },
 )
-def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
+def saves_tensors(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
     """For `function(fn)`, which runs `fn`. With `hands_on` it returns what `fn` returns, and else a number."""
     returned, half, stay, later, runs, kept, same, failing = seen.values()
-    work, other = Work(rng, case), Work(rng, case)
+    work, other = SavingFunction(rng, case), SavingFunction(rng, case)
 
-    def ask(work: Work, where: dict[str, Any], when: str = "") -> None:
+    def ask(work: SavingFunction, where: dict[str, Any], when: str = "") -> None:
         before = Witness(**work.things)
         result = call(work)
         same[f"changed{when}"] = before.changes()
@@ -152,7 +152,7 @@ def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_o
         kept["a tensor of the old dtype is kept"] = kept_in_full(call, getattr(torch, case.dtype))
     ask(other, later, " of another fn")
     later["the gradients of another fn"] = other.gradients()
-    runs["what fn computed"] = [snapshot(out) for out in work.outs[:2]]
+    runs["what fn computed"] = [detached_copy(out) for out in work.outs[:2]]
     with torch.no_grad():
         ask(other, returned, " under no_grad")
     runs["how fn was called, then under no_grad"] = list(other.log)
@@ -161,9 +161,9 @@ def saves(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_o
 
     def fails() -> None:
         square(work.leaves["x"])
-        failure.strike()
+        failure.raise_if_due()
 
     before = Witness(**work.things)
-    failing["exception"] = failure.during(lambda: call(fails))
+    failing["exception"] = failure.outcome_during(lambda: call(fails))
     failing["changed after an exception"] = before.changes()
     leave_hooks()

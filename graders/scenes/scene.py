@@ -76,7 +76,7 @@ class Scene:
         seen = {name: parts[given] for given, name in self.names.items() if name}
         if example:
             torch.manual_seed(seed)
-            seen[EXAMPLE] = _example(call, name, example)
+            seen[EXAMPLE] = _run_example(call, name, example)
         return seen
 
 
@@ -129,7 +129,7 @@ def _in_words(section: str, words: Mapping[str, str]) -> str:
         return ""
 
 
-def _example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _run_example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
 
     Where a line fails, this and all later ones show the error. What raises everywhere has raised in the scene already.

@@ -7,28 +7,28 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.models import fill_grads, in_mode, unpacked
+from graders.box.models import fill_grads, in_mode, unpack_output
 from graders.scenes.broken_models import (
     SIZE,
     CallPart,
     Chain,
     Step,
-    aside,
-    defined_otherwise,
+    add_detached_part,
+    add_part,
+    add_part_of_detached,
+    add_part_without_grad,
+    call_unused_part,
     even_linear,
-    plus,
-    plus_detached,
-    plus_of_detached,
-    plus_without_grad,
-    times,
+    multiply_by,
+    reordered_parts,
 )
-from graders.scenes.inspections import Patient
+from graders.scenes.inspections import InspectedModel
 from graders.scenes.models import Drop
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 
-def several(weight: Tensor, output: str) -> nn.Module:
+def multi_output_module(weight: Tensor, output: str) -> nn.Module:
     """Around a leaf that returns, in a tuple or a dict, tensors of several sizes and dtypes, of which some are used."""
 
     def apart(module: Any, input: Tensor) -> Any:
@@ -48,7 +48,7 @@ def several(weight: Tensor, output: str) -> nn.Module:
     return Fn(together, leaf=Fn(apart, weight=nn.Parameter(weight)))
 
 
-def with_signals(rng: Rng, case: Any) -> Patient:
+def with_signals(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, loss_fn, x)`. Of a case are also read `rank`, `follower`, `frozen` and `grad`."""
     (first, block, inside, inner, act, again, token, unused, cut, behind, blind, drop, pair, other, head, second,
      never) = rng.names(17)  # fmt: skip
@@ -63,22 +63,22 @@ def with_signals(rng: Rng, case: Any) -> Patient:
         log.append("the model runs")
         return h
 
-    follow = times(1.5, case.follower == "in-place")
+    follow = multiply_by(1.5, case.follower == "in-place")
     parts: dict[str, nn.Module] = {
         first: layer(),
-        block: Chain(defined_otherwise(rng, {inside: layer(), inner: nn.Tanh()}), [inside, follow, inner], *how),
+        block: Chain(reordered_parts(rng, {inside: layer(), inner: nn.Tanh()}), [inside, follow, inner], *how),
         act: nn.Tanh(), again: layer(),
         token: Fn(lambda module, input: module.weight, weight=nn.Parameter(rng.tensor(SIZE, **small))),
         unused: layer(), cut: layer(), behind: layer(), blind: layer(), drop: Drop(0.5),
-        pair: several(rng.tensor(3, **small), case.output), other: layer(),
+        pair: multi_output_module(rng.tensor(3, **small), case.output), other: layer(),
         head: layer(), never: nn.ModuleList([layer()]),
     }  # fmt: skip
     run: list[Step] = [
-        noting, first, follow, plus(block), act, again, follow, plus(token), aside(unused), plus_detached(cut),
-        plus_of_detached(behind), plus_without_grad(blind), drop, act, plus(pair), plus(again), other, follow, second,
-        aside(act),
+        noting, first, follow, add_part(block), act, again, follow, add_part(token), call_unused_part(unused), add_detached_part(cut),
+        add_part_of_detached(behind), add_part_without_grad(blind), drop, act, add_part(pair), add_part(again), other, follow, second,
+        call_unused_part(act),
     ]  # fmt: skip
-    model = Chain(defined_otherwise(rng, parts) | {second: parts[head]}, run, *how)
+    model = Chain(reordered_parts(rng, parts) | {second: parts[head]}, run, *how)
     in_mode(model, case.mode)
     if case.grad == "filled":
         fill_grads(model)
@@ -94,13 +94,13 @@ def with_signals(rng: Rng, case: Any) -> Patient:
 
     def loss_fn(out: Any) -> Tensor:
         log.append("the loss is computed")
-        out = 2 * unpacked(out)
+        out = 2 * unpack_output(out)
         if out.requires_grad:
             out.register_hook(in_backward)
         loss: Tensor = ((out - target) ** 2).mean()
         return loss
 
-    return Patient(
+    return InspectedModel(
         model,
         lambda call: call(model, loss_fn, x),
         lambda call: call(model, loss_fn, later),

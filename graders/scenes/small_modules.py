@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import FACTOR, CallersHooks, scaled
-from graders.box.models import fill_grads, packed, unpacked
-from graders.box.probing import snapshot
+from graders.box.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
+from graders.box.models import fill_grads, pack_output, unpack_output
+from graders.box.probing import detached_copy
 from graders.wire.draws import Rng
 
 
@@ -59,7 +59,9 @@ class Steps(nn.Module):
         layers = {name: drawn_linear(rng, 3, 3, **like) for name in ("first", "nested", "layer", "last")}
         gate, scale, gain = (rng.tensor(3, low=0.5, high=2, **like) for _ in range(3))
         parts = {name: self._part(self.names[name], layer) for name, layer in layers.items()}
-        gated = Fn(lambda module, input: module.weight * torch.tanh(unpacked(module.get_submodule(inner)(input)) / 8))
+        gated = Fn(
+            lambda module, input: module.weight * torch.tanh(unpack_output(module.get_submodule(inner)(input)) / 8)
+        )
         gated.weight = nn.Parameter(gate)
         gated.add_module(inner, parts["nested"])
         centred = Fn(lambda m, input: input - input.mean(0) / 2 if m.training else input * m.scale)
@@ -81,7 +83,7 @@ class Steps(nn.Module):
         """A layer, which returns a tuple or a dict when it is the named one."""
         if name != self.named or (self.output, self.follower) == ("tensor", "plain"):
             return layer
-        return Fn(lambda module, input: packed(module.inner(input), self.output), inner=layer)
+        return Fn(lambda module, input: pack_output(module.inner(input), self.output), inner=layer)
 
     def follow(self, h: Tensor) -> Tensor:
         """What comes after the named module. It works in place, if so."""
@@ -93,9 +95,9 @@ class Steps(nn.Module):
         h = self.gain * x
         for name in self.order:
             part = self.get_submodule(name)
-            h = unpacked(part(input=h) if self.passing == "keyword" else part(h))
+            h = unpack_output(part(input=h) if self.passing == "keyword" else part(h))
             h = self.follow(h) if name == self.named else h
-        return packed(2 * h, self.output if self.named == "" else "tensor")
+        return pack_output(2 * h, self.output if self.named == "" else "tensor")
 
 
 def callers_hooks(module: nn.Module, hooks: str) -> None:
@@ -105,22 +107,24 @@ def callers_hooks(module: nn.Module, hooks: str) -> None:
         if p.requires_grad:
             callers.on_parameter(p, name)
     if hooks == "replacing":
-        module.register_full_backward_hook(lambda module, grad_input, grad_output: scaled(grad_input, FACTOR))
+        module.register_full_backward_hook(
+            lambda module, grad_input, grad_output: scale_tensors(grad_input, REPLACING_FACTOR)
+        )
 
 
-def copied(value: Any) -> Any:
+def copy_tensors(value: Any) -> Any:
     """Lists, tuples and dicts with copies of the tensors in them; of other values themselves."""
     if isinstance(value, dict):
-        return {key: copied(entry) for key, entry in value.items()}
+        return {key: copy_tensors(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
-        return (tuple if isinstance(value, tuple) else list)(copied(entry) for entry in value)
-    return snapshot(value)
+        return (tuple if isinstance(value, tuple) else list)(copy_tensors(entry) for entry in value)
+    return detached_copy(value)
 
 
-def shallow(value: Any) -> Any:
+def shallow_copy(value: Any) -> Any:
     """A dict or tuple with the same tensors as it holds now; any other value as it is."""
     if isinstance(value, dict):
-        return {key: shallow(entry) for key, entry in value.items()}
+        return {key: shallow_copy(entry) for key, entry in value.items()}
     return tuple(value) if isinstance(value, tuple) else value
 
 

@@ -8,7 +8,7 @@ import torch
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.captures import copied, hooked_model
+from graders.scenes.captures import copy_value, hooked_model
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -34,7 +34,7 @@ from graders.wire.draws import Rng
         "failure": ("KeyboardInterrupt", "StopIteration", "RuntimeError", "KeyError"),
     },
 )
-def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def records_activations(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For a class `store(model, names)`, a context manager with `data` and `clear()`."""
     recorded, outside, again, clearing, own, goes_on, same, failing = seen.values()
     with grad_mode(case.grad_mode):
@@ -43,29 +43,29 @@ def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> No
         before = Witness(model=model, x=x, names=names)
         store = call(model, names)
         model(x)
-        outside["the record before a block"] = contents(store)
+        outside["the record before a block"] = store_contents(store)
         with store as entered:
             goes_on["grad mode is on in the block"] = torch.is_grad_enabled()
             model(x)
             model(later)
-        recorded["the record after a block"] = contents(store)
+        recorded["the record after a block"] = store_contents(store)
         again["`store as s` gives the store"] = entered is store
         goes_on["what the model did"] = list(model.log)
         goes_on["what hooks of the caller saw"] = list(callers.log)
         goes_on["the next random number"] = int(torch.randint(1 << 20, ()))
         same["changed"] = before.changes()
         model(x)
-        outside["the record after a run outside a block"] = contents(store)
+        outside["the record after a run outside a block"] = store_contents(store)
         with store:
             model(later)
-        again["the record after a second block"] = contents(store)
+        again["the record after a second block"] = store_contents(store)
         store.clear()
-        clearing["the record after clear()"] = contents(store)
+        clearing["the record after clear()"] = store_contents(store)
         with store:
             model(x)
             store.clear()
             model(later)
-        clearing["the record after clear() in a block"] = contents(store)
+        clearing["the record after clear() in a block"] = store_contents(store)
 
         outer, inner = call(model, names), call(other.model, others)
         with outer:
@@ -73,24 +73,24 @@ def records(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> No
             with inner:
                 other.model(t)
             model(later)
-        own["the record of a store"] = contents(outer)
-        own["the record of another store, inside"] = contents(inner)
+        own["the record of a store"] = store_contents(outer)
+        own["the record of another store, inside"] = store_contents(inner)
 
         failure, store = Failure(case.failure), call(other.model, others)
-        other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.strike)
+        other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.raise_if_due)
         before = Witness(model=other.model, x=t, names=others)
 
         def a_block() -> None:
             with store:
                 other.model(t)
 
-        failing["exception"] = failure.during(a_block)
+        failing["exception"] = failure.outcome_during(a_block)
         failing["changed after an exception"] = before.changes()
-        failing["the record after an exception"] = contents(store)
+        failing["the record after an exception"] = store_contents(store)
 
 
-def contents(store: Any) -> Any:
+def store_contents(store: Any) -> Any:
     """What a store holds at this moment, without empty lists."""
     if not isinstance(store.data, dict):
         return store.data
-    return {name: copied(found) for name, found in store.data.items() if type(found) is not list or found}
+    return {name: copy_value(found) for name, found in store.data.items() if type(found) is not list or found}

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.tensors import fill_grad, prepared
-from graders.scenes.inspections import Call, Patient
+from graders.box.tensors import fill_grad, prepare_tensor
+from graders.scenes.inspections import Call, InspectedModel
 from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
@@ -51,24 +51,24 @@ class Stream(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """All steps. `changes` may hold a function for "gain", "middle" and "end"."""
         self.count += self.training
-        h = self.norm(self.begins[0](x)) * self.changed("gain", self.gain) * (1 + self.count / 2)
+        h = self.norm(self.begins[0](x)) * self.apply_change("gain", self.gain) * (1 + self.count / 2)
         for index, (path, step) in enumerate(self.order):
-            h = step(self.get_submodule(path), self.changed("middle", h) if index == len(self.order) // 2 else h)
-        return self.changed("end", h)
+            h = step(self.get_submodule(path), self.apply_change("middle", h) if index == len(self.order) // 2 else h)
+        return self.apply_change("end", h)
 
-    def changed(self, place: str, h: Tensor) -> Tensor:
+    def apply_change(self, place: str, h: Tensor) -> Tensor:
         """A tensor as it goes on from a place."""
         return self.changes[place](h) if place in self.changes else h
 
 
-def asked_for_names(rng: Rng, case: Any, model: Stream) -> Patient:
+def inspected_stream(rng: Rng, case: Any, model: Stream) -> InspectedModel:
     """For `function(model, loss_fn, x)`, asked again with all modes turned round. Of a case, read `grad` and `x_is`."""
     if case.grad == "filled":
         for parameter in model.parameters():
             fill_grad(parameter)  # also where it is frozen
     x, up = (rng.tensor(4, SIZE, dtype=case.dtype, values="full") for _ in range(2))
     if case.x_is == "a leaf":
-        x = prepared(x, grad=case.grad)
+        x = prepare_tensor(x, grad=case.grad)
     in_backward, log = nn.Identity(), list[str]()
 
     def loss_fn(out: Tensor) -> Tensor:
@@ -90,4 +90,4 @@ def asked_for_names(rng: Rng, case: Any, model: Stream) -> Patient:
     places = {"in the model": model.begins[0]}
     if any(p.requires_grad for p in model.parameters()):  # otherwise nobody needs a backward pass
         places["in the backward pass"] = in_backward
-    return Patient(model, ask, ask_again, {"model": model, "x": x}, places, log)
+    return InspectedModel(model, ask, ask_again, {"model": model, "x": x}, places, log)

@@ -7,13 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import all_removed, removed, shares_storage, snapshot
+from graders.box.probing import detached_copy, remove_all_handles, remove_handle, shares_storage
 from graders.box.witness import Witness
-from graders.scenes.around import AXES, NUMBERS, PASSES, Around
+from graders.scenes.around import AXES, NUMBERS, PASSES, TensorSurroundings
 from graders.scenes.given import Arguments
-from graders.scenes.recorders import copied
+from graders.scenes.recorders import copy_value
 from graders.scenes.scene import Sections, family
-from graders.scenes.worlds import put_on
+from graders.scenes.worlds import register_hooks
 from graders.wire.draws import Rng
 
 
@@ -46,25 +46,25 @@ def changes_gradient(
     `special` is tried on a leaf of its own.
     """
     changed, logged, passes, graph, several, copies, same, handles = seen.values()
-    around, calls = Around(rng, case, shape(rng, case)), list[str]()
+    around, calls = TensorSurroundings(rng, case, shape(rng, case)), list[str]()
     x, t, (first, second) = around.x, around.t, around.factors
     args, others = (arguments(rng, case, x, calls) for _ in range(2))
     alone = nn.Parameter(torch.ones_like(x))
     before = around.witness(*args)
     handle = call(t, *args)
-    same["changed"], logged["at first"] = before.changes(), copied(handle)
+    same["changed"], logged["at first"] = before.changes(), copy_value(handle)
     call(alone, *others)  # nobody keeps what it returns
     went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
-        put_on(t, went_on.append)
-        put_on(around.neighbour, elsewhere.append)  # the same tensor arrives there
+        register_hooks(t, went_on.append)
+        register_hooks(around.neighbour, elsewhere.append)  # the same tensor arrives there
 
     def after(name: str) -> None:
         if isinstance(handle, dict):
-            logged[name] = copied(handle)
+            logged[name] = copy_value(handle)
             held = {f"an entry of the pass before ({index})": entry for index, entry in enumerate(entries.values())}
             held |= {"the gradient that went on": went_on[-1], "that of another tensor": elsewhere[-1]}
-            copies[f"shared memory {name}"] = _shared(handle, held)
+            copies[f"shared memory {name}"] = _shared_memory(handle, held)
             entries.update(handle)
 
     around.passes(changed, passes, graph, same, after=after)
@@ -82,12 +82,14 @@ def changes_gradient(
         surroundings = Witness()
         again = call(t, *others)
         same["changed under no_grad"] = surroundings.changes()
-    around.note("with two hooks", lambda: (t * second).sum(), several, same)
-    logged["of two calls for one tensor"] = [copied(handle), copied(again)]
+    around.note_gradients("with two hooks", lambda: (t * second).sum(), several, same)
+    logged["of two calls for one tensor"] = [copy_value(handle), copy_value(again)]
     for name, one in (("the first", handle), ("the second", again)):
-        is_right = isinstance(one, list) and all_removed(one) if returns == "a list of handles" else removed(one)
+        is_right = (
+            isinstance(one, list) and remove_all_handles(one) if returns == "a list of handles" else remove_handle(one)
+        )
         handles[f"what {name} call returned is {returns}"] = is_right
-        around.note(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
+        around.note_gradients(f"after remove() of {name}", lambda: (t * first).sum(), handles, same)
     handles["changed after remove()"] = [change for change in before.changes() if not change[0].startswith("grad-")]
 
 
@@ -103,36 +105,36 @@ def changes_gradient(
     ),
     axes={**AXES, "number": ("fraction", "large"), "backward": PASSES},
 )
-def passes_on(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+def reverses_gradient(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a function that returns the values of `x`, and changes the gradient on its way from there to `x`."""
     changed, ways, passes, graph, others, same, without = seen.values()
-    around = Around(rng, case, rng.shape(case.rank))
+    around = TensorSurroundings(rng, case, rng.shape(case.rank))
     x, t, (k, m) = around.x, around.t, around.factors
     args, more = (arguments(rng, case, x, []) for _ in range(2))
     before = around.witness()
     y = call(t, *args)
     same["changed"] = before.changes()
     _kept = call(-t, *more)
-    changed["y"], changed["y is x itself"] = snapshot(y), y is t
+    changed["y"], changed["y is x itself"] = detached_copy(y), y is t
     (changed["x.grad of the first pass"],) = torch.autograd.grad(y, [x], k, retain_graph=True, allow_unused=True)
     both = (y * k).sum() + (t * m).sum()
     for name, where in (("of two ways", ways), ("of another pass through the same y", passes)):
         (where[f"x.grad {name}"],) = torch.autograd.grad(both, [x], retain_graph=True, allow_unused=True)
     around.passes(changed, passes, graph, others, lambda: call(t, *args))
-    changed["y of small values"] = snapshot(call(torch.tensor([1e-6, -3e-7], requires_grad=True), *args))
+    changed["y of small values"] = detached_copy(call(torch.tensor([1e-6, -3e-7], requires_grad=True), *args))
 
     plain = x.detach().clone()
     with torch.no_grad():
         inside = around.witness()
-        y, without["an error under no_grad"] = _result(call, t, *args)
-        without["y under no_grad"], without["changed under no_grad"] = snapshot(y), inside.changes()
+        y, without["an error under no_grad"] = _result_and_error(call, t, *args)
+        without["y under no_grad"], without["changed under no_grad"] = detached_copy(y), inside.changes()
         without["y under no_grad has a graph"] = y is not t and getattr(y, "grad_fn", None) is not None
-    y, without["an error where x requires no grad"] = _result(call, plain, *args)
-    without["y of a tensor that requires no grad"] = snapshot(y)
+    y, without["an error where x requires no grad"] = _result_and_error(call, plain, *args)
+    without["y of a tensor that requires no grad"] = detached_copy(y)
     without["it requires grad"] = getattr(y, "requires_grad", None)
 
 
-def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
+def _result_and_error(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
     """What a call returns, and what it raises: all that showed before it is shown, too."""
     try:
         return call(*args), "none"
@@ -140,7 +142,7 @@ def _result(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
         return None, f"{type(error).__name__}: {error}"[:200]
 
 
-def _shared(log: dict[str, Any], others: dict[str, Any]) -> list[str]:
+def _shared_memory(log: dict[str, Any], others: dict[str, Any]) -> list[str]:
     """In sentences, which entries of a log look at the memory of another tensor, or of each other."""
     others = others | {f'the entry "{key}"': entry for key, entry in list(log.items())[1:]}
     pairs = [(key, name, t) for key in log for name, t in others.items() if key not in name]

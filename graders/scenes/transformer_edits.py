@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.failures import Failure
-from graders.box.probing import removed, snapshot
+from graders.box.probing import detached_copy, remove_handle
 from graders.box.witness import Witness
 from graders.scenes.scene import Sections, family
-from graders.scenes.transformers import Transformer, hooked, some_tokens
+from graders.scenes.transformers import Transformer, add_callers_hooks, some_tokens
 from graders.wire.draws import Rng, beyond_float32
 
 Call = Callable[..., Any]
@@ -25,7 +25,7 @@ AXES = {
 }
 
 
-class Keeper:
+class OutputKeeper:
     """A hook of the caller that keeps the very tensor that a module gave, and knows what was in it."""
 
     def __init__(self, module: nn.Module) -> None:
@@ -36,20 +36,20 @@ class Keeper:
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
         """Keep a tensor, or the first one of a tuple."""
         given = output[0] if isinstance(output, tuple) else output
-        self.kept.append((given, snapshot(given)))
+        self.kept.append((given, detached_copy(given)))
 
-    def overwritten(self) -> bool:
+    def was_overwritten(self) -> bool:
         """Whether somebody wrote into one of these tensors."""
         return any(not torch.equal(given, then) for given, then in self.kept)
 
 
-def logits(model: nn.Module, tokens: Tensor) -> Any:
+def compute_logits(model: nn.Module, tokens: Tensor) -> Any:
     """What the model gives, whatever random numbers were drawn before; without graph."""
     torch.manual_seed(0)
-    return snapshot(model(tokens))
+    return detached_copy(model(tokens))
 
 
-def gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
+def logit_gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
     """Those of some parameters when the logits receive `up`; None where there is none."""
     torch.manual_seed(0)
     with torch.enable_grad():
@@ -59,7 +59,7 @@ def gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor)
     return [found.get(p) for p in parameters]
 
 
-def but(changes: list[list[str]], *expected: str) -> list[list[str]]:
+def without_kinds(changes: list[list[str]], *expected: str) -> list[list[str]]:
     """What a witness told, without kinds of changes that have to be, or may be."""
     return [change for change in changes if change[0] not in expected]
 
@@ -78,47 +78,53 @@ def silences_a_head(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `with function(model, layer, head):`."""
     silent, rest, nested, after, failing = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
-    callers = hooked(model, case.hooks)
+    callers = add_callers_hooks(model, case.hooks)
     layers, heads = rng.shuffled(range(case.blocks)), rng.shuffled(range(case.heads))
     block: Any = model.blocks[layers[0]]
-    keeper = Keeper(block.attention)
+    keeper = OutputKeeper(block.attention)
     tokens, more, others = (some_tokens(rng, m, case, n) for m, n in ((model, 5), (model, 3), (other, 4)))
     up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype)
     before = Witness(model=model, other=other)
     with call(model, layers[0], heads[0]):
-        silent["the logits"], silent["the logits of other tokens"] = logits(model, tokens), logits(model, more)
+        silent["the logits"], silent["the logits of other tokens"] = (
+            compute_logits(model, tokens),
+            compute_logits(model, more),
+        )
         with torch.no_grad():
-            silent["the logits under no_grad"] = logits(model, tokens)
-        rest["changed within it"] = but(before.changes(), "hook-left")
-        rest["the output of attention was written into"] = keeper.overwritten()
-        rest["gradients"] = gradients(model, tokens, up, model.embed.weight, block.mix.weight)
-        rest["the logits of another model"] = logits(other, others)
+            silent["the logits under no_grad"] = compute_logits(model, tokens)
+        rest["changed within it"] = without_kinds(before.changes(), "hook-left")
+        rest["the output of attention was written into"] = keeper.was_overwritten()
+        rest["gradients"] = logit_gradients(model, tokens, up, model.embed.weight, block.mix.weight)
+        rest["the logits of another model"] = compute_logits(other, others)
         for where, (layer, one) in {
             "of its block": (layers[0], heads[-1]),
             "elsewhere": (layers[-1], heads[0]),
         }.items():
             if (layer, one) != (layers[0], heads[0]):
                 with call(model, layer, one):
-                    nested[f"the logits without another head {where}"] = logits(model, tokens)
+                    nested[f"the logits without another head {where}"] = compute_logits(model, tokens)
         with call(other, layers[-1], heads[-1]):
-            nested["the logits of two models"] = [logits(model, tokens), logits(other, others)]
-        nested["the logits without the first head again"] = logits(model, tokens)
+            nested["the logits of two models"] = [compute_logits(model, tokens), compute_logits(other, others)]
+        nested["the logits without the first head again"] = compute_logits(model, tokens)
     after["changed"] = before.changes()
-    after["the logits"], after["the logits of another model"] = logits(model, tokens), logits(other, others)
+    after["the logits"], after["the logits of another model"] = (
+        compute_logits(model, tokens),
+        compute_logits(other, others),
+    )
     with torch.no_grad(), call(model, layers[-1], heads[0]):
-        nested["the logits without a head some time later"] = logits(model, tokens)
+        nested["the logits without a head some time later"] = compute_logits(model, tokens)
     after["changed the second time"] = before.changes()
     rest["what hooks of the caller saw"] = callers.log[:200]
 
     failure = Failure(case.failure)
 
     def broken() -> None:
-        with call(model, layers[0], heads[0]), model.norm.register_forward_pre_hook(failure.strike):
+        with call(model, layers[0], heads[0]), model.norm.register_forward_pre_hook(failure.raise_if_due):
             model(tokens)
 
-    failing["the exception"] = failure.during(broken)
+    failing["the exception"] = failure.outcome_during(broken)
     failing["changed after an exception"] = before.changes()
-    failing["the logits"] = logits(model, tokens)
+    failing["the logits"] = compute_logits(model, tokens)
 
 
 @family(
@@ -132,14 +138,14 @@ def silences_a_head(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     ),
     axes={**AXES, "start": ("left out", "inside", "behind"), "number": ("negative", "fraction", "large", "zero")},
 )
-def steers(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
+def steers_blocks(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `handle = function(model, layer, direction, scale, start=0)`."""
     moved, rest, kept, grads, handles, same = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
-    hooked(model, case.hooks)
+    add_callers_hooks(model, case.hooks)
     layer = rng.integer(0, case.blocks - 1)
     block, width = model.blocks[layer], model.unembed.in_features
-    keeper = Keeper(block)
+    keeper = OutputKeeper(block)
     tokens, longer, one, others = (
         some_tokens(rng, m, case, n) for m, n in ((model, 5), (model, 7), (model, 1), (other, 5))
     )
@@ -152,27 +158,29 @@ def steers(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     of_other = rng.tensor(other.unembed.in_features, low=-1, high=1, dtype=case.dtype, values="full")
     before = Witness(model=model, other=other, direction=direction, hidden=hidden, cache=cache)
     handle = call(model, layer, direction, scale, *start)
-    same["changed"] = but(before.changes(), "hook-left")
+    same["changed"] = without_kinds(before.changes(), "hook-left")
     for name, some in (("", tokens), (" of more tokens", longer), (" of a single token", one)):
-        moved[f"the logits{name}"] = logits(model, some)
+        moved[f"the logits{name}"] = compute_logits(model, some)
     with torch.no_grad():
-        moved["the logits under no_grad"] = logits(model, tokens)
+        moved["the logits under no_grad"] = compute_logits(model, tokens)
     torch.manual_seed(0)
     given = block(hidden, cache=cache)
-    rest["a block with a cache returns"] = tuple(map(snapshot, given)) if isinstance(given, tuple) else snapshot(given)
-    kept["the output of the block was written into"] = keeper.overwritten()
-    kept["changed in a call of the block"] = but(before.changes(), "hook-left")
-    grads["gradients"] = gradients(model, tokens, up, model.embed.weight, model.position.weight)
-    same["the logits of another model"] = logits(other, others)
+    rest["a block with a cache returns"] = (
+        tuple(map(detached_copy, given)) if isinstance(given, tuple) else detached_copy(given)
+    )
+    kept["the output of the block was written into"] = keeper.was_overwritten()
+    kept["changed in a call of the block"] = without_kinds(before.changes(), "hook-left")
+    grads["gradients"] = logit_gradients(model, tokens, up, model.embed.weight, model.position.weight)
+    same["the logits of another model"] = compute_logits(other, others)
 
     with torch.no_grad():
         again = call(model, layer, second, 0.75, 1)
         elsewhere = call(other, layer, of_other, 0.5)
-    handles["the logits with two of them"] = logits(model, tokens)
+    handles["the logits with two of them"] = compute_logits(model, tokens)
     for name, one_handle in (("the first", handle), ("the second", again), ("that of another model", elsewhere)):
-        handles[f"{name} has remove()"] = removed(one_handle)
-        handles[f"the logits without {name}"] = logits(model, tokens)
-        handles[f"the logits of another model without {name}"] = logits(other, others)
+        handles[f"{name} has remove()"] = remove_handle(one_handle)
+        handles[f"the logits without {name}"] = compute_logits(model, tokens)
+        handles[f"the logits of another model without {name}"] = compute_logits(other, others)
     handles["changed after remove()"] = before.changes()
 
 
@@ -191,20 +199,24 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `handle = function(model, name, rank, alpha)`."""
     begins, adds, trains, gone, merged, same = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
-    hooked(model, case.hooks)
+    add_callers_hooks(model, case.hooks)
     name = case.layer if case.layer == "unembed" else f"blocks.{rng.integer(0, case.blocks - 1)}.{case.layer}"
     layer: Any = model.get_submodule(name)
-    alpha, keeper = beyond_float32(rng.uniform(1, 3) * 9 / 7), Keeper(layer)
+    alpha, keeper = beyond_float32(rng.uniform(1, 3) * 9 / 7), OutputKeeper(layer)
     tokens, others = some_tokens(rng, model, case, 5), some_tokens(rng, other, case, 4)
     up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype) / 4
     x = rng.tensor(layer.in_features, dtype=case.dtype, values="full")
-    before, old, plain = Witness(model=model, other=other), dict(model.named_parameters()), logits(model, tokens)
+    before, old, plain = (
+        Witness(model=model, other=other),
+        dict(model.named_parameters()),
+        compute_logits(model, tokens),
+    )
 
     handle, of_other = call(model, name, case.rank, alpha), call(other, name, case.rank, 2)
-    same["changed"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
+    same["changed"] = without_kinds(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
     new = {key: p for key, p in model.named_parameters() if key not in old}
     begins["the new parameters"] = ", ".join(sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items()))
-    begins["the logits are others already"] = not torch.allclose(logits(model, tokens), plain, 1e-3, 1e-3)
+    begins["the logits are others already"] = not torch.allclose(compute_logits(model, tokens), plain, 1e-3, 1e-3)
     a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
     begins["low_rank_a has zeros"] = a is not None and bool((a == 0).any())
     begins["low_rank_b is zero"] = b is not None and not bool(b.any())
@@ -212,48 +224,52 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
         return
     trains["what requires grad"] = ", ".join(sorted(key for key, p in model.named_parameters() if p.requires_grad))
 
-    first = snapshot(a)
-    train(model, tokens, up, [a, b])
+    first = detached_copy(a)
+    train_two_steps(model, tokens, up, [a, b])
     trains["low_rank_b is zero after two steps"] = not bool(b.any())
-    fill(rng, new)
-    adds["the logits"], adds["the layer's output"] = logits(model, tokens), snapshot(layer(x))
-    fill(rng, new)
-    adds["the logits with other numbers"] = logits(model, tokens)
-    trains["gradients"] = gradients(model, tokens, up, a, b)
-    train(model, tokens, up, list(model.parameters()))
-    trains["low_rank_a after two steps"], trains["low_rank_b after two steps"] = snapshot(a), snapshot(b)
-    product, trained = alpha / case.rank * snapshot(b) @ snapshot(a), logits(model, tokens)
-    trains["changed by training"] = but(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
-    same["the output of the layer was written into"] = keeper.overwritten()
+    fill_parameters(rng, new)
+    adds["the logits"], adds["the layer's output"] = compute_logits(model, tokens), detached_copy(layer(x))
+    fill_parameters(rng, new)
+    adds["the logits with other numbers"] = compute_logits(model, tokens)
+    trains["gradients"] = logit_gradients(model, tokens, up, a, b)
+    train_two_steps(model, tokens, up, list(model.parameters()))
+    trains["low_rank_a after two steps"], trains["low_rank_b after two steps"] = detached_copy(a), detached_copy(b)
+    product, trained = alpha / case.rank * detached_copy(b) @ detached_copy(a), compute_logits(model, tokens)
+    trains["changed by training"] = without_kinds(
+        before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left"
+    )
+    same["the output of the layer was written into"] = keeper.was_overwritten()
 
-    gone["the handle has remove()"] = removed(handle)
+    gone["the handle has remove()"] = remove_handle(handle)
     gone["changed after remove()"] = [change for change in before.changes() if change[1].startswith("model")]
     try:
-        gone["the logits"] = logits(model, tokens)
+        gone["the logits"] = compute_logits(model, tokens)
     except AttributeError as error:  # a hook that is left misses the parameters
         gone["the logits"] = f"raise AttributeError: {error}"
         return
-    fill(rng, {key: p for key, p in other.named_parameters() if "low_rank" in key})
-    same["the logits of another model that has its own"] = logits(other, others)
+    fill_parameters(rng, {key: p for key, p in other.named_parameters() if "low_rank" in key})
+    same["the logits of another model that has its own"] = compute_logits(other, others)
     third = call(model, name, case.rank, alpha)
     again = getattr(layer, "low_rank_a", None)
     same["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
-    gone["the handles have remove()"] = [removed(third), removed(of_other)]
+    gone["the handles have remove()"] = [remove_handle(third), remove_handle(of_other)]
     gone["changed at the end"] = before.changes()
     weight = layer.weight
     layer.weight = nn.Parameter(weight + product)  # if it is that of the embedding, that one stays
-    merged["the logits are those of the trained model"] = torch.allclose(logits(model, tokens), trained, 1e-3, 1e-3)
+    merged["the logits are those of the trained model"] = torch.allclose(
+        compute_logits(model, tokens), trained, 1e-3, 1e-3
+    )
 
 
-def fill(rng: Rng, parameters: dict[str, nn.Parameter]) -> None:
+def fill_parameters(rng: Rng, parameters: dict[str, nn.Parameter]) -> None:
     """Put drawn numbers into parameters, in the order of their names."""
     with torch.no_grad():
         for _, p in sorted(parameters.items()):
             p.copy_(rng.tensor(*p.shape, low=-1, high=1, dtype=p.dtype, values="full"))
 
 
-def train(model: nn.Module, tokens: Tensor, up: Tensor, parameters: list[nn.Parameter]) -> None:
+def train_two_steps(model: nn.Module, tokens: Tensor, up: Tensor, parameters: list[nn.Parameter]) -> None:
     """Two steps down the slope, for those of the parameters that require grad."""
     for _ in range(2):
-        for p, grad in zip(parameters, gradients(model, tokens, up, *parameters)):
+        for p, grad in zip(parameters, logit_gradients(model, tokens, up, *parameters)):
             p.data -= 0 if grad is None else grad / 64

@@ -10,7 +10,7 @@ from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import Failure
 from graders.box.models import fill_grads
 from graders.box.passes import grad_mode
-from graders.box.probing import snapshot
+from graders.box.probing import detached_copy
 from graders.box.witness import Witness
 from graders.nets.decoder import Block, Decoder
 from graders.scenes.models import Drop
@@ -91,7 +91,7 @@ def some_tokens(rng: Rng, model: Decoder, case: Any, count: int) -> Tensor:
     return torch.tensor([[rng.integer(0, model.embed.num_embeddings - 1) for _ in range(count)] for _ in range(rows)])
 
 
-def hooked(model: Transformer, hooks: str) -> CallersHooks:
+def add_callers_hooks(model: Transformer, hooks: str) -> CallersHooks:
     """The caller's hooks on each block and on the model; on what is inside of a block they only watch."""
     callers = CallersHooks(hooks)
     for index, block in enumerate(model.blocks):
@@ -104,17 +104,17 @@ def hooked(model: Transformer, hooks: str) -> CallersHooks:
     return callers
 
 
-def of_the_model(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+def call_with_tokens(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
     """For `function(model, tokens)`."""
     return {"the result": call(model, tokens)}
 
 
-def of_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+def call_for_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
     """For `function(model, tokens, layer)`."""
     return {f"the result for block {layer}": call(model, tokens, layer) for layer in range(len(model.blocks))}
 
 
-def with_a_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
+def call_with_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
     """For `function(model, clean, corrupt, metric)`, where no token of `corrupt` is as in `clean`.
 
     The metric is the logit of each token at its own place, where the embedding makes it large: so it tells the two runs
@@ -162,9 +162,9 @@ def reads_transformers(
     """`ask` calls the function, once or for each block; `fails` are the runs of the model that an exception ends."""
     task, runs, later, inside, same, failing = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
-    hooked(model, case.hooks)
+    add_callers_hooks(model, case.hooks)
     gave: list[Tensor] = []
-    model.register_forward_hook(lambda module, args, output: gave.append(snapshot(output)))
+    model.register_forward_hook(lambda module, args, output: gave.append(detached_copy(output)))
     first, second, third = (some_tokens(rng, model, case, rng.integer(3, 5)) for _ in range(3))
     with grad_mode(case.grad_mode):
         before = Witness(model=model, tokens=first)
@@ -176,21 +176,21 @@ def reads_transformers(
 
         found: list[Any] = []
 
-        def within(*args: Any) -> None:
+        def call_inside(*args: Any) -> None:
             if not found:
                 found.append("it has begun")
                 found[:] = [ask(call, other, some_tokens(rng, other, case, 4))]
 
-        around = model.blocks[-1].register_forward_hook(within)
+        around = model.blocks[-1].register_forward_hook(call_inside)
         inside["around"] = ask(call, model, third)
         around.remove()
         inside["inside"] = found[:1]
 
         for run in fails:
             failure = Failure(case.failure)
-            breaking = model.blocks[-1].register_forward_pre_hook(in_run(run, failure.strike))
+            breaking = model.blocks[-1].register_forward_pre_hook(in_run(run, failure.raise_if_due))
             before = Witness(model=model, tokens=first)
-            failing[f"an exception in run {run}"] = failure.during(lambda: ask(call, model, first))
+            failing[f"an exception in run {run}"] = failure.outcome_during(lambda: ask(call, model, first))
             failing[f"changed after an exception in run {run}"] = before.changes()
             breaking.remove()
         failing["after an exception"] = ask(call, model, second)

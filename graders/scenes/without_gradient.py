@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.scenes.inspections import Patient
-from graders.scenes.streams import Step, Stream, asked_for_names
+from graders.scenes.inspections import InspectedModel
+from graders.scenes.streams import Step, Stream, inspected_stream
 from graders.wire.draws import Rng
 
 
-def added(what: Callable[[Any, Tensor], Any]) -> Step:
+def add_to_stream(what: Callable[[Any, Tensor], Any]) -> Step:
     """A step that adds something to the stream, so that what is wrong with it leaves the others alone."""
     return lambda layer, h: h + what(layer, h)
 
@@ -23,39 +23,39 @@ def without_a_graph(layer: Any, h: Tensor) -> Tensor:
         return torch.sin(layer(h))
 
 
-def plain(layer: Any, h: Tensor) -> Tensor:
+def call_layer(layer: Any, h: Tensor) -> Tensor:
     """A call."""
     return torch.sin(layer(h))
 
 
 WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
-    "plain": plain,
+    "plain": call_layer,
     "tiny": lambda layer, h: 1e-30 * layer(h),
     "forward": lambda layer, h: torch.sin(layer.forward(h)),
-    "by mode": lambda layer, h: plain(layer, h) if layer.training else 0.0,
-    "detach": lambda layer, h: plain(layer, h).detach(),
+    "by mode": lambda layer, h: call_layer(layer, h) if layer.training else 0.0,
+    "detach": lambda layer, h: call_layer(layer, h).detach(),
     "no_grad": without_a_graph,
-    "cut by a hook": plain,
+    "cut by a hook": call_layer,
     "forward, detached": lambda layer, h: torch.sin(layer.forward(h)).detach(),
     "times 0": lambda layer, h: 0 * layer(h),
-    "dead": lambda layer, h: torch.relu(plain(layer, h) - 2),
-    "zero by a hook": plain,
-    "frozen": plain,
-    "frozen bias": plain,
+    "dead": lambda layer, h: torch.relu(call_layer(layer, h) - 2),
+    "zero by a hook": call_layer,
+    "frozen": call_layer,
+    "frozen bias": call_layer,
     "frozen, never called": lambda layer, h: 0.0,
     "never called": lambda layer, h: 0.0,
 }
 """What the layer adds to the stream, by what is wrong with it; the first four are sound."""
 
 
-def without_gradient(rng: Rng, case: Any) -> Patient:
+def without_gradient(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, loss_fn, x)`. Two layers that are never called share a weight with one that is.
 
     With `case.stream` "cut", no gradient comes to the first half of the steps either; and with "no graph" to nothing.
     """
     others = [way for way in WAYS if way not in ("never called", "detach")]
     ways = ["never called", *rng.shuffled(others), "never called", "detach"]
-    model = Stream(rng, case, [added(WAYS[way]) for way in ways])
+    model = Stream(rng, case, [add_to_stream(WAYS[way]) for way in ways])
     layers: dict[str, Any] = {way: model.get_submodule(path) for path, way in zip(model.paths, ways)}
     first: Any = model.get_submodule(model.paths[0])
     layers["detach"].weight, layers["never called"].weight = first.weight, layers["no_grad"].weight
@@ -72,4 +72,4 @@ def without_gradient(rng: Rng, case: Any) -> Patient:
         model.changes["middle" if case.stream == "cut" else "end"] = Tensor.detach
     if case.stream == "frozen":
         model.requires_grad_(False)
-    return asked_for_names(rng, case, model)
+    return inspected_stream(rng, case, model)

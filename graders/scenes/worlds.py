@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import snapshot
-from graders.box.tensors import prepared
+from graders.box.probing import detached_copy
+from graders.box.tensors import prepare_tensor
 from graders.box.witness import Change, Witness
 from graders.wire.draws import Rng, beyond_float32
 
-Act = Callable[..., Any] | None
+Callback = Callable[..., Any] | None
 
 
 @dataclass
@@ -43,26 +43,26 @@ class World:
         return [change for change in witness.changes() if change[0][:4] != "grad" or change[1] not in self.fills]
 
 
-def numbers(rng: Rng, case: Any, count: int) -> list[Tensor]:
+def draw_tensors(rng: Rng, case: Any, count: int) -> list[Tensor]:
     """So many tensors of the case, of one shape."""
     shape = rng.shape(case.rank)
     return [rng.tensor(*shape, dtype=case.dtype, values=case.values, low=-2.0, high=2.0) for _ in range(count)]
 
 
-def backwards(t: Tensor) -> Tensor:
+def reverse_dimensions(t: Tensor) -> Tensor:
     """The tensor with its dimensions in reverse order; what comes back through it does not lie in memory in order."""
     return t.permute(*reversed(range(t.dim()))) if t.dim() else t
 
 
-def put_on(t: Any, *hooks: Act) -> None:
+def register_hooks(t: Any, *hooks: Callback) -> None:
     """Hooks of the caller on a tensor."""
     for hook in filter(None, hooks):
         t.register_hook(hook)
 
 
-def acting(t: Tensor, forward: Act, backward: Act) -> Tensor:
+def act_in_passes(t: Tensor, forward: Callback, backward: Callback) -> Tensor:
     """The tensor; the one act is done now, the other one when a gradient arrives at it."""
-    put_on(t, backward)
+    register_hooks(t, backward)
     if forward:
         forward()
     return t
@@ -70,21 +70,21 @@ def acting(t: Tensor, forward: Act, backward: Act) -> Tensor:
 
 def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
     """A leaf with `.grad`, which may hold `old`, and hooks as the case says."""
-    leaf = prepared(values, layout="transposed", place=case.place, grad=case.grad, old=old)
+    leaf = prepare_tensor(values, layout="transposed", place=case.place, grad=case.grad, old=old)
     CallersHooks(case.hooks).on_parameter(leaf, name)
     return leaf
 
 
-def grads(leaves: dict[str, Tensor]) -> dict[str, Tensor | None]:
+def leaf_grads(leaves: dict[str, Tensor]) -> dict[str, Tensor | None]:
     """`.grad` of the leaves, as it is now."""
-    return {f"{name}.grad": snapshot(leaf.grad) for name, leaf in leaves.items()}
+    return {f"{name}.grad": detached_copy(leaf.grad) for name, leaf in leaves.items()}
 
 
-def two_leaves(rng: Rng, case: Any, backward: Act = None) -> World:
+def two_leaves(rng: Rng, case: Any, backward: Callback = None) -> World:
     """For `function(w, x)`."""
-    first, second, later = numbers(rng, case, 3)
+    first, second, later = draw_tensors(rng, case, 3)
     w, x = a_leaf(first, case, "w"), a_leaf(second, case, "x")
-    put_on(w, backward)
+    register_hooks(w, backward)
 
     def again() -> tuple[Tensor, Tensor]:
         x.data, w.grad, x.grad = later, None, None
@@ -107,9 +107,9 @@ STEPS: dict[str, Callable[[Tensor, float], Tensor]] = {
 END = ("mixing", "tanh", "scale", "in place", "square", "in place", "stretch", "identity", "scale")
 
 
-def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
+def a_chain(rng: Rng, case: Any, forward: Callback = None, backward: Callback = None) -> World:
     """For `function(fns, x)`: some overwrite their argument, some change its shape, and one comes twice."""
-    values, later = numbers(rng, case, 2)
+    values, later = draw_tensors(rng, case, 2)
     x, log = a_leaf(values / 2, case, "x"), list[str]()
 
     def step_of(kind: str) -> Callable[[Tensor], Tensor]:
@@ -118,7 +118,7 @@ def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> W
         def step(t: Tensor) -> Tensor:
             log.append(kind)
             result = STEPS[kind](t, k)
-            return acting(result, forward, backward) if kind == "tanh" else result
+            return act_in_passes(result, forward, backward) if kind == "tanh" else result
 
         return step
 
@@ -130,20 +130,22 @@ def a_chain(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> W
         x.data, x.grad = later / 2, None
         return same, x
 
-    return World((fns, x), again, {"fns": fns, "x": x}, "x", log, look=lambda: grads({"x": x}))
+    return World((fns, x), again, {"fns": fns, "x": x}, "x", log, look=lambda: leaf_grads({"x": x}))
 
 
-def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = None, alone: bool = False) -> World:
+def losses_of_a_leaf(
+    rng: Rng, case: Any, forward: Callback = None, backward: Callback = None, alone: bool = False
+) -> World:
     """For `function(p, losses)`: one loss comes twice, one has no slope, and each is another one at each call.
 
     With `alone`, passes may be run in any way and leave anything in `.grad`; what that holds before is so large that it
     can not be taken away again.
     """
-    values, weights, other = numbers(rng, case, 3)
+    values, weights, other = draw_tensors(rng, case, 3)
     leaves = {"p": a_leaf(values, case, "p", old=1e30 if alone else 0.7), "other": other.requires_grad_()}
     log = list[str]()
     ways: dict[str, Callable[[Tensor], Tensor]] = {
-        "linear": lambda q: (backwards(q) * backwards(weights).contiguous()).sum(),
+        "linear": lambda q: (reverse_dimensions(q) * reverse_dimensions(weights).contiguous()).sum(),
         "square": lambda q: (q * q).sum() / 2,
         "with another leaf": lambda q: (q * other).sum(),
         "without slope": lambda q: (0 * q).sum(),
@@ -155,8 +157,8 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
             factor += 1
             value = factor * ways[kind](q)
             log.append(f"{kind} loss")
-            put_on(value, None if alone else lambda grad: log.append("its backward pass"))
-            return acting(value, forward, backward if alone else None) if kind == "square" else value
+            register_hooks(value, None if alone else lambda grad: log.append("its backward pass"))
+            return act_in_passes(value, forward, backward if alone else None) if kind == "square" else value
 
         return loss
 
@@ -167,7 +169,9 @@ def losses_of_a_leaf(rng: Rng, case: Any, forward: Act = None, backward: Act = N
     register: Any = p.register_post_accumulate_grad_hook
     if backward and not alone:
         register(backward)
-    return World((p, losses), lambda: (p, same), things, list(leaves), log, look=lambda: {} if alone else grads(leaves))
+    return World(
+        (p, losses), lambda: (p, same), things, list(leaves), log, look=lambda: {} if alone else leaf_grads(leaves)
+    )
 
 
 def losses_alone(rng: Rng, case: Any, **acts: Any) -> World:
@@ -183,27 +187,27 @@ TAILS: dict[str, Callable[..., Tensor]] = {
 """Losses of a tensor; two of them write into it."""
 
 
-def a_loss_of_three_x(rng: Rng, case: Any, forward: Act = None, backward: Act = None) -> World:
+def a_loss_of_three_x(rng: Rng, case: Any, forward: Callback = None, backward: Callback = None) -> World:
     """A leaf, a number, and a loss of a tensor, which uses the leaf as well: `function(x, k, loss_fn)`."""
-    values, c, other = numbers(rng, case, 3)
+    values, c, other = draw_tensors(rng, case, 3)
     x, other = a_leaf(values, case, "x"), other.requires_grad_()
     k = 1.0 if case.number == "one" else beyond_float32(rng.number(case.number))
     log, kept = list[str](), list[Tensor]()
-    put_on(x, lambda grad: log.append("the hook of x"), backward)
-    put_on(other, kept.append)
+    register_hooks(x, lambda grad: log.append("the hook of x"), backward)
+    register_hooks(other, kept.append)
 
     def loss_fn(t: Tensor) -> Tensor:
         log.append("loss_fn")
         loss = TAILS[case.tail](t, c, other) + (x * x).sum()
-        return acting(loss, forward, lambda grad: log.append("backward"))
+        return act_in_passes(loss, forward, lambda grad: log.append("backward"))
 
     args = x, k, loss_fn
-    return World(args, lambda: (x, k + 1, loss_fn), {"x": x}, "x", log, kept, lambda: grads({"x": x}))
+    return World(args, lambda: (x, k + 1, loss_fn), {"x": x}, "x", log, kept, lambda: leaf_grads({"x": x}))
 
 
-def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
+def tensors_and_a_loss(rng: Rng, case: Any, backward: Callback = None) -> World:
     """A dict of tensors, one of them twice and one out of reach, and a loss: `function(tensors, loss)`."""
-    values, other, still, off, shift = numbers(rng, case, 5)
+    values, other, still, off, shift = draw_tensors(rng, case, 5)
     x = a_leaf(values, case, "x")
     leaves = {"x": x, "other": other.requires_grad_(), "still": still.requires_grad_(), "off": off.requires_grad_()}
     names, log, kept = rng.names(8), list[str](), list[Tensor]()
@@ -213,12 +217,12 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
         b = torch.tanh(a)
         c = b + shift  # the same buffer is the gradient of both
         c.retain_grad()
-        loss = (backwards(c) * backwards(other).contiguous()).sum() + (0 * still).sum()
+        loss = (reverse_dimensions(c) * reverse_dimensions(other).contiguous()).sum() + (0 * still).sum()
         CallersHooks(case.hooks).on_tensor(b, "b").on_tensor(c, "c").on_tensor(loss, "loss")
-        put_on(a, backward)
+        register_hooks(a, backward)
         for t in (b, c):
-            put_on(t, kept.append)
-        put_on(loss, lambda grad: log.append("backward"))
+            register_hooks(t, kept.append)
+        register_hooks(loss, lambda grad: log.append("backward"))
         return {"loss": loss, "x": x, "a": a, "b": b, "c": c, "still": still, "off": off}
 
     def again() -> tuple[Any, Tensor]:
@@ -228,7 +232,7 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Act = None) -> World:
     args = dict(zip(names, (*parts.values(), parts["loss"]))), parts["loss"]
 
     def look() -> dict[str, Any]:
-        seen: dict[str, Any] = {"c.grad": snapshot(parts["c"].grad), **grads(leaves)}
+        seen: dict[str, Any] = {"c.grad": detached_copy(parts["c"].grad), **leaf_grads(leaves)}
         with contextlib.suppress(RuntimeError):
             torch.autograd.backward(parts["loss"])
             seen["the graph is kept"] = True

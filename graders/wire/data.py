@@ -84,7 +84,7 @@ def encode(value: object, max_body: int = MAX_BODY) -> tuple[Any, bytes]:
     Raises `DataError` when it is larger than the limits of this module.
     """
     body = bytearray()
-    tree = _encode(value, body, _Count(), 0, max_body)
+    tree = _encode_value(value, body, _Count(), 0, max_body)
     if len(json.dumps(tree)) > MAX_TREE:
         raise DataError(f"numbers and texts outside of tensors of more than {MAX_TREE} characters")
     return tree, bytes(body)
@@ -98,7 +98,7 @@ class _Count:
     rows: int = 0
     bytes: int = 0
 
-    def value(self, depth: int) -> None:
+    def add_value(self, depth: int) -> None:
         """One more value. Raises `DataError` when there are too many."""
         self.values += 1
         if depth > MAX_DEPTH:
@@ -106,15 +106,15 @@ class _Count:
         if self.values > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
 
-    def empty(self, shape: Sequence[int]) -> None:
+    def add_empty_tensor(self, shape: Sequence[int]) -> None:
         """One more tensor without entries. Raises `DataError` when they have too many rows together."""
         self.rows += math.prod(max(1, size) for size in shape)
         if self.rows > MAX_EMPTY:
             raise DataError(f"tensors without entries, but with more than {MAX_EMPTY} rows")
 
 
-def _encode(value: Any, body: bytearray, count: _Count, depth: int, max_body: int) -> Any:
-    count.value(depth)
+def _encode_value(value: Any, body: bytearray, count: _Count, depth: int, max_body: int) -> Any:
+    count.add_value(depth)
     kind = type(value)
     if value is None or kind is bool:
         return value
@@ -130,8 +130,8 @@ def _encode(value: Any, body: bytearray, count: _Count, depth: int, max_body: in
         if len(parts) > MAX_ITEMS:
             raise DataError(f"more than {MAX_ITEMS} values")
         if tag == "d":
-            return {"d": [[_encode(part, body, count, depth + 1, max_body) for part in pair] for pair in parts]}
-        return {tag: [_encode(part, body, count, depth + 1, max_body) for part in parts]}
+            return {"d": [[_encode_value(part, body, count, depth + 1, max_body) for part in pair] for pair in parts]}
+        return {tag: [_encode_value(part, body, count, depth + 1, max_body) for part in parts]}
     if kind in (torch.Tensor, torch.nn.Parameter):
         return _encode_tensor(value, body, count, max_body)
     if kind is np.ndarray:
@@ -157,7 +157,7 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body
     if value.numel() * value.element_size() > max_body - len(body):
         raise DataError(f"tensors of more than {max_body} bytes")
     if not value.numel():
-        count.empty(value.shape)
+        count.add_empty_tensor(value.shape)
     plain = value.detach().resolve_conj().resolve_neg().to("cpu")
     plain = plain.clone(memory_format=torch.contiguous_format)  # `contiguous` leaves strides of 0 where a size is 1
     offset = len(body)
@@ -173,7 +173,7 @@ def _encode_array(value: np.ndarray[Any, Any], body: bytearray, count: _Count, m
     if value.nbytes > max_body - len(body):
         raise DataError(f"arrays of more than {max_body} bytes")
     if not value.size:
-        count.empty(value.shape)
+        count.add_empty_tensor(value.shape)
     offset = len(body)
     body += np.ascontiguousarray(value).tobytes()
     return {"t": [str(value.dtype), list(value.shape), offset, False, "array"]}
@@ -192,15 +192,15 @@ def _why_refused(kind: type) -> str:
 
 def decode(tree: Any, body: bytes) -> Any:
     """The value of a tree and its body. Raises `DataError` on anything that `encode` does not write."""
-    return _decode(tree, body, _Count(), 0)
+    return _decode_value(tree, body, _Count(), 0)
 
 
-def _decode(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
-    done.value(depth)
+def _decode_value(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
+    done.add_value(depth)
     if tree is None or type(tree) is bool:
         return tree
     if type(tree) is str:
-        return _text(tree)
+        return _checked_text(tree)
     if type(tree) is int:
         if not -(2**63) <= tree < 2**63:
             raise DataError("an integer of more than 64 bits")
@@ -215,18 +215,18 @@ def _decode(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
     if type(content) is not list:
         raise DataError("not a value")
     if tag in ("l", "u"):
-        items = [_decode(item, body, done, depth + 1) for item in content]
+        items = [_decode_value(item, body, done, depth + 1) for item in content]
         return items if tag == "l" else tuple(items)
     if tag == "d":
         return _decode_dict(content, body, done, depth)
     if tag == "x" and len(content) == 2 and all(type(part) is str for part in content):
-        return Refused(*map(_text, content))
+        return Refused(*map(_checked_text, content))
     if tag == "t":
         return _decode_tensor(content, body, done)
     raise DataError("not a value")
 
 
-def _text(tree: str) -> str:
+def _checked_text(tree: str) -> str:
     if len(tree) > MAX_TEXT:
         raise DataError(f"a text of more than {MAX_TEXT} characters")
     return tree
@@ -237,7 +237,7 @@ def _decode_dict(content: list[Any], body: bytes, done: _Count, depth: int) -> d
     for pair in content:
         if type(pair) is not list or len(pair) != 2:
             raise DataError("not a dict")
-        key, value = (_decode(part, body, done, depth + 1) for part in pair)
+        key, value = (_decode_value(part, body, done, depth + 1) for part in pair)
         # A key that cannot be hashed here (a tensor, a list) is kept by its kind, so that a wrong answer
         # with such keys is still shown.
         found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
@@ -263,7 +263,7 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     if done.bytes > len(body):
         raise DataError("a tensor larger than its bytes")
     if not nbytes:
-        done.empty(shape)
+        done.add_empty_tensor(shape)
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):
         raise DataError("not a tensor of bool")
@@ -274,21 +274,21 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     return Array(tensor=found, requires_grad=requires_grad, kind=kind)
 
 
-def empty_rows(value: Any) -> int:
+def count_empty_rows(value: Any) -> int:
     """The rows of all tensors without entries in a decoded value."""
     if type(value) is Array:
         return 0 if value.tensor.numel() else math.prod(max(1, size) for size in value.tensor.shape)
     if type(value) is dict:
-        return sum(map(empty_rows, value.values()))
-    return sum(map(empty_rows, value)) if type(value) in (list, tuple) else 0
+        return sum(map(count_empty_rows, value.values()))
+    return sum(map(count_empty_rows, value)) if type(value) in (list, tuple) else 0
 
 
-def tensors(value: Any) -> Any:
+def arrays_to_tensors(value: Any) -> Any:
     """`value` with every `Array` replaced by its plain tensor: how a draw is handed to a probe."""
     if type(value) is Array:
         return value.tensor
     if type(value) in (list, tuple):
-        return type(value)(tensors(item) for item in value)
+        return type(value)(arrays_to_tensors(item) for item in value)
     if type(value) is dict:
-        return {key: tensors(item) for key, item in value.items()}
+        return {key: arrays_to_tensors(item) for key, item in value.items()}
     return value

@@ -22,7 +22,7 @@ from typing import Any
 MAX_REQUEST = 1 << 17
 MAX_DESCRIPTORS = 8
 
-available = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
+can_fork = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
 """Whether a process that has used torch can be forked here."""
 
 
@@ -50,7 +50,7 @@ class ForkedProcess:
         finally:
             theirs.close()
         while not self.pid and self.returncode is None:
-            self._read()
+            self._read_news()
         if not self.pid:
             raise ForkerDied("it ended before it forked")
 
@@ -58,7 +58,7 @@ class ForkedProcess:
         """A descriptor that can be read when there is news."""
         return self._stream.fileno()
 
-    def _read(self) -> None:
+    def _read_news(self) -> None:
         """Take in what has been said; blocks until there is something."""
         part = self._stream.recv(100)
         self._pending += part
@@ -79,7 +79,7 @@ class ForkedProcess:
     def poll(self) -> int | None:
         """The exit code, or None while the process lives."""
         while self.returncode is None and select.select([self._stream], [], [], 0)[0]:
-            self._read()
+            self._read_news()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

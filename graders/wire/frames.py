@@ -51,13 +51,15 @@ class Frame:
         return str(self.head.get("type"))
 
 
-def pack(frame: Frame) -> bytes:
+def pack_frame(frame: Frame) -> bytes:
     """The bytes of a frame."""
     head = json.dumps(frame.head, ensure_ascii=True).encode()
     return _SIZES.pack(len(head), len(frame.body)) + head + frame.body
 
 
-def read(read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_body: int = MAX_BODY) -> Frame | None:
+def read_frame(
+    read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_body: int = MAX_BODY
+) -> Frame | None:
     """The next frame, or None at the end.
 
     `read_exactly(n)` returns n bytes, fewer only at the end of the stream. Raises `FrameError` when the
@@ -80,12 +82,12 @@ def read(read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_bod
         raise FrameError("the head of a frame is not JSON") from error
     if type(head) is not dict or type(head.get("type")) is not str:
         raise FrameError("the head of a frame is not an object with a type")
-    if deeper_than(head, MAX_DEPTH):
+    if is_nested_deeper(head, MAX_DEPTH):
         raise FrameError(f"the head of a frame is nested deeper than {MAX_DEPTH} levels")
     return Frame(head, body)
 
 
-def deeper_than(value: Any, levels: int) -> bool:
+def is_nested_deeper(value: Any, levels: int) -> bool:
     """Whether objects and lists lie in each other in more than `levels` levels. Level by level: no recursion."""
     level = [value]
     for _ in range(levels):

@@ -77,8 +77,8 @@ class System:
         """The system that was written as JSON values."""
         return System(
             root=data["root"],
-            binds=_pairs(data["binds"]),
-            links=_pairs(data["links"]),
+            binds=_string_pairs(data["binds"]),
+            links=_string_pairs(data["links"]),
             places=data["places"],
             hidden=tuple(data["hidden"]),
         )
@@ -107,12 +107,12 @@ class PrivatePlaces:
             mounts={path: (kind, options) for path, (kind, options) in data["mounts"].items()},
             size=data["size"],
             staying=tuple(data["staying"]),
-            links=_pairs(data["links"]),
+            links=_string_pairs(data["links"]),
         )
 
 
 @dataclass(frozen=True)
-class Plan:
+class LaunchPlan:
     """The way from the first process of a box to the one that runs the notebook."""
 
     tier: str
@@ -135,21 +135,21 @@ class Plan:
         return json.dumps(asdict(self))
 
     @staticmethod
-    def from_json(text: str) -> Plan:
+    def from_json(text: str) -> LaunchPlan:
         """The plan that `to_json` wrote."""
-        return Plan.from_data(json.loads(text))
+        return LaunchPlan.from_data(json.loads(text))
 
     @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Plan:
+    def from_data(data: Mapping[str, Any]) -> LaunchPlan:
         """The plan that was written as JSON values."""
         system, private = data["system"], data["private"]
-        return Plan(
+        return LaunchPlan(
             tier=data["tier"],
             box=BoxPlan.from_data(data["box"]),
             uid=data["uid"],
             keep_reading=data["keep_reading"],
             command=tuple(data["command"]),
-            stage=_pairs(data["stage"]),
+            stage=_string_pairs(data["stage"]),
             system=None if system is None else System.from_data(system),
             private=None if private is None else PrivatePlaces.from_data(private),
             supervised=data["supervised"],
@@ -163,7 +163,7 @@ class BoxRequest:
     `optimizes` is whether the notebook seems to make an optimizer.
     """
 
-    plan: Plan
+    plan: LaunchPlan
     folder: str
     environment: Mapping[str, str]
     limits: Limits = field(default_factory=Limits)
@@ -177,7 +177,7 @@ class BoxRequest:
     def from_data(data: Mapping[str, Any]) -> BoxRequest:
         """The request that `to_data` wrote."""
         return BoxRequest(
-            plan=Plan.from_data(data["plan"]),
+            plan=LaunchPlan.from_data(data["plan"]),
             folder=data["folder"],
             environment=data["environment"],
             limits=Limits(**data["limits"]),
@@ -185,5 +185,5 @@ class BoxRequest:
         )
 
 
-def _pairs(data: list[list[str]]) -> Pairs:
+def _string_pairs(data: list[list[str]]) -> Pairs:
     return tuple((first, second) for first, second in data)

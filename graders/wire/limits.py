@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 MIB = 1 << 20
-STACKS = 256 * MIB
+STACK_MEMORY = 256 * MIB
 """Address space for the stacks of threads, 8 MiB each: it is reserved at once and hardly ever filled."""
 PROBE_MEMORY = 256 * MIB
 """What a probe may use beyond the memory that the cells left it: a cell that filled it costs no exercise."""
@@ -14,9 +14,9 @@ PROBE_PROCESSES = 16
 """Likewise, processes and threads that a probe may start beyond those of the notebook."""
 FILES_SLACK = 16 * MIB
 """What Jupyter and matplotlib may write beyond the files of the notebook."""
-PRINTED = 2000
+PRINTED_CHARACTERS = 2000
 """Characters of what an answer prints that are kept of each probe."""
-FOLDERS = ("work", "home", "tmp")
+NOTEBOOK_FOLDERS = ("work", "home", "tmp")
 """Those in the folder of a box into which the notebook writes."""
 
 
@@ -58,7 +58,7 @@ class Limits:
         The notebook's and a probe's until their own fuse stops them, and as much again for our own process, small files
         in memory, and pages of the warm process that are copied when they are written to.
         """
-        return self.memory + STACKS + 2 * PROBE_MEMORY
+        return self.memory + STACK_MEMORY + 2 * PROBE_MEMORY
 
     def at_pace(self, factor: float) -> Limits:
         """The same limits with `factor` times the seconds."""
@@ -71,7 +71,7 @@ class Limits:
             pace=self.pace * factor,
         )
 
-    def after(self, seconds: float) -> Limits:
+    def with_time_spent(self, seconds: float) -> Limits:
         """The same limits with what is left of the notebook's time when so many seconds of it are gone."""
         left = max(1.0, self.notebook_seconds - seconds)
         return replace(self, notebook_seconds=left, spent=self.spent + self.notebook_seconds - left)

@@ -18,7 +18,7 @@ from types import ModuleType
 
 from graders.core import course
 from graders.differential.exercise import SceneExercise
-from graders.differential.explaining import NOTHING
+from graders.differential.explaining import NOTHING_DONE
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Answers:
 def answers_of(lesson: str) -> Answers:
     """The answers of the lesson with this number, stem or file name."""
     stem = course.find_lesson(lesson)
-    modules = {key: _module(stem, key) for key in course.keys(stem)}
+    modules = {key: _module(stem, key) for key in course.exercise_keys(stem)}
     return Answers(
         {key: module.RIGHT for key, module in modules.items()},
         {key: {**dict(_programs(key)), **_wrong(module)} for key, module in modules.items()},
@@ -57,11 +57,11 @@ def _programs(key: str) -> Iterator[tuple[str, str]]:
         text = exercise.file.read_text()
         helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if type(node) is ast.FunctionDef]
         for program in exercise.subject.stage.players[exercise.subject.mistakes.start :]:
-            if program is not NOTHING:
+            if program is not NOTHING_DONE:
                 own = textwrap.dedent(inspect.getsource(program.function))
                 own = own.replace(program.function.__name__, exercise.name, 1)
                 yield program.id, "\n\n".join(["import torch", *map(str, helpers), own])
 
 
 def _module(lesson: str, key: str) -> ModuleType:
-    return importlib.import_module(f"tests.answers.lesson_{lesson}.{course.words(key)}")
+    return importlib.import_module(f"tests.answers.lesson_{lesson}.{course.key_file_stem(key)}")

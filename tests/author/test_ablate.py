@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.author.ablate import ablate, superfluous, unneeded
+from graders.author.ablate import ablate_exercise, superfluous_observations, unneeded_answers
 
 
 def shown(*programs: str) -> list[frozenset[str]]:
@@ -12,29 +12,29 @@ def shown(*programs: str) -> list[frozenset[str]]:
 
 
 def test_an_observation_stays_when_a_program_shows_itself_in_no_other_one() -> None:
-    assert superfluous(["a", "b", "c"], shown("a", "a b")) == ["b", "c"]
-    assert superfluous(["a", "b"], shown("a", "b")) == []
+    assert superfluous_observations(["a", "b", "c"], shown("a", "a b")) == ["b", "c"]
+    assert superfluous_observations(["a", "b"], shown("a", "b")) == []
 
 
 def test_of_two_observations_that_show_the_same_the_one_stays_in_which_more_is_seen() -> None:
-    assert superfluous(["a", "b"], shown("a b", "a b c", "b c")) == ["a"]
+    assert superfluous_observations(["a", "b"], shown("a b", "a b c", "b c")) == ["a"]
 
 
 def test_what_is_left_out_together_still_shows_every_program() -> None:
     programs = shown("a b", "b c", "c a")
-    gone = superfluous(["a", "b", "c"], programs)
+    gone = superfluous_observations(["a", "b", "c"], programs)
     assert len(gone) == 1
     assert all(program - set(gone) for program in programs)
 
 
 def test_a_wrong_answer_is_needed_when_nothing_known_shows_itself_in_a_part_of_the_same() -> None:
     wrong = dict(zip(["covered", "same", "own", "passes"], shown("a b", "a", "b", "")))
-    assert unneeded(wrong, shown("a", "b c")) == ["covered", "same"]
+    assert unneeded_answers(wrong, shown("a", "b c")) == ["covered", "same"]
 
 
 @pytest.mark.slow
 def test_an_exercise_of_the_course_is_tried_with_its_mistakes_its_mutants_and_its_wrong_answers() -> None:
-    tried = ablate("03-scale-grad")
+    tried = ablate_exercise("03-scale-grad")
     assert tried.family == "changes_gradient"
     assert "{task}: x.grad of a pass" in tried.observations
     assert len(tried.programs) > 50

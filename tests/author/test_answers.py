@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.author.answers import Answer, Answers, changed, load, unfounded_quotes
+from graders.author.answers import Answer, Answers, changed, load_module, unfounded_quotes
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.source import SourceError
 from tests.sample import SCALE_SUM
@@ -80,7 +80,7 @@ def result(status: Status, *refused: str) -> ExerciseResult:
 def test_a_wrong_answer_is_refused_by_the_check_that_it_names(
     check: str | None, found: ExerciseResult, problem: str
 ) -> None:
-    assert Answer("wrong", "", check=check).problem(found) == problem
+    assert Answer("wrong", "", check=check).problem_with(found) == problem
 
 
 def test_an_answer_may_be_another_one_with_places_changed() -> None:
@@ -106,7 +106,7 @@ def test_a_slip_in_a_file_of_answers_is_told_by_file_and_line(tmp_path: Path, te
     (folder / "__init__.py").touch()
     (folder / "function_name.py").write_text(text)
     with pytest.raises(SourceError, match=re.escape(told)):
-        load(folder / "function_name.py")
+        load_module(folder / "function_name.py")
 
 
 def test_a_mutant_is_listed_by_how_its_headline_begins():
@@ -118,4 +118,4 @@ def test_a_mutant_is_listed_by_how_its_headline_begins():
         "not for all: for p in _part(ps, step=-1)",
         "not for all: stop=1",
     ]
-    assert [answers.lists(headline) for headline in headlines] == [True, False, True, True, False]
+    assert [answers.lists_survivor(headline) for headline in headlines] == [True, False, True, True, False]

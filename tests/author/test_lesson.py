@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from graders.author.lesson import INSTALL, LINK, notebook_from
+from graders.author.lesson import INSTALL_CELL, RULES_LINK, notebook_from_source
 from graders.core.source import SourceError
 from tests.sample import SCALE_SUM, WRAP
 
@@ -42,7 +42,7 @@ import torch
 
 def built(source: str = SOURCE, *, solved: bool = False) -> NotebookNode:
     """The notebook from the source of a lesson `90_small` whose exercises are those of the sample."""
-    return notebook_from(source, "90_small", (SCALE_SUM, WRAP), solved=solved)
+    return notebook_from_source(source, "90_small", (SCALE_SUM, WRAP), solved=solved)
 
 
 def codes(made: NotebookNode) -> list[str]:
@@ -53,7 +53,7 @@ def codes(made: NotebookNode) -> list[str]:
 def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
     stubs, answers = codes(built()), codes(built(solved=True))
     assert stubs == [
-        INSTALL,
+        INSTALL_CELL,
         "import torch",
         "def scale_sum(x, k):\n    raise NotImplementedError",
         'check("90-scale-sum")',
@@ -70,10 +70,10 @@ def test_the_learners_notebook_has_stubs_and_the_solved_one_answers() -> None:
 def test_the_first_code_cell_says_what_to_do_where_the_course_is_missing_and_only_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(INSTALL, {})  # plain Python: no magic that could fetch something
+    exec(INSTALL_CELL, {})  # plain Python: no magic that could fetch something
     assert capsys.readouterr().out == ""
     monkeypatch.setitem(sys.modules, "graders", None)  # Python's way to say that there is no such package
-    exec(INSTALL, {})
+    exec(INSTALL_CELL, {})
     assert f"\n    {sys.executable} -m pip install '.[lab]'\n" in capsys.readouterr().out
 
 
@@ -82,8 +82,8 @@ def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:
     assert texts == [
         "# A small lesson",
         "### Exercise `90-scale-sum`: Scale, then add up (3 points)\n\n*15 min · medium · core path*\n\n"
-        + f"{SCALE_SUM.contract}\n\n{LINK}",
-        f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}\n\n{LINK}",
+        + f"{SCALE_SUM.contract}\n\n{RULES_LINK}",
+        f"### Exercise `90-wrap`: Wrap (1 point)\n\n{WRAP.contract}\n\n{RULES_LINK}",
     ]
 
 

@@ -4,7 +4,7 @@
 # An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-from graders.author.prove_scenes import draws_by_seed, mistakes_are_recognised
+from graders.author.prove_scenes import draws_by_seed, unrecognised_mistakes
 from graders.differential.exercise import exercise
 from graders.scenes.scene import family
 
@@ -27,5 +27,5 @@ def test_nothing_is_kept_from_the_seed_before() -> None:
     contract = "Add.\n\n**Example.**\n\n>>> made(torch.ones(2))\ntensor(2.)"
     body = type("Made", (), {"__doc__": contract, "reference": lambda x: x.sum(), "Mistakes": mistakes})
     made = exercise("99-made", points=1, title="Made", hints=("a", "b"), scene=sums())(body)
-    assert list(mistakes_are_recognised(made, draws_by_seed(made, range(3)))) == []
+    assert list(unrecognised_mistakes(made, draws_by_seed(made, range(3)))) == []
     assert first_of_all.__defaults__ == ([],)

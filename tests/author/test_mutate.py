@@ -6,10 +6,10 @@ import ast
 
 import pytest
 
-from graders.author.mutate.mutants import Mutant, mannered, mutants
+from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.mutate.operators import OPERATORS
-from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, chosen, parsed, verdict
-from graders.author.mutate.wrappers import MANNERS
+from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, choose_keys, mutant_verdict, parse_part
+from graders.author.mutate.wrappers import WRAPPERS
 from graders.core import course
 from graders.core.errors import HookworkError
 from tests.sample import SCALE_SUM
@@ -17,7 +17,7 @@ from tests.sample import SCALE_SUM
 
 def changed(source: str, operator: str) -> list[str]:
     """What an operator makes of a source: the lines that are new, joined."""
-    found = [mutant for mutant in mutants(source) if mutant.operator == operator]
+    found = [mutant for mutant in operator_mutants(source) if mutant.operator == operator]
     return [
         " / ".join(line[1:].strip() for line in mutant.diff.split("\n") if line[:1] == "+" and line.strip("+ "))
         for mutant in found
@@ -73,20 +73,20 @@ def test_conditions_loops_and_numbers() -> None:
 def test_every_operator_has_a_use_somewhere_in_the_course() -> None:
     text = HOOKED + "def g(model, name):\n    return model.get_submodule(name).modules()\n"
     text += "def h(t):\n    return 1 if t is None else 2\n"
-    assert {mutant.operator for mutant in mutants(text)} >= OPERATORS.keys() - {"not for all"}
+    assert {mutant.operator for mutant in operator_mutants(text)} >= OPERATORS.keys() - {"not for all"}
 
 
 def test_every_mutant_can_be_compiled_and_each_comes_once() -> None:
-    found = [*mutants(HOOKED), *mannered(HOOKED, "f")]
+    found = [*operator_mutants(HOOKED), *wrapper_mutants(HOOKED, "f")]
     assert len({mutant.source for mutant in found}) == len(found)
     for mutant in found:
         ast.parse(mutant.source)
-    assert [mutant.operator for mutant in mannered(HOOKED, "f")] == list(MANNERS)
+    assert [mutant.operator for mutant in wrapper_mutants(HOOKED, "f")] == list(WRAPPERS)
 
 
 def test_a_headline_names_the_guard_and_what_is_guarded() -> None:
     source = "def f(t):\n    def hook(grad):\n        return 2 * grad\n    return t.register_hook(hook)"
-    heads = [mutant.headline for mutant in mutants(source) if mutant.operator == "a hook that works at times"]
+    heads = [mutant.headline for mutant in operator_mutants(source) if mutant.operator == "a hook that works at times"]
     assert heads[0] == "a hook that works at times: @_only_the_first_call def hook(grad):"
 
 
@@ -94,11 +94,11 @@ GOOD = "def scale_sum(x, k):\n    return (k * x).sum()"
 
 
 def told(mutant: Mutant) -> bytes:
-    return verdict(SCALE_SUM, mutant.source, SCALE_SUM.draws(1))
+    return mutant_verdict(SCALE_SUM, mutant.source, SCALE_SUM.draws(1))
 
 
 def test_a_mutant_is_refused_or_passes_or_never_did_anything_wrong() -> None:
-    by_operator = {mutant.operator: mutant for mutant in mannered(GOOD, "scale_sum")}
+    by_operator = {mutant.operator: mutant for mutant in wrapper_mutants(GOOD, "scale_sum")}
     assert told(by_operator["hooks of others cleared"]) == IDLE
     assert told(by_operator["results with a graph"]) == PASSED  # the sample asks for a graph
     assert told(by_operator["under no_grad"]) == REFUSED
@@ -114,11 +114,11 @@ def test_the_score_is_of_those_that_are_wrong() -> None:
 
 
 def test_exercises_are_chosen_by_key_or_lesson_and_parts_by_their_remainder() -> None:
-    assert chosen(["01-branch"]) == ["01-branch-grads"]
-    assert chosen(["01"]) == list(course.keys(course.find_lesson("1")))
-    assert "01-branch-grads" in chosen([])
-    assert parsed("326/40") == (6, 40)
+    assert choose_keys(["01-branch"]) == ["01-branch-grads"]
+    assert choose_keys(["01"]) == list(course.exercise_keys(course.find_lesson("1")))
+    assert "01-branch-grads" in choose_keys([])
+    assert parse_part("326/40") == (6, 40)
     with pytest.raises(HookworkError, match="--part is K/N"):
-        parsed("a/b")
+        parse_part("a/b")
     with pytest.raises(HookworkError, match="No lesson and no key starts with 77"):
-        chosen(["77"])
+        choose_keys(["77"])

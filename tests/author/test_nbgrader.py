@@ -11,7 +11,7 @@ preprocessors = pytest.importorskip("nbgrader.preprocessors", reason="nbgrader i
 utils = pytest.importorskip("nbgrader.utils", reason="nbgrader is not installed")
 
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", course.lesson_stems())
 @pytest.mark.parametrize("folder", ["lessons", "solutions"])
 def test_every_exercise_is_a_graded_answer_with_its_points(lesson: str, folder: str) -> None:
     file = getattr(course, f"{folder}_folder")() / f"{lesson}.ipynb"
@@ -22,6 +22,6 @@ def test_every_exercise_is_a_graded_answer_with_its_points(lesson: str, folder: 
         for cell in found.cells
         if utils.is_grade(cell) and utils.is_solution(cell)
     }
-    assert graded == {exercise.key: exercise.points for exercise in course.exercises(lesson)}
+    assert graded == {exercise.key: exercise.points for exercise in course.lesson_exercises(lesson)}
     locked = [cell.source for cell in found.cells if utils.is_locked(cell)]
     assert sorted(locked) == sorted(f'check("{key}")' for key in graded)

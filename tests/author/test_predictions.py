@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graders.author.build import run_through
-from graders.author.lesson import notebook_from, source_cells
-from graders.author.predictions import blanked, check_pairs, unguessed
+from graders.author.build import run_notebook
+from graders.author.lesson import notebook_from_source, source_cells
+from graders.author.predictions import check_pairs, questions_without_guess, without_answers
 from graders.author.prove import without_guess
 from graders.core.source import SourceError
 
@@ -39,7 +39,7 @@ compare("90-two", x=2, w=5)
     ],
 )
 def test_learners_find_dots_where_the_source_is_right(source: str, learners: str) -> None:
-    assert blanked(source) == learners
+    assert without_answers(source) == learners
 
 
 def test_a_guess_and_its_comparison_belong_together() -> None:
@@ -74,11 +74,11 @@ def test_what_does_not_belong_together_is_an_error_that_says_what_to_do(old: str
 
 
 def test_a_question_without_a_guess_is_told_unless_the_author_says_why() -> None:
-    assert list(unguessed(source_cells(SOURCE))) == []
+    assert list(questions_without_guess(source_cells(SOURCE))) == []
     bare = SOURCE.replace('guess("90-two", w=5, x=2)', "print(1)")
-    assert list(unguessed(source_cells(bare))) == ["What are the two gradients?"]
+    assert list(questions_without_guess(source_cells(bare))) == ["What are the two gradients?"]
     reasoned = bare.replace("# %% [markdown]", '# %% [markdown] no_guess="it is a matter of taste"')
-    assert list(unguessed(source_cells(reasoned))) == []
+    assert list(questions_without_guess(source_cells(reasoned))) == []
 
 
 def test_no_lesson_asks_anything_without_a_guess() -> None:
@@ -111,7 +111,7 @@ print("the end")
 
 def sources(*, solved: bool, asserts: bool = False) -> list[str]:
     """The code cells that are built, but for the first, which installs the course."""
-    made = notebook_from(RUNS.replace("@", "5"), "90_small", (), solved=solved, asserts=asserts)
+    made = notebook_from_source(RUNS.replace("@", "5"), "90_small", (), solved=solved, asserts=asserts)
     return [cell.source for cell in made.cells][1:]
 
 
@@ -125,7 +125,7 @@ def test_the_build_runs_asserts_and_shows_none() -> None:
 
 
 def test_a_cell_has_one_id_in_both_notebooks() -> None:
-    made = [notebook_from(RUNS.replace("@", "5"), "90_small", (), solved=solved) for solved in (False, True)]
+    made = [notebook_from_source(RUNS.replace("@", "5"), "90_small", (), solved=solved) for solved in (False, True)]
     learners, solved = ([cell["id"] for cell in content.cells] for content in made)
     assert learners == solved
     assert "90-sum-guess" in learners
@@ -133,9 +133,9 @@ def test_a_cell_has_one_id_in_both_notebooks() -> None:
 
 def test_a_guess_of_the_source_that_is_not_what_came_out_stops_the_build() -> None:
     right, wrong = (
-        notebook_from(RUNS.replace("@", text), "90_small", (), solved=True, asserts=True) for text in ("5", "6")
+        notebook_from_source(RUNS.replace("@", text), "90_small", (), solved=True, asserts=True) for text in ("5", "6")
     )
-    run_through(right, "the source")
+    run_notebook(right, "the source")
     with pytest.raises(SourceError, match="the source: the guess '90-sum' is not what came out: i Not this time total: "
                        "you have 6; it is 5"):  # fmt: skip
-        run_through(wrong, "the source")
+        run_notebook(wrong, "the source")

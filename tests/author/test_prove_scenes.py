@@ -4,7 +4,7 @@
 # An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
-from graders.author.prove_scenes import depends_on_the_seed, draws_by_seed, mistakes_are_recognised, well_written
+from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.differential.exercise import exercise
 from graders.scenes.scene import family
 
@@ -29,14 +29,14 @@ def named(function, message):
 
 def test_an_exercise_that_is_in_order() -> None:
     right = made(mean=named(lambda x: x.mean(), "You took the mean."))
-    assert [problem for problem in well_written(right) if "into the box" not in problem] == []
-    assert list(mistakes_are_recognised(right, draws_by_seed(right, range(2)))) == []
-    assert list(depends_on_the_seed(right, draws_by_seed(right, range(3)))) == []
+    assert [problem for problem in contract_problems(right) if "into the box" not in problem] == []
+    assert list(unrecognised_mistakes(right, draws_by_seed(right, range(2)))) == []
+    assert list(seed_independent_cases(right, draws_by_seed(right, range(3)))) == []
 
 
 def test_a_contract_that_is_too_long_or_shows_nothing() -> None:
     long = made(f"{'word ' * 46}\n\n**Example.**\n\n>>> made(1)\n\n**Fine print.** {'word ' * 81}")
-    assert [problem for problem in well_written(long) if "into the box" not in problem] == [
+    assert [problem for problem in contract_problems(long) if "into the box" not in problem] == [
         "99-made: its task has 46 words, more than 45",
         "99-made: its fine print has 81 words, more than 80",
         "99-made: its example shows nothing: it needs lines after >>>, and what comes out",
@@ -44,7 +44,7 @@ def test_a_contract_that_is_too_long_or_shows_nothing() -> None:
 
 
 def test_a_scene_that_is_not_in_the_box() -> None:
-    assert "write it into a scene file" in " ".join(well_written(made(numbers=lambda: 1)))
+    assert "write it into a scene file" in " ".join(contract_problems(made(numbers=lambda: 1)))
 
 
 def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
@@ -53,7 +53,7 @@ def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
         one=named(lambda x: x.mean(), "One."),
         two=named(lambda x: x.sum() / x.numel(), "Two."),
     )
-    problems = list(mistakes_are_recognised(found, draws_by_seed(found, range(1))))
+    problems = list(unrecognised_mistakes(found, draws_by_seed(found, range(1))))
     assert len(problems) == 3
     assert problems[0].endswith("passes")
     assert all("is taken for None" in problem for problem in problems[1:])
@@ -61,5 +61,5 @@ def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
 
 def test_what_does_not_depend_on_the_seed() -> None:
     constant = made(numbers=2.0)
-    (problem,) = depends_on_the_seed(constant, draws_by_seed(constant, range(2)))
+    (problem,) = seed_independent_cases(constant, draws_by_seed(constant, range(2)))
     assert problem == "99-made, case 0: a right answer shows the same for the seeds 0 and 1"

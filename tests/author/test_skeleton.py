@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from graders.author.places import places, unwritten
+from graders.author.places import exercise_files, find_todos
 from graders.author.skeleton import new_exercise
 from graders.core import course
 from graders.core.exercise import Exercise
-from graders.core.source import SourceError, exercise_cells, stub
+from graders.core.source import SourceError, exercise_cells, make_stub
 
 GRADER = "graders/lesson_20_doubling/test_double_grad.py"
 ANSWERS = "tests/answers/lesson_20_doubling/double_grad.py"
@@ -21,30 +21,30 @@ SCENE = "graders/scenes/double_grad.py"
 
 @pytest.mark.parametrize("exercise", course.every_exercise(), ids=lambda exercise: exercise.key)
 def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
-    found = places(exercise.key, exercise.lesson)
+    found = exercise_files(exercise.key, exercise.lesson)
     assert found.grader == exercise.file
     assert f'"{exercise.key}",' in found.grader.read_text()
     assert "RIGHT" in names_of(found.answers)
     assert exercise.key in exercise_cells(found.source.read_text())
 
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", course.lesson_stems())
 def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
-    wanted = {places(key, lesson) for key in course.keys(lesson)}
+    wanted = {exercise_files(key, lesson) for key in course.exercise_keys(lesson)}
     folder = course.PACKAGE / f"lesson_{lesson}"
     assert {file.grader for file in wanted} == set(folder.glob("test_*.py"))
     answers = set(next(iter(wanted)).answers.parent.glob("*.py"))
     assert {file.stem for file in answers} - {"__init__", "shared"} == {file.answers.stem for file in wanted}
 
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", course.lesson_stems())
 def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
     folder = course.PACKAGE / f"lesson_{lesson}"
     scenes = {f"graders.scenes.{file.stem}" for file in course.PACKAGE.glob("scenes/*.py")}
     allowed = {
         *scenes,
         "graders.authoring",
-        *(f"graders.lesson_{other}.programs" for other in course.lessons()),  # families reach over lessons
+        *(f"graders.lesson_{other}.programs" for other in course.lesson_stems()),  # families reach over lessons
         f"graders.lesson_{lesson}",
         *(f"graders.lesson_{lesson}.{file.stem}" for file in folder.glob("*.py")),
     }
@@ -88,7 +88,7 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     assert "@" not in grader.replace("@exercise(", "")
     source = (clone / SOURCE).read_text()
     assert source.startswith("# %% [markdown]\n# # Lesson 20. Doubling: TODO:")
-    assert stub(exercise_cells_with_marks(source)) == "def double_grad(x):\n    raise NotImplementedError"
+    assert make_stub(exercise_cells_with_marks(source)) == "def double_grad(x):\n    raise NotImplementedError"
     assert (clone / "graders/lesson_20_doubling/__init__.py").read_text() == '"""Lesson 20. Doubling."""\n'
 
 
@@ -99,14 +99,14 @@ def exercise_cells_with_marks(source: str) -> str:
 
 def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> None:
     new_exercise("20-double-grad", "doubling", clone)
-    told = list(unwritten("20_doubling", clone))
+    told = list(find_todos("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
     assert f"{GRADER}, line 13: still to be written: what the learner makes, in a few words" in told
     assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
     assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 16
     for file in (SOURCE, GRADER, ANSWERS, SCENE):
         (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
-    assert list(unwritten("20_doubling", clone)) == []
+    assert list(find_todos("20_doubling", clone)) == []
 
 
 def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:

@@ -27,7 +27,7 @@ from graders.core import course
 from graders.run.box_modules import box_modules_folder
 from graders.run.conversation import Probe, probes_for
 from graders.run.runner import BoxRunner
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.warm_process import WarmProcess
 from tests.answers import answers_of
 
@@ -55,12 +55,12 @@ def main() -> None:
     parser.add_argument("--started", action="store_true", help="start each box instead of forking it")
     parser.add_argument("--json", type=Path, help="write the measurements here")
     options = parser.parse_args()
-    tiers = [tier for tier in "ABD" if not missing(tier, warm=not options.started)]
-    exercises = course.exercises(LESSON)
+    tiers = [tier for tier in "ABD" if not missing_for_tier(tier, warm=not options.started)]
+    exercises = course.lesson_exercises(LESSON)
     probes = probes_for(exercises, {exercise.key: exercise.draws(1) for exercise in exercises}, 1)
     measured: dict[str, list[float]] = {tier: [] for tier in tiers}
     with box_modules_folder() as box_modules, WarmProcess(box_modules) as process:
-        warm = None if options.started or not process.works() else process
+        warm = None if options.started or not process.is_available() else process
         for tier in tiers:
             measure(tier, 1, probes, box_modules, warm)  # files come into memory
         for _ in range(options.rounds):

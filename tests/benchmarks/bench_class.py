@@ -27,12 +27,12 @@ from pathlib import Path
 from typing import Any
 
 from graders.core import course
-from graders.run.memory import family
+from graders.run.memory import process_tree
 from tests.answers import answers_of
 from tests.benchmarks.measuring import proportional
 from tests.make_class import SETUP, hand_in
 
-LESSONS = course.lessons()[1:4]
+LESSONS = course.lesson_stems()[1:4]
 SEED = 7
 LOOK_EVERY = 5.0
 """Seconds between two looks at the memory."""
@@ -81,7 +81,7 @@ def make_class(folder: Path, students: int, every: dict[str, list[Answer]]) -> M
             mix[student, lesson] = given
             if rng.random() > HANDED_IN and lesson != LESSONS[0]:
                 continue
-            for key in course.keys(lesson):
+            for key in course.exercise_keys(lesson):
                 status = rng.choices(("passed", "wrong", "not-attempted"), (0.2 + skill, 1 - skill, 0.2))[0]
                 given[key] = rng.choice([answer for answer in every[key] if answer.status == status])
             cells = [own_lines(rng) + answer.source.strip("\n") for answer in given.values()]
@@ -93,7 +93,7 @@ def alone(folder: Path, every: dict[str, list[Answer]]) -> dict[str, float]:
     """The points of each answer, in a notebook without any other, by its source."""
     of: dict[str, Answer] = {}
     for lesson in LESSONS:
-        for key in course.keys(lesson):
+        for key in course.exercise_keys(lesson):
             for number, answer in enumerate(every[key][1:]):
                 of[f"{key} {number}"] = answer
                 hand_in(folder / "alone" / f"{key} {number}", lesson, [SETUP, answer.source])
@@ -136,7 +136,7 @@ def watched(arguments: list[str], log: Path) -> tuple[float, list[tuple[float, d
 
 def memory(root: int) -> dict[str, float]:
     """Megabytes of the command, of the warm process, and of the boxes; what they share counts in proportion."""
-    every = family(root)
+    every = process_tree(root)
     warm = every[1:2]
     return {
         "command": proportional([root]),
@@ -163,7 +163,7 @@ def compare(out: Path, mix: Mix, points: dict[str, float]) -> None:
     assert rows.keys() == {student for student, _ in mix}
     for (student, lesson), given in mix.items():
         known = {key: round(points[answer.source], 2) for key, answer in given.items()}
-        row = {key: rows[student][key] for key in course.keys(lesson)}
+        row = {key: rows[student][key] for key in course.exercise_keys(lesson)}
         assert {key: float(cell) for key, cell in row.items() if cell} == known, (student, row, known)
 
 

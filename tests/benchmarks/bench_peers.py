@@ -37,7 +37,7 @@ from types import ModuleType
 import torch
 
 from graders.core import course
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NOT_DRAWN, OTTER, Measured, Table, Target
 from tests.benchmarks.measuring import Usage, run
 from tests.benchmarks.peers import METHODS, REPOSITORY, Class, class_notebook, environment, variables
@@ -85,7 +85,7 @@ def take_turn(
 def check_seconds() -> float:
     """What a learner's check takes with the worked answers, in seconds: the median over all exercises."""
     found = []
-    for lesson in course.lessons():
+    for lesson in course.lesson_stems():
         module = sys.modules[lesson] = ModuleType(
             lesson
         )  # torch.compile looks up the globals of a function by its module
@@ -95,9 +95,9 @@ def check_seconds() -> float:
             for cell in class_notebook(lesson, "a student").cells:
                 if cell.cell_type == "code":
                     exec(compile(cell.source, "<cell>", "exec"), namespace)
-        for exercise in course.exercises(lesson):
+        for exercise in course.lesson_exercises(lesson):
             started = time.perf_counter()
-            result = check_in(exercise, namespace)
+            result = check_namespace(exercise, namespace)
             found.append(time.perf_counter() - started)
             assert result.score == exercise.points, result
     return statistics.median(found)

@@ -12,25 +12,25 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from graders.box.fork_server import background_steps, import_compiler, preload
+from graders.box.fork_server import background_steps, import_compiler, preload_modules
 from graders.box.huge_pages import HugePages
-from graders.box.probing import answer
+from graders.box.probing import answer_probe
 from graders.core import course
 from graders.run.intake import read_notebook
-from graders.wire.data import decode, encode, tensors
+from graders.wire.data import arrays_to_tensors, decode, encode
 
 
 def main() -> None:
     """Execute all notebooks."""
     lesson, seed, workers, drawn, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
-    preloaded = preload()
+    preloaded = preload_modules()
     import_compiler(preloaded)
     next(background_steps(preloaded))
     pages = HugePages()
     while pages.move():
         pass
-    exercises = course.exercises(lesson)
+    exercises = course.lesson_exercises(lesson)
     asked = [(exercise.probe, *encode(draw)) for exercise in exercises for draw in exercise.draws(int(seed))]
     running = 0
     for notebook in notebooks:
@@ -46,7 +46,7 @@ def main() -> None:
                     exec(compile(cell, "<cell>", "exec"), namespace)
                     _close_figures(drawn=drawn == "drawn")
                 for probe, tree, body in asked:
-                    found = answer(probe, namespace, tensors(decode(tree, body)), int(seed))
+                    found = answer_probe(probe, namespace, arrays_to_tensors(decode(tree, body)), int(seed))
                     assert found.head["type"] == "seen", found.head
                 code = 0
             finally:

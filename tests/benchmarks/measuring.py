@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.run.memory import family
+from graders.run.memory import process_tree
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PSS = re.compile(rb"^Pss:\s*(\d+) kB", re.M)
@@ -143,7 +143,7 @@ class _Watcher:
 
     def look(self, root: int, *, memory: bool) -> None:
         """Look once."""
-        pids = family(root)
+        pids = process_tree(root)
         for pid in pids:
             try:
                 fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]

@@ -15,7 +15,7 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from graders.author.lesson import INSTALL
+from graders.author.lesson import INSTALL_CELL
 from graders.core import course
 from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NBCLIENT, NBGRADER, NOT_DRAWN, OTTER
 
@@ -23,9 +23,9 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 REQUIREMENTS = HERE / "peers.txt"
 SEED = 20_24
-SET_UP = "from graders.core import course\nfrom graders.notebook.commands import check_in"
+SET_UP = "from graders.core import course\nfrom graders.notebook.commands import check_namespace"
 CHECK = """\
-result = check_in(course.find_exercise({key!r}), {names}, {seed})
+result = check_namespace(course.find_exercise({key!r}), {names}, {seed})
 assert result.score == {points}, result.message"""
 
 
@@ -68,13 +68,13 @@ def class_notebook(lesson: str, student: str) -> NotebookNode:
 
 
 def _is_ours(cell: NotebookNode) -> bool:
-    return cell.cell_type == "code" and (cell.source == INSTALL or cell.source.startswith(("check(", "progress(")))
+    return cell.cell_type == "code" and (cell.source == INSTALL_CELL or cell.source.startswith(("check(", "progress(")))
 
 
 def with_checks(notebook: NotebookNode, lesson: str) -> NotebookNode:
     """The notebook with a cell for each exercise that checks it, as nbgrader knows such cells."""
     added = [nbformat.v4.new_code_cell(SET_UP, metadata=_nbgrader(grade_id="set-up", grade=False))]
-    for exercise in course.exercises(lesson):
+    for exercise in course.lesson_exercises(lesson):
         source = CHECK.format(key=exercise.key, names="globals()", seed=SEED, points=exercise.points)
         added.append(
             nbformat.v4.new_code_cell(
@@ -136,7 +136,7 @@ class Class:
         """`autograder.zip` for otter: a test file for each exercise."""
         with zipfile.ZipFile(self.folder / "autograder.zip", "w") as archive:
             archive.writestr("otter_config.json", "{}")
-            for exercise in course.exercises(self.lesson):
+            for exercise in course.lesson_exercises(self.lesson):
                 check = CHECK.format(key=exercise.key, names="env", seed=SEED, points=exercise.points)
                 lines = "\n    ".join(f"{SET_UP}\n{check}".split("\n"))
                 archive.writestr(
@@ -215,7 +215,7 @@ def _otter(group: Class, python: Path, workers: int) -> list[str]:
 
 
 def _otter_marks(group: Class) -> bool:
-    most = sum(exercise.points for exercise in course.exercises(group.lesson))
+    most = sum(exercise.points for exercise in course.lesson_exercises(group.lesson))
 
     def score(student: str) -> float:
         found = json.loads((group.folder / "otter" / student / "results.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ import pytest
 from graders.box.endless_results import Clock
 from graders.box.forked import ForkedProbes
 from graders.box.kernel import run_probe
-from graders.box.probing import answer
+from graders.box.probing import answer_probe
 from graders.wire import forking
 from graders.wire.frames import Frame
 from tests.box.test_probing import notebook, probed
@@ -24,7 +24,7 @@ alarms = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="takes a si
 
 def read_by(reading: Callable[[Any], Any], cell: str, **draw: Any) -> dict[str, Any]:
     """The head of the answer of a probe that reads the result of `f` like this."""
-    found = answer(lambda student: reading(student.f()), notebook(cell), draw, 1, clock=Clock(SECONDS))
+    found = answer_probe(lambda student: reading(student.f()), notebook(cell), draw, 1, clock=Clock(SECONDS))
     return found.head
 
 
@@ -33,12 +33,12 @@ def endless(message: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "endless",
+    "expression",
     ["itertools.count()", "(0 for _ in itertools.repeat(0))", "map(abs, itertools.cycle([1]))", "iter(int, 1)",
      "enumerate(itertools.count())"],
 )  # fmt: skip
-def test_an_iterator_of_python_s_own_is_read_so_far(endless: str) -> None:
-    found = probed(f"import itertools\ndef f(x):\n    return {endless}", lambda student, x: list(student.f(x)), x=1)
+def test_an_iterator_of_python_s_own_is_read_so_far(expression: str) -> None:
+    found = probed(f"import itertools\ndef f(x):\n    return {expression}", lambda student, x: list(student.f(x)), x=1)
     assert found.head == endless("its result does not come to an end within 4000 values; return a list")
 
 
@@ -91,7 +91,7 @@ def test_what_is_still_being_read_when_the_time_is_nearly_over_has_no_end(kind: 
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.skipif(not forking.available, reason="needs a fork")
+@pytest.mark.skipif(not forking.can_fork, reason="needs a fork")
 def test_a_forked_probe_says_it_before_it_is_ended() -> None:
     names = notebook("class E:\n    def __getitem__(self, index): return 1\ndef f(): return E()")
     source = "def probe(student):\n    return sum(1 for _ in student.f())"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from graders.box.files import files_over_limit, remove_files
+from graders.box.files import files_over_limit, remove_notebook_files
 from graders.run.runner import BoxRunner
-from graders.run.tiers import missing
-from graders.wire.limits import FOLDERS, MIB, Limits
+from graders.run.tiers import missing_for_tier
+from graders.wire.limits import MIB, NOTEBOOK_FOLDERS, Limits
 
 LIMITS = Limits(files=MIB, inodes=20)
 
@@ -35,15 +35,15 @@ def test_closed_folders_go_as_well(tmp_path: Path) -> None:
     (inner / "file").touch()
     for folder in (inner, inner.parent, tmp_path / "work"):
         folder.chmod(0)
-    remove_files(str(tmp_path))
-    assert {path.name for path in tmp_path.rglob("*")} == set(FOLDERS)
+    remove_notebook_files(str(tmp_path))
+    assert {path.name for path in tmp_path.rglob("*")} == set(NOTEBOOK_FOLDERS)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has bubblewrap")
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "."])
 def test_files_of_no_bytes_are_bounded_where_bubblewrap_does_not_bound_them(box_modules: Path, place: str) -> None:
-    if reason := missing("A"):
+    if reason := missing_for_tier("A"):
         pytest.skip(reason)
     code = (
         f"import os, time\nos.mkdir('{place}/closed')\nfor i in range(6000):\n    os.mknod(f'{place}/closed/{{i}}')\n"

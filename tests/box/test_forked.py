@@ -15,7 +15,7 @@ from graders.box.probing import Answer
 from graders.wire import forking
 from graders.wire.frames import MAX_BODY, Frame
 
-pytestmark = pytest.mark.skipif(not forking.available, reason="probes fork on Linux alone")
+pytestmark = pytest.mark.skipif(not forking.can_fork, reason="probes fork on Linux alone")
 
 REQUEST = Frame({"type": "probe"})
 

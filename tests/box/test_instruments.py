@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.failures import KINDS, Failure
-from graders.box.models import fill_grads, freeze_part, in_mode, tie
-from graders.box.passes import gradients
-from graders.box.tensors import laid_out, prepared
+from graders.box.models import fill_grads, freeze_part, in_mode, tie_parameters
+from graders.box.passes import compute_gradients
+from graders.box.tensors import prepare_tensor, with_layout
 from graders.box.witness import Witness
 
 
@@ -20,7 +20,7 @@ from graders.box.witness import Witness
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "slice"])
 def test_a_layout_keeps_shape_and_values(shape: tuple[int, ...], layout: str) -> None:
     t = torch.randn(shape)
-    laid = laid_out(t, layout)
+    laid = with_layout(t, layout)
     assert torch.equal(laid, t)
     assert laid.untyped_storage().data_ptr() != t.untyped_storage().data_ptr()
     assert laid.storage_offset() == (layout == "slice")
@@ -29,16 +29,16 @@ def test_a_layout_keeps_shape_and_values(shape: tuple[int, ...], layout: str) ->
 
 def test_an_expanded_tensor_has_one_cell_for_its_first_dimension() -> None:
     rows = torch.tensor([[1.0, 2.0]] * 3)
-    assert laid_out(rows, "expanded").stride() == (0, 1)
+    assert with_layout(rows, "expanded").stride() == (0, 1)
 
 
 def test_leaves_parameters_and_non_leaves() -> None:
     t = torch.ones(2)
-    leaf, parameter, inner = (prepared(t, place=place) for place in ("leaf", "parameter", "non-leaf"))
+    leaf, parameter, inner = (prepare_tensor(t, place=place) for place in ("leaf", "parameter", "non-leaf"))
     assert [tensor.is_leaf for tensor in (leaf, parameter, inner)] == [True, True, False]
     assert isinstance(parameter, nn.Parameter)
     assert inner.requires_grad
-    filled = prepared(t, grad="filled")
+    filled = prepare_tensor(t, grad="filled")
     assert filled.grad is not None
     assert filled.grad.tolist() == torch.full((2,), 0.7).tolist()
 
@@ -63,7 +63,7 @@ def test_modes_frozen_parts_ties_and_gradients() -> None:
         False,
         False,
     ]
-    assert tie(model, "0.weight", "2.weight")[0].weight is model[2].weight
+    assert tie_parameters(model, "0.weight", "2.weight")[0].weight is model[2].weight
 
 
 def test_watching_hooks_change_nothing_and_are_counted() -> None:
@@ -95,10 +95,10 @@ def test_replacing_hooks_double_outputs_and_gradients_and_go_away_again() -> Non
 @pytest.mark.parametrize("way", ["plain", "create_graph", "autograd.grad", "after an aborted one"])
 @pytest.mark.filterwarnings("ignore:Using backward")  # with create_graph: it is what is tried
 def test_every_way_of_a_pass_gives_the_gradient_and_leaves_grad_alone(way: str) -> None:
-    x = prepared(torch.tensor([3.0]), grad="filled")
+    x = prepare_tensor(torch.tensor([3.0]), grad="filled")
     witness, calls = Witness(x=x), []
     handle = x.register_hook(lambda grad: calls.append(grad.item()))
-    (grad,) = gradients(lambda: (x * x).sum(), [x], way)
+    (grad,) = compute_gradients(lambda: (x * x).sum(), [x], way)
     handle.remove()
     assert grad is not None
     assert (grad.tolist(), grad.requires_grad) == ([6.0], False)
@@ -106,23 +106,23 @@ def test_every_way_of_a_pass_gives_the_gradient_and_leaves_grad_alone(way: str) 
     assert witness.changes() == []
 
 
-def calls_twice(strike: Callable[[], None]) -> None:
-    strike()
-    strike()
+def calls_twice(raise_if_due: Callable[[], None]) -> None:
+    raise_if_due()
+    raise_if_due()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("run", ["first", "second"])
 def test_an_exception_that_comes_through(kind: str, run: str) -> None:
     failure = Failure(kind, run)
-    assert failure.during(lambda: calls_twice(failure.strike)) == "came through"
+    assert failure.outcome_during(lambda: calls_twice(failure.raise_if_due)) == "came through"
 
 
 def test_through_the_autograd_engine_it_is_the_same() -> None:
     failure = Failure("KeyboardInterrupt")
     x = torch.ones(1, requires_grad=True)
-    x.register_hook(failure.strike)
-    assert failure.during(lambda: x.sum().backward()) == "came through"
+    x.register_hook(failure.raise_if_due)
+    assert failure.outcome_during(lambda: x.sum().backward()) == "came through"
 
 
 def test_what_was_interrupted_is_not_kept_alive() -> None:
@@ -137,29 +137,29 @@ def test_what_was_interrupted_is_not_kept_alive() -> None:
     def interrupted() -> None:
         going_on = unfinished()
         next(going_on)
-        failure.strike()
+        failure.raise_if_due()
 
-    assert failure.during(interrupted) == "came through"
+    assert failure.outcome_during(interrupted) == "came through"
     assert left == ["ended"]
 
 
 def test_exceptions_that_do_not_come_through() -> None:
     def swallow() -> None:
         try:
-            swallowed.strike()
+            swallowed.raise_if_due()
         except RuntimeError:
             return
 
     def wrap() -> None:
         try:
-            wrapped.strike()
+            wrapped.raise_if_due()
         except KeyError:
             raise ValueError("no") from None
 
     swallowed, wrapped, never = Failure("RuntimeError"), Failure("KeyError"), Failure("own", "second")
-    assert swallowed.during(swallow) == "swallowed"
-    assert wrapped.during(wrap) == "ValueError: no"
-    assert never.during(never.strike) == "never raised"
+    assert swallowed.outcome_during(swallow) == "swallowed"
+    assert wrapped.outcome_during(wrap) == "ValueError: no"
+    assert never.outcome_during(never.raise_if_due) == "never raised"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,6 +171,6 @@ def test_an_interrupt_of_a_person_and_a_stub_are_passed_on(kind: str) -> None:
         raise NotImplementedError
 
     with pytest.raises(KeyboardInterrupt):
-        Failure(kind).during(interrupted)
+        Failure(kind).outcome_during(interrupted)
     with pytest.raises(NotImplementedError):
-        Failure(kind).during(stub)
+        Failure(kind).outcome_during(stub)

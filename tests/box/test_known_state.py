@@ -16,8 +16,8 @@ from torch import nn
 from torch.nn.modules import module
 from torch.overrides import TorchFunctionMode
 
-from graders.box.known_state import global_hooks, known_state
-from graders.wire.limits import PRINTED
+from graders.box.known_state import count_global_hooks, known_state
+from graders.wire.limits import PRINTED_CHARACTERS
 
 needs_readable_hooks = pytest.mark.skipif(
     not hasattr(torch._C._autograd, "_top_saved_tensors_default_hooks"),
@@ -211,17 +211,17 @@ def test_global_hooks_do_not_run_inside_and_run_again_outside(register: Callable
 
     handle = register(lambda *args: calls.append(1))
     try:
-        assert (global_hooks(), passes()) == (1, 1)
+        assert (count_global_hooks(), passes()) == (1, 1)
         with known_state(1):
-            assert (global_hooks(), passes()) == (0, 0)
+            assert (count_global_hooks(), passes()) == (0, 0)
             inner = register(lambda *args: calls.append(1))
-            assert global_hooks() == 1
-        assert (global_hooks(), passes()) == (1, 1)
+            assert count_global_hooks() == 1
+        assert (count_global_hooks(), passes()) == (1, 1)
         inner.remove()
-        assert global_hooks() == 1
+        assert count_global_hooks() == 1
     finally:
         handle.remove()
-    assert global_hooks() == 0
+    assert count_global_hooks() == 0
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_of_output_without_end_only_the_beginning_is_kept() -> None:
     with known_state(1) as printed:
         for _ in range(1000):
             print("x" * 10_000)
-    assert printed.text == "x" * (PRINTED + 1)
+    assert printed.text == "x" * (PRINTED_CHARACTERS + 1)
 
 
 def test_output_may_be_kept(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,17 +6,17 @@ import sys
 
 import pytest
 
-from graders.box.limits import cut_short
+from graders.box.limits import describe_low_limit
 from graders.wire.limits import MIB, Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are those of Linux")
 
 LIMITED = """\
 import resource
-from graders.box.limits import cut_short
+from graders.box.limits import describe_low_limit
 from graders.wire.limits import MIB, Limits
 resource.setrlimit(resource.{what}, ({most}, {most}))
-print(cut_short(Limits()))
+print(describe_low_limit(Limits()))
 """
 
 
@@ -36,13 +36,13 @@ def test_limits_around_us_that_are_below_what_notebooks_are_promised(what: str, 
 
 
 def test_here_nothing_is_cut_short() -> None:
-    assert cut_short(Limits()) == ""
+    assert describe_low_limit(Limits()) == ""
 
 
 ADDRESS_SPACE = """\
 import os, resource
-from graders.box.limits import address_space
-print(address_space() - int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
+from graders.box.limits import address_space_bytes
+print(address_space_bytes() - int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE"))
 print(resource.getrlimit(resource.RLIMIT_AS))
 """
 

@@ -9,16 +9,16 @@ from torch import nn
 
 from graders.box.probing import (
     Answer,
-    all_removed,
-    answer,
-    module_hooks,
-    removed,
+    answer_probe,
+    count_module_hooks,
+    count_tensor_hooks,
+    detached_copy,
+    remove_all_handles,
+    remove_handle,
     shares_storage,
-    snapshot,
-    tensor_hooks,
 )
 from graders.wire.data import MAX_TREE, decode
-from graders.wire.frames import MAX_HEAD, Frame, pack
+from graders.wire.frames import MAX_HEAD, Frame, pack_frame
 
 
 def notebook(source: str) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def notebook(source: str) -> dict[str, Any]:
 def probed(source: str, probe: Callable[..., Any] | None = None, **draw: Any) -> Answer:
     """The answer of a probe that calls `f(x)`, or of another one, in a notebook with this cell."""
     names = ", ".join(draw)
-    return answer(probe or eval(f"lambda student, {names}: student.f({names})"), notebook(source), draw, 1)
+    return answer_probe(probe or eval(f"lambda student, {names}: student.f({names})"), notebook(source), draw, 1)
 
 
 def test_what_a_probe_saw_is_data() -> None:
@@ -51,7 +51,7 @@ def test_what_was_printed_has_room_beside_the_largest_tree(character: str) -> No
     source = f"def f(x):\n    print({character!r} * 5000)\n    return ['a' * 3900] * {MAX_TREE // 3910}"
     head = probed(source, x=1).head
     assert head["printed"]
-    assert len(pack(Frame({**head, "nonce": "n" * 32}))) <= MAX_HEAD + 8
+    assert len(pack_frame(Frame({**head, "nonce": "n" * 32}))) <= MAX_HEAD + 8
 
 
 def test_a_missing_name_is_not_attempted() -> None:
@@ -82,7 +82,7 @@ def test_an_exception_comes_with_the_learners_line_and_the_call() -> None:
 def test_a_line_of_another_cell_says_which(source: str) -> None:
     names = notebook("def f(x): return size(x)")
     exec(compile(source, "<another cell>", "exec"), names)
-    found = answer(lambda student, x: student.f(x), names, {"x": 3}, 1)
+    found = answer_probe(lambda student, x: student.f(x), names, {"x": 3}, 1)
     assert found.head["line"].partition(" of ")[2] == "the cell of size"
 
 
@@ -166,14 +166,14 @@ def test_the_call_that_is_shown_is_the_last_one() -> None:
 def test_tensor_hooks_counts_hooks_and_not_retain_grad() -> None:
     leaf = torch.ones(2, requires_grad=True)
     middle = leaf * 2
-    assert tensor_hooks(leaf, middle) == 0
+    assert count_tensor_hooks(leaf, middle) == 0
     middle.retain_grad()
     handle = leaf.register_hook(lambda grad: None)
     middle.register_hook(lambda grad: None)
     leaf.register_post_accumulate_grad_hook(lambda p: None)
-    assert (tensor_hooks(leaf), tensor_hooks(middle), tensor_hooks(leaf, middle)) == (2, 1, 3)
+    assert (count_tensor_hooks(leaf), count_tensor_hooks(middle), count_tensor_hooks(leaf, middle)) == (2, 1, 3)
     handle.remove()
-    assert tensor_hooks(leaf, middle) == 2
+    assert count_tensor_hooks(leaf, middle) == 2
 
 
 def test_module_hooks_counts_every_kind_at_every_level() -> None:
@@ -187,18 +187,18 @@ def test_module_hooks_counts_every_kind_at_every_level() -> None:
         nn.modules.module.register_module_forward_hook(lambda *args: None),
     ]
     for left in range(len(registered), 0, -1):
-        assert module_hooks(model) == left
+        assert count_module_hooks(model) == left
         registered[left - 1].remove()
-    assert module_hooks(model) == 0
+    assert count_module_hooks(model) == 0
 
 
 def test_a_snapshot_is_a_copy_without_a_graph() -> None:
     value = torch.ones(2, requires_grad=True) * 2
-    copy = snapshot(value)
+    copy = detached_copy(value)
     value.data.zero_()
     assert copy.tolist() == [2.0, 2.0]
     assert not copy.requires_grad
-    assert snapshot("text") == "text"
+    assert detached_copy("text") == "text"
 
 
 def test_storage_is_shared_by_views_and_not_by_copies() -> None:
@@ -213,16 +213,16 @@ def test_storage_is_shared_by_views_and_not_by_copies() -> None:
 
 def test_removed_takes_one_handle_and_all_removed_a_list_of_them() -> None:
     x = torch.ones(1, requires_grad=True)
-    assert removed(x.register_hook(lambda grad: None)) is True
-    assert all_removed([x.register_hook(lambda grad: None) for _ in range(3)]) is True
-    assert tensor_hooks(x) == 0
-    assert removed(None) is False
+    assert remove_handle(x.register_hook(lambda grad: None)) is True
+    assert remove_all_handles([x.register_hook(lambda grad: None) for _ in range(3)]) is True
+    assert count_tensor_hooks(x) == 0
+    assert remove_handle(None) is False
     kept = x.register_hook(lambda grad: None)
-    assert removed([kept]) is False
-    assert all_removed(kept) is False
-    assert tensor_hooks(x) == 1
-    assert all_removed([1, kept]) is False
-    assert tensor_hooks(x) == 0
+    assert remove_handle([kept]) is False
+    assert remove_all_handles(kept) is False
+    assert count_tensor_hooks(x) == 1
+    assert remove_all_handles([1, kept]) is False
+    assert count_tensor_hooks(x) == 0
 
 
 def test_a_list_that_removes_is_a_handle() -> None:
@@ -231,5 +231,5 @@ def test_a_list_that_removes_is_a_handle() -> None:
             self.clear()
 
     handles = Handles([1])
-    assert removed(handles) is True
+    assert remove_handle(handles) is True
     assert not handles

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from graders.core.cells import MAX_PARSED, bound_names, homes
+from graders.core.cells import MAX_PARSED, bound_names, defining_cell_by_name
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_warning_of_the_parser_is_not_shown() -> None:
 
 
 def test_the_last_cell_that_binds_a_name_is_its_home() -> None:
-    assert homes(["f = g = 1", "def f():\n    h = 1", "f(", "%magic\ng = 2", ""]) == {"f": 1, "g": 3}
+    assert defining_cell_by_name(["f = g = 1", "def f():\n    h = 1", "f(", "%magic\ng = 2", ""]) == {"f": 1, "g": 3}
 
 
 CELLS = {
@@ -91,8 +91,8 @@ CELLS = {
 def test_no_notebook_takes_long_and_each_cell_is_parsed_once(source: str) -> None:
     cells = [f"#{number}\n{source}" for number in range(100)]
     started = time.process_time()
-    first = homes(cells)
+    first = defining_cell_by_name(cells)
     assert time.process_time() - started < 3
     started = time.process_time()
-    assert [homes(cells) for _ in range(20)] == [first] * 20
+    assert [defining_cell_by_name(cells) for _ in range(20)] == [first] * 20
     assert time.process_time() - started < 3

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import torch
 
-from graders.core.conditioning import SHARE, disturbed, share_used
+from graders.core.conditioning import ROUNDING_SHARE, disturb_last_digits, share_used
 
 
 def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -> None:
     x = torch.rand(1000, generator=torch.Generator().manual_seed(0))
-    off = disturbed(x) / x.double() - 1
+    off = disturb_last_digits(x) / x.double() - 1
     assert off.dtype == torch.float64
     assert torch.allclose(off.abs(), torch.tensor(2.0**-24, dtype=torch.float64), rtol=1e-6)
     assert 300 < int((off > 0).sum()) < 700
-    assert torch.equal(disturbed(-x.flip(0)), -disturbed(x).flip(0))
-    assert torch.equal(disturbed(torch.tensor([0.0, torch.inf])), torch.tensor([0.0, torch.inf]).double())
-    assert torch.equal(disturbed(x.view(20, 50).T), disturbed(x).view(20, 50).T)
-    assert disturbed(torch.tensor(3.0)).shape == ()
+    assert torch.equal(disturb_last_digits(-x.flip(0)), -disturb_last_digits(x).flip(0))
+    assert torch.equal(disturb_last_digits(torch.tensor([0.0, torch.inf])), torch.tensor([0.0, torch.inf]).double())
+    assert torch.equal(disturb_last_digits(x.view(20, 50).T), disturb_last_digits(x).view(20, 50).T)
+    assert disturb_last_digits(torch.tensor(3.0)).shape == ()
 
 
 @pytest.mark.parametrize(
@@ -36,4 +36,4 @@ def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -
 )
 def test_a_tenth_of_the_tolerance(rough: Any, fine: Any, good: bool) -> None:
     numbers = (torch.tensor(one, dtype=torch.float64) for one in (rough, fine))
-    assert (share_used(*numbers, 1e-5, 1e-5) <= SHARE) is good
+    assert (share_used(*numbers, 1e-5, 1e-5) <= ROUNDING_SHARE) is good

@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from graders.box import witness
-from graders.core.conditions import CHANGES, came_through, unwanted
+from graders.core.conditions import CHANGE_SENTENCES, check_exception_passed_on, unwanted_changes
 from graders.core.difference import Kind
 from graders.core.expect import Mismatch, Seen
 
@@ -17,9 +17,9 @@ def changed(*found: list[str]) -> Seen:
 
 
 def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
-    assert unwanted(changed()) == []
+    assert unwanted_changes(changed()) == []
     two = changed(["hook-removed", "model.block.0"], ["mode", "model"])
-    assert unwanted(two) == [
+    assert unwanted_changes(two) == [
         (Kind.HOOK_GONE, "a hook of the caller on `model.block.0` was removed"),
         (Kind.CHANGED, "the mode (training or eval) of `model` is not as before"),
     ]
@@ -27,24 +27,26 @@ def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
 
 def test_what_a_contract_allows() -> None:
     found = changed(["grad-filled", "x"], ["buffer", "model.norm.running_mean"], ["grad-filled", "w"])
-    assert unwanted(found, ["grad-* x", "buffer *"]) == [
+    assert unwanted_changes(found, ["grad-* x", "buffer *"]) == [
         (Kind.CHANGED, "`w.grad` was `None` before and holds something now")
     ]
-    assert unwanted(found, ["grad-* *", "buffer *"]) == []
+    assert unwanted_changes(found, ["grad-* *", "buffer *"]) == []
 
 
 def test_hooks_for_all_modules() -> None:
-    assert unwanted(changed(["hook-left", "torch"])) == [(Kind.HOOK_LEFT, "a hook of yours is left for all modules")]
+    assert unwanted_changes(changed(["hook-left", "torch"])) == [
+        (Kind.HOOK_LEFT, "a hook of yours is left for all modules")
+    ]
 
 
 def test_a_probe_that_told_nothing_is_no_pass() -> None:
     with pytest.raises(Mismatch, match="the witness told nothing"):
-        unwanted(Seen({})["changed"])
+        unwanted_changes(Seen({})["changed"])
 
 
 def test_the_witness_knows_no_kind_without_a_sentence() -> None:
     source = inspect.getsource(witness)
-    assert [kind for kind in CHANGES if f'"{kind}"' not in source] == []
+    assert [kind for kind in CHANGE_SENTENCES if f'"{kind}"' not in source] == []
 
 
 @pytest.mark.parametrize(
@@ -57,5 +59,5 @@ def test_the_witness_knows_no_kind_without_a_sentence() -> None:
 )
 def test_exceptions_that_did_not_come_through(what: str, message: str) -> None:
     with pytest.raises(Mismatch, match=message):
-        came_through(Seen(what), "the model")
-    came_through(Seen("came through"), "the model")
+        check_exception_passed_on(Seen(what), "the model")
+    check_exception_passed_on(Seen("came through"), "the model")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.contract import Contract, Step, words
+from graders.core.contract import Contract, Step, count_words
 
 DOCSTRING = """Double the gradient that arrives at `t`. Return the handle.
 
@@ -24,7 +24,7 @@ DOCSTRING = """Double the gradient that arrives at `t`. Return the handle.
 
 
 def test_the_parts_of_a_contract() -> None:
-    found = Contract.of(DOCSTRING)
+    found = Contract.from_docstring(DOCSTRING)
     assert found.task == "Double the gradient that arrives at `t`. Return the handle."
     assert found.about == "On a leaf:"
     assert found.fine_print == "`t` may be a leaf or not."
@@ -37,7 +37,7 @@ def test_the_parts_of_a_contract() -> None:
 
 
 def test_the_example_is_code_that_can_be_run_and_the_fine_print_is_folded() -> None:
-    assert Contract.of(DOCSTRING).markdown == (
+    assert Contract.from_docstring(DOCSTRING).markdown == (
         "Double the gradient that arrives at `t`. Return the handle.\n\n"
         "**Example.** On a leaf:\n\n"
         "```python\n"
@@ -55,12 +55,12 @@ def test_the_example_is_code_that_can_be_run_and_the_fine_print_is_folded() -> N
 
 @pytest.mark.parametrize("code", ["double(x)  # as in the text", "double(" + 90 * "x" + ")"])
 def test_what_shows_stands_below_a_line_that_is_long_or_has_a_comment(code: str) -> None:
-    assert Contract.of(f"Do it.\n\n**Example.**\n\n>>> {code}\ntensor(2.)").code == f"{code}\n# tensor(2.)"
+    assert Contract.from_docstring(f"Do it.\n\n**Example.**\n\n>>> {code}\ntensor(2.)").code == f"{code}\n# tensor(2.)"
 
 
 def test_a_contract_may_be_its_task_alone() -> None:
-    assert Contract.of("Return `x`.").markdown == "Return `x`."
+    assert Contract.from_docstring("Return `x`.").markdown == "Return `x`."
 
 
 def test_a_piece_of_code_is_one_word() -> None:
-    assert words("Return the handle that `t.register_hook(lambda grad: 2 * grad)` gave you.") == 7
+    assert count_words("Return the handle that `t.register_hook(lambda grad: 2 * grad)` gave you.") == 7

@@ -9,14 +9,14 @@ from graders.core import course
 
 
 def test_lessons_are_found_by_the_names_of_their_graders() -> None:
-    assert course.lessons()[:2] == ("00_three_hooks", "01_where_gradients_live")
-    assert list(course.lessons()) == sorted(course.lessons())
+    assert course.lesson_stems()[:2] == ("00_three_hooks", "01_where_gradients_live")
+    assert list(course.lesson_stems()) == sorted(course.lesson_stems())
 
 
 def test_an_exercise_is_found_by_its_key() -> None:
     found = course.find_exercise("01-chain-grads")
     assert (found.name, found.lesson) == ("chain_grads", "01_where_gradients_live")
-    assert found in course.exercises("01_where_gradients_live")
+    assert found in course.lesson_exercises("01_where_gradients_live")
 
 
 def why_no_exercise(key: str) -> str:
@@ -41,7 +41,7 @@ def test_what_may_have_been_meant_is_asked(key: str, meant: str) -> None:
 
 
 def test_an_unknown_key_names_those_of_its_lesson() -> None:
-    keys = ", ".join(course.keys("01_where_gradients_live"))
+    keys = ", ".join(course.exercise_keys("01_where_gradients_live"))
     assert why_no_exercise("01-nothing") == f"There is no exercise '01-nothing'. Exercises: {keys}."
 
 
@@ -51,9 +51,9 @@ def test_a_key_of_no_lesson_names_all(key: str) -> None:
     assert message.index("01-branch-grads, ") < message.index("02-record-grad")
 
 
-@pytest.mark.parametrize("lesson", course.lessons())
+@pytest.mark.parametrize("lesson", course.lesson_stems())
 def test_the_keys_in_a_lessons_source_are_those_of_its_grader(lesson: str) -> None:
-    assert sorted(course.keys(lesson)) == sorted(exercise.key for exercise in course.exercises(lesson))
+    assert sorted(course.exercise_keys(lesson)) == sorted(exercise.key for exercise in course.lesson_exercises(lesson))
 
 
 def test_a_lesson_is_found_by_its_number_its_stem_and_its_file() -> None:
@@ -76,8 +76,8 @@ def test_an_unknown_lesson_says_which_there_are(name: str, part: str) -> None:
 
 
 def test_every_lesson_has_a_title() -> None:
-    assert course.title("01_where_gradients_live") == "1. Where gradients live"
-    assert all(course.title(lesson) != lesson for lesson in course.lessons())
+    assert course.lesson_title("01_where_gradients_live") == "1. Where gradients live"
+    assert all(course.lesson_title(lesson) != lesson for lesson in course.lesson_stems())
 
 
 def test_the_course_of_a_clone_lies_beside_the_package() -> None:
@@ -88,6 +88,6 @@ def test_the_course_of_a_clone_lies_beside_the_package() -> None:
 def test_lessons_and_keys_are_named_without_torch() -> None:
     code = (
         "import sys, graders.cli; from graders.core import course; "
-        "print([course.keys(one) for one in course.lessons()]); sys.exit('torch' in sys.modules)"
+        "print([course.exercise_keys(one) for one in course.lesson_stems()]); sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

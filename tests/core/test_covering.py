@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 import pytest
 
-from graders.core.covering import covering
+from graders.core.covering import covering_cases
 
 AXES = {
     "rank": (0, 1, 2, 3, 4),
@@ -19,7 +19,7 @@ FLAT = (("rank", "layout"), lambda rank, layout: layout == "transposed" and rank
 
 
 def test_every_value_of_every_axis_is_in_some_of_few_cases() -> None:
-    cases = covering(AXES, [], [])
+    cases = covering_cases(AXES, [], [])
     assert [case["rank"] for case in cases] == [0, 1, 2, 3, 4]
     for name, values in AXES.items():
         assert {case[name] for case in cases} == set(values)
@@ -27,25 +27,25 @@ def test_every_value_of_every_axis_is_in_some_of_few_cases() -> None:
 
 def test_all_pairs_of_the_axes_that_are_named() -> None:
     pairs = list(combinations(("dtype", "layout", "hooks"), 2))
-    cases = covering(AXES, pairs, [])
+    cases = covering_cases(AXES, pairs, [])
     for first, second in pairs:
         assert {(case[first], case[second]) for case in cases} == set(product(AXES[first], AXES[second]))
 
 
 def test_axes_of_equal_length_do_not_go_in_step() -> None:
-    assert any(case["hooks"] == "none" and case["call"] != "once" for case in covering(AXES, [], []))
+    assert any(case["hooks"] == "none" and case["call"] != "once" for case in covering_cases(AXES, [], []))
 
 
 def test_what_cannot_be_together_never_is() -> None:
-    cases = covering({name: AXES[name] for name in ("rank", "layout")}, [("rank", "layout")], [FLAT])
+    cases = covering_cases({name: AXES[name] for name in ("rank", "layout")}, [("rank", "layout")], [FLAT])
     assert not [case for case in cases if case["rank"] in (0, 1) and case["layout"] == "transposed"]
     assert {"rank": 0, "layout": "slice"} in cases
 
 
 def test_a_value_that_no_case_can_have_is_named() -> None:
     with pytest.raises(TypeError, match=r"no case can have {'layout': 'transposed'}"):
-        covering({"rank": (0, 1), "layout": AXES["layout"]}, [], [FLAT])
+        covering_cases({"rank": (0, 1), "layout": AXES["layout"]}, [], [FLAT])
 
 
 def test_without_axes_there_is_one_case() -> None:
-    assert covering({}, [], []) == [{}]
+    assert covering_cases({}, [], []) == [{}]

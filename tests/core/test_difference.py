@@ -25,7 +25,7 @@ def test_the_first_divergence_is_the_first_difference_or_the_shorter_end(
 
 def test_both_columns_are_aligned_and_the_arrow_marks_the_divergence() -> None:
     expected = ["forward a", "forward b", "backward b"]
-    assert around_the_difference(expected, ["forward a", "backward b"]).columns().split("\n") == [
+    assert around_the_difference(expected, ["forward a", "backward b"]).side_by_side().split("\n") == [
         "  expected    seen",
         "  forward a   forward a",
         "→ forward b   backward b",
@@ -34,7 +34,7 @@ def test_both_columns_are_aligned_and_the_arrow_marks_the_divergence() -> None:
 
 
 def test_events_after_the_expected_end_are_shown() -> None:
-    assert around_the_difference(["a"], ["a", "b"]).columns().split("\n") == [
+    assert around_the_difference(["a"], ["a", "b"]).side_by_side().split("\n") == [
         "  expected  seen",
         "  a         a",
         "→ (end)     b",
@@ -42,15 +42,15 @@ def test_events_after_the_expected_end_are_shown() -> None:
 
 
 def test_equal_timelines_have_no_arrow() -> None:
-    assert around_the_difference(["a"], ["a"]).columns() == "  expected  seen\n  a         a"
+    assert around_the_difference(["a"], ["a"]).side_by_side() == "  expected  seen\n  a         a"
 
 
 def test_only_the_surroundings_of_the_divergence_are_shown() -> None:
     expected = [str(number) for number in range(12)]
     seen = [*expected[:6], "x", *expected[7:]]
     found = around_the_difference(expected, seen, context=2)
-    assert found.parting == 7
-    assert found.columns().split("\n") == [
+    assert found.first_difference_number == 7
+    assert found.side_by_side().split("\n") == [
         "  expected   seen",
         "  (4 equal)",
         "  4          4",
@@ -64,7 +64,7 @@ def test_only_the_surroundings_of_the_divergence_are_shown() -> None:
 
 def test_rows_say_where_a_timeline_has_ended_and_which_is_the_first_difference() -> None:
     assert list(Timelines(("a", "b"), ("a",)).rows) == [Row("a", "a", False), Row("b", "(end)", True)]
-    assert Timelines(("a", "b"), ("a",)).parting == 2
+    assert Timelines(("a", "b"), ("a",)).first_difference_number == 2
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_every_text_is_clean_and_short() -> None:
     texts = [difference.where, difference.entry, difference.expected, difference.seen, difference.note]
     assert {len(text) for text in texts} == {300}
     assert {len(event) for event in timelines.expected + timelines.seen} == {100}
-    assert "\x1b" not in difference.text + timelines.columns()
-    assert "\u202e" not in difference.text + timelines.columns()
+    assert "\x1b" not in difference.text + timelines.side_by_side()
+    assert "\u202e" not in difference.text + timelines.side_by_side()

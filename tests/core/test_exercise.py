@@ -3,8 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from graders.core.exercise import exercises_of
-from graders.core.mistakes import COMMON
+from graders.core.exercise import exercises_in_module
+from graders.core.mistakes import COMMON_MESSAGES
 from tests import sample
 from tests.sample import SCALE_SUM
 
@@ -24,8 +24,8 @@ def test_the_rules_hold_from_the_first_lesson_on() -> None:
 
 
 def test_exercises_of_a_module_come_in_its_order() -> None:
-    assert [exercise.key for exercise in exercises_of(sample)] == ["90-scale-sum", "90-wrap"]
+    assert [exercise.key for exercise in exercises_in_module(sample)] == ["90-scale-sum", "90-wrap"]
 
 
 def test_every_common_message_fits_into_a_report() -> None:
-    assert [name for name, message in COMMON.items() if len(message) > 300] == []
+    assert [name for name, message in COMMON_MESSAGES.items() if len(message) > 300] == []

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from graders.core.difference import Difference, Kind
-from graders.core.expect import Mismatch, Seen, expect, fail
-from graders.core.shown import MISSING, format_pair, kind, show
+from graders.core.expect import Mismatch, Seen, expect, raise_mismatch
+from graders.core.shown import MISSING, describe_pair, describe_type, describe_value
 from graders.wire.data import Refused, decode, encode
 
 
@@ -179,12 +179,12 @@ def test_a_list_has_the_length_that_is_asked_for() -> None:
 
 
 def test_timelines_part_at_the_first_event_that_differs() -> None:
-    expect(Seen(["a", "b"])).timeline(["a", "b"])
-    assert why(expect(Seen(["a", "c"], "log")).timeline, ["a", "b"]) == (
+    expect(Seen(["a", "b"])).equals_timeline(["a", "b"])
+    assert why(expect(Seen(["a", "c"], "log")).equals_timeline, ["a", "b"]) == (
         "log: the timelines part at event 2: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
     )
-    assert "part at event 3" in why(expect(Seen(["a", "b", "c"])).timeline, ["a", "b"])
-    assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).timeline, ["a"])
+    assert "part at event 3" in why(expect(Seen(["a", "b", "c"])).equals_timeline, ["a", "b"])
+    assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).equals_timeline, ["a"])
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_timelines_part_at_the_first_event_that_differs() -> None:
     ],
 )
 def test_a_value_is_shown_in_few_words(value: Any, text: str) -> None:
-    assert show(value) == text
+    assert describe_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_value_is_shown_in_few_words(value: Any, text: str) -> None:
     ],
 )  # fmt: skip
 def test_a_type_has_its_article(value: Any, name: str) -> None:
-    assert kind(value) == name
+    assert describe_type(value) == name
 
 
 def test_nan_is_close_to_nan_where_it_is_expected() -> None:
@@ -236,7 +236,7 @@ def test_nan_is_close_to_nan_where_it_is_expected() -> None:
 def test_two_values_are_shown_with_as_many_digits_as_tell_them_apart(
     expected: Any, seen: Any, texts: tuple[str, str]
 ) -> None:
-    assert format_pair(expected, seen) == texts
+    assert describe_pair(expected, seen) == texts
 
 
 def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> None:
@@ -300,7 +300,7 @@ def test_a_condition_in_words_names_its_value_or_not() -> None:
     with pytest.raises(Mismatch, match=r"^a: it is gone$"):
         expect(Seen(1, "a")).fail("it is gone")
     with pytest.raises(Mismatch, match=r"^it is gone$"):
-        fail("it is gone")
+        raise_mismatch("it is gone")
     with pytest.raises(Mismatch) as caught:
         expect(Seen(1, "a")).differs("two", "one", note="n")
     assert caught.value.difference == Difference(Kind.VALUE, "a", "", "two", "one", "n")
@@ -313,8 +313,8 @@ def test_a_tuple_has_the_length_that_is_asked_for() -> None:
 
 
 def test_a_tensor_without_entries_is_shown_by_its_shape_however_many_rows_it_has() -> None:
-    assert show(torch.empty(60_000, 0)) == "a tensor of shape (60000, 0), without entries"
-    assert show([torch.empty(0)]) == "[a tensor of shape (0,), without entries]"
+    assert describe_value(torch.empty(60_000, 0)) == "a tensor of shape (60000, 0), without entries"
+    assert describe_value([torch.empty(0)]) == "[a tensor of shape (0,), without entries]"
 
 
 def test_a_value_of_a_type_is_had_and_any_other_is_a_mismatch() -> None:

@@ -5,8 +5,8 @@ from string import Formatter
 import pytest
 
 from graders.core.difference import Difference, Kind
-from graders.core.explanations import BY_CIRCUMSTANCE, BY_KIND, Explanation, by_circumstance, by_kind
-from graders.core.mistakes import COMMON
+from graders.core.explanations import BY_CIRCUMSTANCE, BY_KIND, Explanation, explain_by_circumstance, explain_by_kind
+from graders.core.mistakes import COMMON_MESSAGES
 
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
 GONE = Difference(Kind.HOOK_GONE, note="a hook that was there before is gone")
@@ -14,7 +14,7 @@ VALUE = Difference(Kind.VALUE, "x.grad", "", "1", "2")
 
 
 def why(*differences: Difference) -> str | None:
-    found = by_kind(differences)
+    found = explain_by_kind(differences)
     return found and found.id
 
 
@@ -54,23 +54,23 @@ def test_what_a_removed_hook_did_is_missing_so_other_differences_follow_from_it(
 
 def test_the_first_difference_is_quoted() -> None:
     dtype = Difference(Kind.DTYPE, "x.grad", "", "the dtype torch.float64", "torch.float32")
-    assert by_kind([dtype]) == Explanation(
+    assert explain_by_kind([dtype]) == Explanation(
         "another-dtype",
         "Expected is the dtype torch.float64, and yours is torch.float32. Make new tensors from those that you get, as "
         "with `torch.zeros_like(t)`, and convert nothing.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
-    found = by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
+    found = explain_by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
     assert found == Explanation(
         "another-type", "Another type than asked for: grads is a list, and expected is a tuple."
     )
-    changed = by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
+    changed = explain_by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
     assert changed is not None
     assert changed.message.startswith("The values of `x` changed. What your function is given stays as it was")
 
 
 def test_braces_of_a_learner_are_text() -> None:
-    found = by_kind([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
+    found = explain_by_kind([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
     assert found is not None
     assert found.message == "Another type than asked for: x is a {where} {0}, and expected is a list."
 
@@ -93,12 +93,12 @@ CALLS = [{"call": call, "rank": rank} for rank in (1, 2) for call in ("once", "a
     ],
 )
 def test_an_axis_that_parts_failing_from_holding_cases_explains_them(failing: list[int], name: str | None) -> None:
-    found = by_circumstance(CALLS, failing)
+    found = explain_by_circumstance(CALLS, failing)
     assert (found and found.id) == name
 
 
 def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
-    found = by_circumstance(CALLS, [0, 1, 2])
+    found = explain_by_circumstance(CALLS, [0, 1, 2])
     assert found is not None
     assert found.message == (
         "It goes wrong in one circumstance alone (the number of dimensions: 1), and is right in all others."
@@ -106,7 +106,7 @@ def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
 
 
 def test_of_a_single_case_nobody_can_tell_which_of_its_circumstances_it_is() -> None:
-    found = by_circumstance([{"rank": rank} for rank in (0, 1, 2)], [1])
+    found = explain_by_circumstance([{"rank": rank} for rank in (0, 1, 2)], [1])
     assert found is not None
     assert found.message == (
         "It is right in 2 of 3 cases. The one in which it is not is the only one with this circumstance "
@@ -116,37 +116,37 @@ def test_of_a_single_case_nobody_can_tell_which_of_its_circumstances_it_is() -> 
 
 def test_where_two_axes_part_the_cases_nobody_can_tell_which_it_is() -> None:
     together = [{"mode": "train", "dtype": "float32"}, {"mode": "eval", "dtype": "float64"}]
-    assert by_circumstance(together, [1]) is None
+    assert explain_by_circumstance(together, [1]) is None
     apart = [*together, {"mode": "eval", "dtype": "float32"}]
-    found = by_circumstance(apart, [1, 2])
+    found = explain_by_circumstance(apart, [1, 2])
     assert found is not None
     assert found.id == "only-in-training"
     own = [{"mode": "train", "mixing": False}, {"mode": "eval", "mixing": True}]
-    assert by_circumstance(own, [1]) is None
+    assert explain_by_circumstance(own, [1]) is None
 
 
 def test_many_values_part_nothing() -> None:
     ranks = [{"rank": rank} for rank in (0, 1, 2, 3)]
-    assert by_circumstance(ranks, [1, 2]) is None
-    assert by_circumstance(ranks, [1, 2, 3]) is None  # all but one, and nobody has a sentence for that
+    assert explain_by_circumstance(ranks, [1, 2]) is None
+    assert explain_by_circumstance(ranks, [1, 2, 3]) is None  # all but one, and nobody has a sentence for that
 
 
 def test_a_range_of_numbers_that_parts_as_well_leaves_it_open() -> None:
     cases = [{"rank": rank, "mode": "train" if rank < 2 else "eval"} for rank in (0, 1, 2, 3)]
-    assert by_circumstance(cases, [2, 3]) is None
-    assert by_circumstance(cases, [0, 1]) is None
-    found = by_circumstance([*cases, {"rank": 3, "mode": "train"}], [2, 3])
+    assert explain_by_circumstance(cases, [2, 3]) is None
+    assert explain_by_circumstance(cases, [0, 1]) is None
+    found = explain_by_circumstance([*cases, {"rank": 3, "mode": "train"}], [2, 3])
     assert found is not None
     assert found.id == "only-in-training"
 
 
 def test_the_digits_of_the_values_explain_nothing() -> None:
-    assert by_circumstance([{"values": "round"}, {"values": "full"}, {"values": "round"}], [1]) is None
+    assert explain_by_circumstance([{"values": "round"}, {"values": "full"}, {"values": "round"}], [1]) is None
 
 
 def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
-    assert by_circumstance([{"mixing": True}, {"mixing": False}], [0]) is None
-    assert by_circumstance([{"spec": ["conv"]}, {"spec": ["relu"]}], [0]) is None
+    assert explain_by_circumstance([{"mixing": True}, {"mixing": False}], [0]) is None
+    assert explain_by_circumstance([{"spec": ["conv"]}, {"spec": ["relu"]}], [0]) is None
 
 
 @pytest.mark.parametrize("found", [*BY_KIND.values(), *BY_CIRCUMSTANCE.values()], ids=lambda found: found.id)
@@ -158,12 +158,12 @@ def test_messages_fit_and_ask_for_what_a_difference_has(found: Explanation) -> N
 
 def test_ids_that_are_in_the_table_of_common_mistakes_say_the_same() -> None:
     for found in (*BY_KIND.values(), *BY_CIRCUMSTANCE.values()):
-        assert COMMON.get(found.id, found.message) == found.message
+        assert COMMON_MESSAGES.get(found.id, found.message) == found.message
 
 
 def test_what_is_right_under_no_grad_alone_is_not_explained_by_that() -> None:
     modes = [{"grad_mode": mode} for mode in ("on", "off")]
-    assert by_circumstance(modes, [0]) is None
-    found = by_circumstance(modes, [1])
+    assert explain_by_circumstance(modes, [0]) is None
+    found = explain_by_circumstance(modes, [1])
     assert found is not None
     assert found.id == "ignores-no-grad"

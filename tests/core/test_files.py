@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.files import open_regular, write_atomically
+from graders.core.files import open_regular_file, write_atomically
 from tests.trouble import nothing_can_be_written
 
 
@@ -80,5 +80,5 @@ def test_only_a_regular_file_is_opened_and_nothing_is_waited_for(tmp_path: Path,
         case "link":
             file.symlink_to(__file__)
     with pytest.raises(OSError, match="file") as caught:
-        open_regular(file)
+        open_regular_file(file)
     assert caught.value.errno == number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.groups import parse
+from graders.core.groups import parse_groups
 from graders.core.tables import BadTable
 
 CANVAS = """name,canvas_user_id,user_id,login_id,sections,group_name,canvas_group_id,group_id
@@ -41,12 +41,12 @@ ONE = {"Group 1": ["Ada Lovelace", "Ben Okri"]}
     ],
 )
 def test_who_is_in_which_group(text: str, expected: dict[str, list[str]]) -> None:
-    groups = parse(text)
+    groups = parse_groups(text)
     assert {group.name: [person.name for person in group.members] for group in groups.groups} == expected
 
 
 def test_a_group_is_found_as_platforms_write_its_name() -> None:
-    groups = parse("group,student\nGroup 1,a\ngroup-1,b\nLes Éléphants!,c\n")
+    groups = parse_groups("group,student\nGroup 1,a\ngroup-1,b\nLes Éléphants!,c\n")
     found = map(groups.find, ("Group 1", "group1", "les_elephants", "", "Group 2"))
     assert [group and group.name for group in found] == ["Group 1", None, "Les Éléphants!", None, None]
 
@@ -54,4 +54,4 @@ def test_a_group_is_found_as_platforms_write_its_name() -> None:
 @pytest.mark.parametrize("text", ["Name,ID\nann,7\n", "group,student\n,ann\n-,bob\n", ""])
 def test_what_has_no_groups_says_what_is_expected(text: str) -> None:
     with pytest.raises(BadTable, match="columns Group and Student"):
-        parse(text)
+        parse_groups(text)

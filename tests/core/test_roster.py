@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graders.core import groups
-from graders.core.roster import parse
+from graders.core.roster import parse_roster
 from graders.core.tables import BadTable, read_table
 
 CANVAS = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section
@@ -40,12 +40,12 @@ Participant 9;Ann Lee;lee@x.org;
     ],
 )
 def test_people_are_found_by_what_platforms_call_them(name: str, number: str, found: str | None) -> None:
-    person = parse(CANVAS).find(name, number)
+    person = parse_roster(CANVAS).find(name, number)
     assert (person.name if person else None) == found
 
 
 def test_a_name_that_two_people_share_finds_nobody_and_a_number_does() -> None:
-    roster = parse(MOODLE)
+    roster = parse_roster(MOODLE)
     assert [person.name for person in roster.people] == ["Ada Lovelace", "Ann Lee (8)", "Ann Lee (9)"]
     assert roster.find("Ann Lee") is None
     person = roster.find("Ann Lee", "9")
@@ -54,17 +54,17 @@ def test_a_name_that_two_people_share_finds_nobody_and_a_number_does() -> None:
 
 
 def test_a_deadline_of_their_own() -> None:
-    assert [person.deadline for person in parse(MOODLE).people] == ["2026-01-05", "", ""]
+    assert [person.deadline for person in parse_roster(MOODLE).people] == ["2026-01-05", "", ""]
 
 
 def test_first_name_and_surname_are_one_name() -> None:
-    assert [person.name for person in parse("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
+    assert [person.name for person in parse_roster("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
 
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
 def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
     with pytest.raises(BadTable, match=r"names nobody|no CSV"):
-        parse(text)
+        parse_roster(text)
 
 
 CELLS = st.sampled_from(
@@ -77,10 +77,10 @@ ENCODINGS = st.sampled_from(["utf-8-sig", "utf-16", "cp1252"])
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=80) | st.builds(lambda text, encoding: text.encode(encoding), TEXTS, ENCODINGS))
 def test_whatever_is_in_the_file_it_is_read_or_refused_with_a_sentence(raw: bytes) -> None:
-    for read in (parse, groups.parse):
+    for read in (parse_roster, groups.parse_groups):
         with contextlib.suppress(BadTable):
             assert read(raw)
     with contextlib.suppress(BadTable):
         table = read_table(raw)
-        assert table.lost == 0
+        assert table.unencodable_count == 0
         assert table.to_bytes().startswith(table.layout.mark)

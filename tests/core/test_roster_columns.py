@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.roster import parse
+from graders.core.roster import parse_roster
 
 NAMES = ["Jürgen Groß", "Ada Lovelace", "Ida Weil"]
 
@@ -37,7 +37,7 @@ LANGUAGES = {
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("most", ["4.00", "4,00"])
 def test_a_worksheet_is_recognised_in_any_language(language: str, most: str) -> None:
-    roster = parse(worksheet(*LANGUAGES[language], most))
+    roster = parse_roster(worksheet(*LANGUAGES[language], most))
     assert [person.name for person in roster.people] == NAMES
     assert [person.participant for person in roster.people] == ["1234", "1235", "1236"]
     assert [person.email for person in roster.people] == ["1234@x.org", "1235@x.org", "1236@x.org"]
@@ -55,7 +55,7 @@ def test_a_worksheet_is_recognised_in_any_language(language: str, most: str) -> 
     ],
 )
 def test_with_blind_marking_people_are_called_by_their_numbers(header: str, participant: str) -> None:
-    roster = parse("\n".join([header, *(f"{participant}{number},Submitted,,4.00,-," for number in (7, 8))]))
+    roster = parse_roster("\n".join([header, *(f"{participant}{number},Submitted,,4.00,-," for number in (7, 8))]))
     assert [person.name for person in roster.people] == [f"{participant}7", f"{participant}8"]
     found = roster.find("Participant", "8")
     assert found is not None
@@ -76,21 +76,21 @@ def test_with_blind_marking_people_are_called_by_their_numbers(header: str, part
     ],
 )
 def test_names_in_the_headers_of_other_countries(text: str, names: list[str]) -> None:
-    assert [person.name for person in parse(text).people] == names
+    assert [person.name for person in parse_roster(text).people] == names
 
 
 def test_logins_with_numbers_are_no_participants() -> None:
-    roster = parse("Student,ID,SIS User ID,Section\nann,101,s1,A1\nbob,102,s2,A2\n")
+    roster = parse_roster("Student,ID,SIS User ID,Section\nann,101,s1,A1\nbob,102,s2,A2\n")
     assert [person.participant for person in roster.people] == ["", ""]
     assert roster.worksheet is None
 
 
 def test_the_points_of_assignments_are_those_of_canvas() -> None:
     for row in ("    Points Possible,,,100,(read only)", "    Puntos posibles,,,100,(sólo lectura)"):
-        roster = parse(f"Student,ID,Section,Essay (7),Final Score\n{row}\nann,101,A,3,\n")
+        roster = parse_roster(f"Student,ID,Section,Essay (7),Final Score\n{row}\nann,101,A,3,\n")
         assert [person.name for person in roster.people] == ["ann"]
         assert roster.maxima == {"Essay (7)": 100}
 
 
 def test_two_people_of_one_name_without_numbers_are_two() -> None:
-    assert [person.name for person in parse("Name\nAnn Lee\nAnn Lee\n").people] == ["Ann Lee", "Ann Lee*"]
+    assert [person.name for person in parse_roster("Name\nAnn Lee\nAnn Lee\n").people] == ["Ann Lee", "Ann Lee*"]

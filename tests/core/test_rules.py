@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graders.core import course
-from graders.core.rules import RULES, brief, page
+from graders.core.rules import RULES, brief_rules, rules_page
 
 
 def test_they_are_numbered_from_one() -> None:
@@ -11,7 +11,7 @@ def test_they_are_numbered_from_one() -> None:
 
 
 def test_as_markdown_they_are_a_numbered_list() -> None:
-    lines = page().partition("\n\n1. ")[2].rstrip("\n").split("\n")
+    lines = rules_page().partition("\n\n1. ")[2].rstrip("\n").split("\n")
     lines[0] = f"1. {lines[0]}"
     assert [line[:6] for line in lines if not line.startswith("   ")] == [
         f"{number}. **{RULES[number - 1].title[0]}" for number in range(1, 9)
@@ -22,13 +22,13 @@ def test_as_markdown_they_are_a_numbered_list() -> None:
 
 
 def test_one_lesson_says_three_of_them_in_under_120_words_before_its_first_exercise() -> None:
-    (text,) = (source for source in map(course.source, course.lessons()) if "\n# {{rules}}\n" in source)
+    (text,) = (source for source in map(course.lesson_source, course.lesson_stems()) if "\n# {{rules}}\n" in source)
     start, stop = text.index("\n# ## Three rules\n"), text.index("# %% exercise=")
-    section = text[start:stop].replace("# {{rules}}", brief()).replace("\n#", "\n").replace("\n- ", "\n")
+    section = text[start:stop].replace("# {{rules}}", brief_rules()).replace("\n#", "\n").replace("\n- ", "\n")
     words = section.replace("## ", "").split()
-    assert brief().count("\n- **") == 2
+    assert brief_rules().count("\n- **") == 2
     assert 60 < len(words) < 120
 
 
 def test_the_page_lies_beside_the_lessons() -> None:
-    assert (course.lessons_folder() / "rules.md").read_text(encoding="utf-8") == page()
+    assert (course.lessons_folder() / "rules.md").read_text(encoding="utf-8") == rules_page()

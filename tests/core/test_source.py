@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.source import SourceError, exercise_cells, stub, without_marks
+from graders.core.source import SourceError, exercise_cells, make_stub, without_solution_marks
 
 SOLVED = """\
 import torch
@@ -17,17 +17,17 @@ def double(x):
 
 
 def test_a_marked_solution_becomes_one_line_that_raises() -> None:
-    assert stub(SOLVED) == "import torch\n\n\ndef double(x):\n    raise NotImplementedError\n"
+    assert make_stub(SOLVED) == "import torch\n\n\ndef double(x):\n    raise NotImplementedError\n"
 
 
 def test_each_solution_is_replaced_at_its_own_depth() -> None:
     begin, end = "### BEGIN SOLUTION", "### END SOLUTION"
     source = f"{begin}\nx = 1\n{end}\nif x:\n        {begin}\n        pass\n        {end}"
-    assert stub(source) == "raise NotImplementedError\nif x:\n        raise NotImplementedError"
+    assert make_stub(source) == "raise NotImplementedError\nif x:\n        raise NotImplementedError"
 
 
 def test_a_solved_cell_is_the_same_text_without_the_marks() -> None:
-    assert without_marks(SOLVED) == "import torch\n\n\ndef double(x):\n    y = 2 * x\n    return y\n"
+    assert without_solution_marks(SOLVED) == "import torch\n\n\ndef double(x):\n    y = 2 * x\n    return y\n"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_solved_cell_is_the_same_text_without_the_marks() -> None:
 )
 def test_marks_that_do_not_come_in_pairs_are_refused(source: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
-        stub(source)
+        make_stub(source)
 
 
 def test_exercise_cells_are_found_by_their_key() -> None:
@@ -60,7 +60,7 @@ other = 3
 # %%
 check = 1
 """
-    assert exercise_cells(text) == {"90-double": without_marks(SOLVED).strip("\n"), "90-other": "other = 3"}
+    assert exercise_cells(text) == {"90-double": without_solution_marks(SOLVED).strip("\n"), "90-other": "other = 3"}
 
 
 def test_a_text_without_exercises_has_no_cells() -> None:

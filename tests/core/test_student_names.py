@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.student_names import alike, is_plain, visible
+from graders.core.student_names import is_plain_name, lookalike_names, visible_name
 
 
 @pytest.mark.parametrize("name", ["zzz_good", "Ann Lee", "Çelik, Özge", "李 明", "x" * 60])
 def test_most_names_stay_as_they_are(name: str) -> None:
-    assert visible(name) == name
-    assert is_plain(name)
+    assert visible_name(name) == name
+    assert is_plain_name(name)
 
 
 @pytest.mark.parametrize(
@@ -17,12 +17,12 @@ def test_most_names_stay_as_they_are(name: str) -> None:
      ("zzz\u200b", "zzz\ufffd"), ("\u202ezzz", "\ufffdzzz")],
 )  # fmt: skip
 def test_what_cannot_be_seen_is_shown(name: str, shown: str) -> None:
-    assert visible(name) == shown
-    assert not is_plain(shown)
+    assert visible_name(name) == shown
+    assert not is_plain_name(shown)
 
 
 def test_names_that_look_alike_are_told() -> None:
-    assert alike(["ann", "Ann", "bob", "␣bob", "\u0430nn", "eve", "J\u00f6rg", "Jorg", "l0", "lo"]) == [
+    assert lookalike_names(["ann", "Ann", "bob", "␣bob", "\u0430nn", "eve", "J\u00f6rg", "Jorg", "l0", "lo"]) == [
         ["Ann", "ann", "\u0430nn"],
         ["Jorg", "J\u00f6rg"],
         ["bob", "␣bob"],

@@ -6,7 +6,7 @@ import codecs
 
 import pytest
 
-from graders.core.tables import BadTable, number, read_table
+from graders.core.tables import BadTable, parse_number, read_table
 
 TEXT = "Name;ID\r\nJürgen Groß;7\r\nAda;8\r\n"
 
@@ -48,10 +48,10 @@ def test_the_line_that_names_the_separator_is_no_part_of_the_table(line: str) ->
 
 def test_what_an_encoding_does_not_have_is_counted_and_written_as_a_question_mark() -> None:
     table = read_table("Name\nJürgen ▲→\n".encode("utf-16"))
-    assert table.lost == 0
+    assert table.unencodable_count == 0
     old = read_table("Name\nJürgen\n".encode("cp1252"))
     new = type(old)(old.header, (("Jürgen ▲→",),), old.layout)
-    assert (new.lost, new.to_bytes()) == (2, "Name\nJürgen ??\n".encode("cp1252"))
+    assert (new.unencodable_count, new.to_bytes()) == (2, "Name\nJürgen ??\n".encode("cp1252"))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_is_no_csv_file_says_what_helps(raw: bytes, part: str) -> None:
 
 
 def test_numbers_have_a_point_or_a_comma() -> None:
-    assert [number(text) for text in ("4", "4.50", " 4,00 ", "-", "", "4 of 5", "1.2.3")] == [
+    assert [parse_number(text) for text in ("4", "4.50", " 4,00 ", "-", "", "4 of 5", "1.2.3")] == [
         4,
         4.5,
         4,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 import graders
-from graders.core.terminal import Terminal, line, lines
+from graders.core.terminal import Terminal, plain_line, plain_lines
 
 PACKAGE = Path(graders.__file__).parent
 NAME = "a\x1b]0;owned\x07[bold]b[/x]\u202e\nc\udcff:smile:"
@@ -29,13 +29,13 @@ def test_a_string_is_one_line_wherever_it_stands() -> None:
     table = Table(NAME, title=NAME)
     table.add_row(NAME)
     assert printed(table).count(SHOWN) == 3
-    assert printed(line(NAME, (NAME, "bold"))) == f"{SHOWN}{SHOWN}\n"
+    assert printed(plain_line(NAME, (NAME, "bold"))) == f"{SHOWN}{SHOWN}\n"
     with Terminal(io.StringIO()).status(NAME) as status:
         assert str(status.status) == SHOWN
 
 
 def test_lines_are_kept_where_they_are_meant() -> None:
-    assert printed(lines(NAME)) == SHOWN.replace(" c", "\nc") + "\n"
+    assert printed(plain_lines(NAME)) == SHOWN.replace(" c", "\nc") + "\n"
 
 
 def test_what_was_made_otherwise_is_cleaned_all_the_same() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.core.text import clean, plural, points
+from graders.core.text import clean_text, format_count, format_points
 
 
 @pytest.mark.parametrize(
@@ -21,25 +21,25 @@ from graders.core.text import clean, plural, points
     ],
 )
 def test_text_becomes_visible_unicode_on_one_line(raw: object, shown: str) -> None:
-    assert clean(raw) == shown
+    assert clean_text(raw) == shown
 
 
 def test_new_lines_are_kept_on_request() -> None:
-    assert clean("a\r\nb\nc\td", lines=True) == "a\nb\nc    d"
+    assert clean_text("a\r\nb\nc\td", lines=True) == "a\nb\nc    d"
 
 
 def test_long_text_is_cut_and_marked() -> None:
-    assert clean("x" * 300) == "x" * 300
-    assert clean("x" * 301) == "x" * 299 + "…"
-    assert clean("abcdef", 4) == "abc…"
-    assert clean("\t\t", 6) == "     …"
-    assert len(clean("\r\n" * 10_000)) == 300
+    assert clean_text("x" * 300) == "x" * 300
+    assert clean_text("x" * 301) == "x" * 299 + "…"
+    assert clean_text("abcdef", 4) == "abc…"
+    assert clean_text("\t\t", 6) == "     …"
+    assert len(clean_text("\r\n" * 10_000)) == 300
 
 
 def test_what_was_cleaned_is_clean() -> None:
     raw = "".join(map(chr, [*range(0x2100), *range(0xD7F0, 0xE010), *range(0xFFF0, 0x10010)]))
-    once = clean(raw, 10_000, lines=True)
-    assert clean(once, 10_000, lines=True) == once
+    once = clean_text(raw, 10_000, lines=True)
+    assert clean_text(once, 10_000, lines=True) == once
     assert once.encode()
 
 
@@ -47,8 +47,8 @@ def test_what_was_cleaned_is_clean() -> None:
     ("value", "shown"), [(2, "2"), (2.0, "2"), (0.5, "0.5"), (4 / 3, "1.33"), (0, "0"), (10, "10"), (100.0, "100")]
 )
 def test_points_have_no_needless_digits(value: float, shown: str) -> None:
-    assert points(value) == shown
+    assert format_points(value) == shown
 
 
 def test_one_is_singular() -> None:
-    assert [plural(count, "point") for count in (0, 1, 2)] == ["0 points", "1 point", "2 points"]
+    assert [format_count(count, "point") for count in (0, 1, 2)] == ["0 points", "1 point", "2 points"]

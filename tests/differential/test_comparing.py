@@ -9,7 +9,7 @@ import torch
 
 from graders.core.difference import Kind
 from graders.core.expect import Seen
-from graders.differential.comparing import differences, tolerance
+from graders.differential.comparing import find_differences, tensor_tolerance
 from graders.wire.data import Array, decode, encode
 
 
@@ -19,7 +19,7 @@ def sent(value: Any) -> Any:
 
 
 def kinds(mine: Any, wanted: Any) -> dict[str, Kind]:
-    return {path: found.kind for path, found in differences(Seen(sent(mine)), sent(wanted))}
+    return {path: found.kind for path, found in find_differences(Seen(sent(mine)), sent(wanted))}
 
 
 T = torch.tensor([1.0, 2.0])
@@ -72,10 +72,10 @@ def test_who_changes_less_than_the_reference_is_right_and_who_changes_more_is_no
 
 
 def test_the_tolerance_is_a_part_of_the_largest_entry_up_to_1() -> None:
-    assert tolerance(torch.tensor([1e-3, 1e-6])) == pytest.approx((1e-5, 1e-8))
-    assert tolerance(torch.tensor([1e3, 1.0])) == pytest.approx((1e-5, 1e-5))
-    assert tolerance(torch.tensor([2.0, torch.inf], dtype=torch.float64)) == pytest.approx((1e-10, 1e-10))
-    assert tolerance(torch.zeros(2))[1] < 1e-30
+    assert tensor_tolerance(torch.tensor([1e-3, 1e-6])) == pytest.approx((1e-5, 1e-8))
+    assert tensor_tolerance(torch.tensor([1e3, 1.0])) == pytest.approx((1e-5, 1e-5))
+    assert tensor_tolerance(torch.tensor([2.0, torch.inf], dtype=torch.float64)) == pytest.approx((1e-10, 1e-10))
+    assert tensor_tolerance(torch.zeros(2))[1] < 1e-30
 
 
 def test_an_array_of_numpy_is_no_tensor() -> None:
@@ -84,5 +84,5 @@ def test_an_array_of_numpy_is_no_tensor() -> None:
 
 
 def test_a_list_of_another_length_is_said_to_be_one() -> None:
-    ((_, found),) = differences(Seen(sent([T])), sent([T, T]))
+    ((_, found),) = find_differences(Seen(sent([T])), sent([T, T]))
     assert found.sentence == "the result: expected 2 entries, saw 1"

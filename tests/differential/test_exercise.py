@@ -14,14 +14,14 @@ import torch
 
 from graders.author.answers import answers_to
 from graders.core import course
-from graders.core.exercise import DeadProbe
+from graders.core.exercise import IllConditionedDraws
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, box_source, exercise
 from graders.differential.implementations import ReferenceFailed
 from graders.judge.bounded_worker import BoundedWorker
 from graders.judge.exercise import judge_exercise
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from graders.run.transcript import Outcome
 from graders.scenes.given import a_number
 from graders.scenes.scene import family
@@ -80,7 +80,7 @@ class SCALED:
 def verdict(source: str, seed: int = 0):
     names: dict[str, object] = {}
     exec(f"import torch\n{source}", names)
-    return check_in(SCALED, names, seed)
+    return check_namespace(SCALED, names, seed)
 
 
 def test_its_parts() -> None:
@@ -158,7 +158,7 @@ def made(reference):
 
 
 def test_a_draw_that_rounding_decides_is_drawn_again_and_given_up_in_the_end() -> None:
-    with pytest.raises(DeadProbe, match="at the mercy of rounding"):
+    with pytest.raises(IllConditionedDraws, match="at the mercy of rounding"):
         made(lambda x, by: (x * 1e7 + x / 3).sin()).draws(0)
 
 

@@ -138,7 +138,7 @@ def test_the_course_in_the_zip_marks_a_submission(tmp_path: Path) -> None:
     subprocess.run(arguments, env=environment, cwd=tmp_path, timeout=300, check=True)
     found = results(root)
     assert found["score"] == next(
-        exercise.points for exercise in course.exercises(LESSON) if exercise.name == "chain_grads"
+        exercise.points for exercise in course.lesson_exercises(LESSON) if exercise.name == "chain_grads"
     )
 
 

@@ -34,12 +34,12 @@ class Here(Executor):
     """Runs nothing: answers as a worker that gives full marks, or that has died."""
 
     def submit(self, function: object, job: Job) -> Future[object]:  # type: ignore[override]
-        assert function is cluster.mark_there
+        assert function is cluster.mark_in_worker
         future: Future[object] = Future()
         if job.student == "bob":
             future.set_exception(RuntimeError("KilledWorker"))
         else:
-            (data,) = results_json.to_data(batch(graded(job.student, lesson=job.lesson)))["submissions"]
+            (data,) = results_json.batch_to_data(batch(graded(job.student, lesson=job.lesson)))["submissions"]
             future.set_result(data)
         return future
 
@@ -61,7 +61,7 @@ def otherwise(submission: Submission, why: str) -> SubmissionResult:
 def test_every_notebook_has_one_result_and_what_no_worker_can_mark_is_not_graded(tmp_path: Path) -> None:
     chosen = [*hand_in(tmp_path, "ann", "bob"), Submission("cy", LESSON, None), Submission("di", LESSON, tmp_path)]
     told: list[SubmissionResult] = []
-    found = dict(cluster.mark_elsewhere(Here(), chosen, Questions(7), TERMS, told.append, otherwise))
+    found = dict(cluster.mark_on_cluster(Here(), chosen, Questions(7), TERMS, told.append, otherwise))
     assert {submission.student: result.status.value for submission, result in found.items()} == {
         "ann": "graded",
         "bob": "not-graded",
@@ -81,7 +81,7 @@ def test_what_is_marked_is_let_go_so_that_no_worker_marks_it_again(tmp_path: Pat
             return future
 
     held = []
-    for _ in cluster.mark_elsewhere(
+    for _ in cluster.mark_on_cluster(
         Remembers(), hand_in(tmp_path, "ann", "cy", "di"), Questions(7), TERMS, print, otherwise
     ):
         held.append(sum(future() is not None for future in given))
@@ -98,7 +98,7 @@ def test_what_is_marked_is_let_go_so_that_no_worker_marks_it_again(tmp_path: Pat
 )
 def test_a_wrong_address_is_told_at_once(address: str, says: str) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed")
-    with pytest.raises(BadRequest, match=says), cluster.dask(address):
+    with pytest.raises(BadRequest, match=says), cluster.dask_executor(address):
         pass
 
 
@@ -107,13 +107,16 @@ def test_a_file_that_no_scheduler_wrote_is_refused(tmp_path: Path, content: str)
     pytest.importorskip("distributed", reason="Dask is not installed")
     file = tmp_path / "scheduler.json"
     file.write_text(content)
-    with pytest.raises(BadRequest, match=r"scheduler\.json is no file of a Dask scheduler"), cluster.dask(str(file)):
+    with (
+        pytest.raises(BadRequest, match=r"scheduler\.json is no file of a Dask scheduler"),
+        cluster.dask_executor(str(file)),
+    ):
         pass
 
 
 def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        found = dict(cluster.mark_elsewhere(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, print, otherwise))
+        found = dict(cluster.mark_on_cluster(executor, hand_in(tmp_path, "ann"), Questions(7), TERMS, print, otherwise))
     (result,) = found.values()
     assert result.status is SubmissionStatus.GRADED, result.message
     assert {exercise.key for exercise in result.exercises if exercise.status is Status.PASSED} == {"01-chain-grads"}
@@ -121,7 +124,7 @@ def test_a_job_can_be_marked_in_another_process(tmp_path: Path) -> None:
 
 def test_without_dask_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(NotInstalled, match=r"'\.\[cluster\]'"), cluster.dask("tcp://127.0.0.1:1"):
+    with pytest.raises(NotInstalled, match=r"'\.\[cluster\]'"), cluster.dask_executor("tcp://127.0.0.1:1"):
         pass
 
 
@@ -133,7 +136,7 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
     family: list[int] = []
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
-        cluster.dask(local.scheduler_address) as executor,
+        cluster.dask_executor(local.scheduler_address) as executor,
         distributed.Client(local.scheduler_address, set_as_default=False) as client,
     ):
         victim = next(iter(client.run(os.getpid).values()))
@@ -141,11 +144,11 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
         def tell(result: SubmissionResult) -> None:
             told.append(result.student)
             if len(told) == 1:
-                family.extend(memory.family(victim))
+                family.extend(memory.process_tree(victim))
                 os.kill(victim, signal.SIGKILL)
 
         chosen = hand_in(tmp_path, *students)
-        found = dict(cluster.mark_elsewhere(executor, chosen, Questions(7), TERMS, tell, otherwise))
+        found = dict(cluster.mark_on_cluster(executor, chosen, Questions(7), TERMS, tell, otherwise))
     assert sorted(told) == students
     assert {submission.student: result.status.value for submission, result in found.items()} == dict.fromkeys(
         students, "graded"

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from graders.instructor.executed import executed
+from graders.instructor.executed import executed_notebook
 from graders.run.intake import MAX_CELLS, MAX_TEXTS, parse_notebook
 from graders.wire.frames import MAX_OUTPUTS, Frame
 from tests import notebooks
@@ -24,7 +24,7 @@ def output(cell: Any, shown: Any) -> Frame:
 
 def outputs_of(raw: bytes, *frames: Frame) -> list[list[dict[str, Any]]]:
     """The outputs of each code cell in the executed notebook, which is a valid one."""
-    notebook = nbformat.reads(executed(raw, [*frames, ended()]), as_version=4)
+    notebook = nbformat.reads(executed_notebook(raw, [*frames, ended()]), as_version=4)
     nbformat.validate(notebook)
     return [[dict(shown) for shown in cell.outputs] for cell in notebook.cells if cell.cell_type == "code"]
 
@@ -35,7 +35,7 @@ def test_outputs_stand_below_their_cells_in_place_of_those_that_were_handed_in()
     made["cells"].insert(0, {"cell_type": "markdown", "id": "m", "source": "# Mine", "metadata": {}})
     raw = json.dumps(made).encode()
     assert outputs_of(raw, output(1, PRINTED), output(1, PRINTED)) == [[], [PRINTED, PRINTED]]
-    notebook = json.loads(executed(raw, [ended()]))
+    notebook = json.loads(executed_notebook(raw, [ended()]))
     assert [cell["cell_type"] for cell in notebook["cells"]] == ["markdown", "code", "code"]
     assert [cell["execution_count"] for cell in notebook["cells"][1:]] == [1, 2]
 
@@ -81,7 +81,7 @@ def test_what_no_notebook_may_contain_is_left_out(forged: Frame) -> None:
 )
 def test_of_a_notebook_that_breaks_the_format_the_code_cells_remain(raw: str) -> None:
     assert outputs_of(raw.encode(), output(0, PRINTED)) == [[PRINTED]]
-    assert [cell["source"] for cell in json.loads(executed(raw.encode(), [ended()]))["cells"]] == [["1 + 1"]]
+    assert [cell["source"] for cell in json.loads(executed_notebook(raw.encode(), [ended()]))["cells"]] == [["1 + 1"]]
 
 
 def test_what_nobody_would_write_takes_no_longer_than_what_everybody_does() -> None:
@@ -96,7 +96,7 @@ def test_what_nobody_would_write_takes_no_longer_than_what_everybody_does() -> N
     for content, *frames in ((many,), (texts,), (shown, *[output(7, PRINTED)] * MAX_OUTPUTS), (texts, *[deep] * 8)):
         raw = json.dumps(content).encode()
         started = time.process_time()
-        text = executed(raw, [*frames, ended()])
+        text = executed_notebook(raw, [*frames, ended()])
         assert time.process_time() - started < 10
         cells = json.loads(text)["cells"]
         assert [cell["source"] for cell in cells if cell["cell_type"] == "code"] == [["1"]] * len(

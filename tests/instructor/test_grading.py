@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.instructor import command
 from graders.instructor.machines import Machines
-from graders.marking.control import CELLS
+from graders.marking.control import CONTROL_CELLS
 from graders.report.exports import EXPORTS
 from graders.run.run_options import RunOptions
 from graders.run.tier_choice import choose_runner
@@ -49,7 +49,7 @@ class ClassRunner(InProcessRunner):
         self.interrupted_at = ""
 
     def look(self, cells: Sequence[str]) -> None:
-        if tuple(cells) == CELLS:
+        if tuple(cells) == CONTROL_CELLS:
             self.controls += 1
             return
         if self.broken:

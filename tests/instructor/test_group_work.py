@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from graders.core import groups, roster
 from graders.core.results import SubmissionResult
-from graders.instructor.group_work import GroupWork, shared_out, with_copies, without_copies
+from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
 from graders.instructor.naming import named_by_roster
 from graders.run.submissions import Submission
 from tests.batches import graded
 
 LESSON = "01_where_gradients_live"
-TEAMS = groups.parse("Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Ben Okri\nTeam 2,Cy Twombly\nTeam 2,Di Prince\n")
-PEOPLE = roster.parse(
+TEAMS = groups.parse_groups(
+    "Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Ben Okri\nTeam 2,Cy Twombly\nTeam 2,Di Prince\n"
+)
+PEOPLE = roster.parse_roster(
     'Student,ID\n"Lovelace, Ada",11\n"Okri, Ben",12\n"Twombly, Cy",13\n"Prince, Di",14\n"Wolf, Lo",15\n'
 )
 ADA, BEN, CY, DI, LO = (person.name for person in PEOPLE.people)
@@ -37,7 +39,7 @@ def file(student: str, content: str = "", number: str = "", handed_in: float = 0
 
 
 def shared(*found: Submission, teams: groups.Groups = TEAMS, people: roster.Roster | None = PEOPLE) -> GroupWork:
-    return shared_out(found, teams, people)
+    return share_group_work(found, teams, people)
 
 
 def files(work: GroupWork) -> dict[str, str]:
@@ -61,7 +63,7 @@ def test_every_member_has_the_file_of_the_group_under_the_name_of_the_roster(nam
 
 
 def test_without_a_roster_members_are_called_as_in_the_file_with_its_numbers() -> None:
-    teams = groups.parse("name,canvas_user_id,group_name\nAda L,11,Team 1\nBen O,12,Team 1\n")
+    teams = groups.parse_groups("name,canvas_user_id,group_name\nAda L,11,Team 1\nBen O,12,Team 1\n")
     work = shared(file("team1", number="11"), file("adal"), teams=teams, people=None)
     assert files(work) == {"Ada L": "team1", "Ben O": "team1"}
     assert [one.student_id for one in work.submissions] == ["11", "12"]
@@ -72,8 +74,8 @@ def test_without_a_roster_members_are_called_as_in_the_file_with_its_numbers() -
 
 
 def test_moodle_repeats_the_file_of_a_group_for_each_member() -> None:
-    people = roster.parse("Identifier,Full name\nParticipant 7,Ada Lovelace\nParticipant 8,Ben Okri\n")
-    teams = groups.parse("Group,Student\nTeam-1,Ada Lovelace\nTeam-1,Ben Okri\n")
+    people = roster.parse_roster("Identifier,Full name\nParticipant 7,Ada Lovelace\nParticipant 8,Ben Okri\n")
+    teams = groups.parse_groups("Group,Student\nTeam-1,Ada Lovelace\nTeam-1,Ben Okri\n")
     work = shared(
         file("Team-1-Ada Lovelace", "x", "7"), file("Team-1-Participant (8)", "x", "8"), teams=teams, people=people
     )
@@ -112,7 +114,7 @@ def test_of_several_files_of_a_group_the_last_counts() -> None:
 
 
 def test_a_member_of_two_groups_is_said() -> None:
-    teams = groups.parse("Group,Student\nTeam 1,Ada Lovelace\nTeam 2,Ada Lovelace\nTeam 2,Ben Okri\n")
+    teams = groups.parse_groups("Group,Student\nTeam 1,Ada Lovelace\nTeam 2,Ada Lovelace\nTeam 2,Ben Okri\n")
     work = shared(file("Team 2"), teams=teams)
     assert files(work) == {ADA: "Team 2", BEN: "Team 2"}
     assert f"{ADA} is in several groups (Team 1; Team 2); of these Team 2 handed in." in work.notes
@@ -124,7 +126,7 @@ def test_a_member_of_two_groups_is_said() -> None:
 
 
 def test_a_member_who_is_not_on_the_roster_has_a_result_and_is_said() -> None:
-    teams = groups.parse("Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Zed X\n")
+    teams = groups.parse_groups("Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Zed X\n")
     work = shared(file("Team 1"), teams=teams)
     assert files(work) == {ADA: "Team 1", "Zed X": "Team 1"}
     assert work.doubts == ["Zed X is in a group, and not on the roster, or not clearly."]
@@ -179,9 +181,13 @@ def test_nobody_vanishes_and_nobody_is_there_twice(
     students: set[str], pairs: list[tuple[str, str]], listed: set[str], numbered: bool
 ) -> None:
     found = [Submission(name, LESSON, Path(name), student_id=str(len(name)) * numbered) for name in sorted(students)]
-    teams = groups.parse("Group,Student\n" + "".join(f"{group},{student}\n" for group, student in pairs))
-    people = roster.parse("Name,ID\n" + "".join(f"{name},{len(name)}\n" for name in sorted(listed))) if listed else None
-    work = shared_out(found, teams, people)
+    teams = groups.parse_groups("Group,Student\n" + "".join(f"{group},{student}\n" for group, student in pairs))
+    people = (
+        roster.parse_roster("Name,ID\n" + "".join(f"{name},{len(name)}\n" for name in sorted(listed)))
+        if listed
+        else None
+    )
+    work = share_group_work(found, teams, people)
     given = {str(one.file) for one in work.submissions if one.file} | {
         one for it in work.submissions for one in it.superseded
     }

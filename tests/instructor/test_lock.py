@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from graders.instructor.lock import NAME, alone_in
+from graders.instructor.lock import LOCK_NAME, results_lock
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no such lock")
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from graders.instructor.lock import alone_in
-with alone_in(Path(sys.argv[1]), print):
+from graders.instructor.lock import results_lock
+with results_lock(Path(sys.argv[1]), print):
     print("locked", flush=True)
     time.sleep(60)
 """
@@ -35,11 +35,11 @@ def held_by_another(out: Path) -> subprocess.Popen[str]:
 
 
 def test_nothing_is_left_of_it(tmp_path: Path) -> None:
-    with alone_in(tmp_path / "a/b", print):
-        assert [file.name for file in (tmp_path / "a/b").iterdir()] == [NAME]
+    with results_lock(tmp_path / "a/b", print):
+        assert [file.name for file in (tmp_path / "a/b").iterdir()] == [LOCK_NAME]
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "out").mkdir()
-    with alone_in(tmp_path / "out", print):
+    with results_lock(tmp_path / "out", print):
         (tmp_path / "out/results.json").write_text("{}")
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["results.json"]
 
@@ -54,7 +54,7 @@ def test_the_second_waits_is_told_for_whom_and_goes_on(tmp_path: Path, how: sign
         heard.set()
 
     def second() -> None:
-        with alone_in(tmp_path / "out", say):
+        with results_lock(tmp_path / "out", say):
             done.set()
 
     with held_by_another(tmp_path / "out") as process:
@@ -72,9 +72,9 @@ def test_the_second_waits_is_told_for_whom_and_goes_on(tmp_path: Path, how: sign
 def test_what_a_killed_command_leaves_stops_nobody(tmp_path: Path) -> None:
     with held_by_another(tmp_path) as process:
         process.kill()
-    assert (tmp_path / NAME).exists()
+    assert (tmp_path / LOCK_NAME).exists()
     told: list[str] = []
-    with alone_in(tmp_path, told.append):
+    with results_lock(tmp_path, told.append):
         pass
     assert (told, list(tmp_path.iterdir())) == ([], [])
 
@@ -85,7 +85,7 @@ def test_of_many_one_at_a_time_works(tmp_path: Path) -> None:
     def work() -> None:
         nonlocal inside, most
         for _ in range(20):
-            with alone_in(tmp_path / "out", lambda _: None):
+            with results_lock(tmp_path / "out", lambda _: None):
                 with lock:
                     inside += 1
                     most = max(most, inside)
@@ -105,9 +105,9 @@ def test_where_there_are_no_locks_it_is_said_and_gone_on(tmp_path: Path) -> None
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     told: list[str] = []
-    with alone_in(tmp_path, told.append, no_locks):
+    with results_lock(tmp_path, told.append, no_locks):
         pass
-    with alone_in(tmp_path, told.append, None):
+    with results_lock(tmp_path, told.append, None):
         pass
     assert told == [
         f"{tmp_path} cannot be locked here (no locks available): "
@@ -119,7 +119,7 @@ def test_where_there_are_no_locks_it_is_said_and_gone_on(tmp_path: Path) -> None
 def test_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("kept")
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / NAME).symlink_to(tmp_path / "victim")
-    with pytest.raises(OSError, match=NAME), alone_in(tmp_path / "out", print):
+    (tmp_path / "out" / LOCK_NAME).symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match=LOCK_NAME), results_lock(tmp_path / "out", print):
         pass
     assert (tmp_path / "victim").read_text() == "kept"

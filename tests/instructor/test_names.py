@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graders.core.results import Status
-from graders.core.roster import parse
+from graders.core.roster import parse_roster
 from graders.instructor.naming import named_by_roster
 from graders.instructor.request import BadRequest, read_roster
 from graders.run.submissions import Submission
@@ -15,7 +15,7 @@ from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed
 
 LESSON = "01_where_gradients_live"
-ROSTER = parse("Name,ID\nzzz_good,7\nann,8\n")
+ROSTER = parse_roster("Name,ID\nzzz_good,7\nann,8\n")
 
 
 def handed_in(*students: str) -> list[Submission]:
@@ -53,7 +53,7 @@ def test_a_lesson_of_one_student_is_not_missing_for_people_of_the_roster() -> No
 
 def missing(text: str, *handed_in_by: Submission, due: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     """Who of a roster is missing in which lessons."""
-    found, _ = named_by_roster(handed_in_by, parse(text), due)
+    found, _ = named_by_roster(handed_in_by, parse_roster(text), due)
     return [(submission.student, submission.lesson[:2]) for submission in found if submission.missing]
 
 
@@ -86,7 +86,7 @@ MOODLE = "Identifier,Full name\nParticipant 11,ann\nParticipant 12,bob\nParticip
 
 def test_whoever_handed_in_nothing_has_the_number_of_this_assignment() -> None:
     found, _ = named_by_roster(
-        [Submission("ann", LESSON, Path("x"), student_id="11"), *handed_in("bob")], parse(MOODLE)
+        [Submission("ann", LESSON, Path("x"), student_id="11"), *handed_in("bob")], parse_roster(MOODLE)
     )
     assert [(submission.student, submission.student_id) for submission in found] == [
         ("ann", "11"),
@@ -100,9 +100,9 @@ def test_the_worksheet_of_another_assignment_is_refused() -> None:
         Submission(name, LESSON, Path(name), student_id=number) for name, number in (("ann", "21"), ("bob", "22"))
     ]
     with pytest.raises(BadRequest, match="of another assignment: ann is participant 11 there, and 21 in the name"):
-        named_by_roster(others, parse(MOODLE))
+        named_by_roster(others, parse_roster(MOODLE))
     several = [*others, Submission("eve", LESSON, Path("eve"), student_id="13")]  # a folder with two assignments
-    assert len(named_by_roster(several, parse(MOODLE))[0]) == 3
+    assert len(named_by_roster(several, parse_roster(MOODLE))[0]) == 3
 
 
 BLIND = "Identifier,Status,Grade,Maximum Grade\nParticipant 11,x,,4\nParticipant 12,x,,4\n"
@@ -112,14 +112,14 @@ def test_of_blind_worksheets_too_that_of_another_assignment_is_refused() -> None
     def of(*numbers: str) -> list[Submission]:
         return [Submission(f"Participant ({one})", LESSON, Path(one), student_id=one) for one in numbers]
 
-    found, strangers = named_by_roster(of("11", "13"), parse(BLIND))
+    found, strangers = named_by_roster(of("11", "13"), parse_roster(BLIND))
     assert [(one.student, one.missing) for one in found] == [
         ("Participant 11", False), ("Participant (13)", False), ("Participant 12", True)]  # fmt: skip
     assert strangers == ["Participant (13)"]
     with pytest.raises(
         BadRequest, match="of another assignment: of the numbers in the names of the files, such as 21, it"
     ):
-        named_by_roster(of("21", "22"), parse(BLIND))
+        named_by_roster(of("21", "22"), parse_roster(BLIND))
 
 
 def test_the_summary_warns_of_names_that_look_alike() -> None:

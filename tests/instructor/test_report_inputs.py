@@ -5,7 +5,7 @@ from pathlib import Path
 from graders.core import course
 from graders.core.source import exercise_cells
 from graders.instructor.group_work import without_copies
-from graders.instructor.report_inputs import similar_answers, titles
+from graders.instructor.report_inputs import course_titles, similar_answers
 from graders.report.similar import Pair
 from graders.run.submissions import Submission
 from tests import notebooks
@@ -35,7 +35,7 @@ def test_answers_are_found_by_their_name_in_the_last_cell_that_defines_them(tmp_
 
 def test_the_stub_and_the_worked_answer_tell_nothing(tmp_path: Path) -> None:
     stub = (course.lessons_folder() / f"{LESSON}.ipynb").read_text()
-    solved = list(exercise_cells(course.source(LESSON)).values())
+    solved = list(exercise_cells(course.lesson_source(LESSON)).values())
     (tmp_path / "a.ipynb").write_text(stub)
     found = [Submission(name, LESSON, tmp_path / "a.ipynb") for name in ("ann", "bob")]
     found += [submission(tmp_path, name, *solved) for name in ("cy", "di")]
@@ -50,7 +50,7 @@ def test_members_of_a_group_did_not_copy_from_each_other(tmp_path: Path) -> None
 
 
 def test_titles_are_those_of_the_course_and_other_lessons_have_none() -> None:
-    found = titles([LESSON, "99_nothing"])
+    found = course_titles([LESSON, "99_nothing"])
     assert found.lesson(LESSON) == "1. Where gradients live"
     assert found.lesson("99_nothing") == "99_nothing"
     assert (found.exercise(KEYS[1]), found.function(KEYS[1])) == (

@@ -84,7 +84,7 @@ def test_a_class_of_forty_survives_a_cancelled_job_with_the_results_of_an_undist
         number = done.stdout.strip()
         folder = tmp_path / f"hookwork-{number}"
         slurm.wait(lambda: (folder / "scheduler.json").exists(), "the scheduler")
-        with pytest.raises(BadRequest, match="wants keys"), cluster.dask(str(folder / "scheduler.json")):
+        with pytest.raises(BadRequest, match="wants keys"), cluster.dask_executor(str(folder / "scheduler.json")):
             pass
         slurm.wait(lambda: left(folder) == STUDENTS, "all notebooks")
         slurm.wait(lambda: left(folder) <= STUDENTS - 8, "the first notebooks", 120)

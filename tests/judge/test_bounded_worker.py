@@ -62,7 +62,7 @@ def test_only_large_answers_are_judged_there() -> None:
     assert not is_large([])
     assert not is_large([Outcome(size=LARGE), Outcome(status=Status.RAISED)])
     assert is_large([Outcome(size=1), Outcome(size=LARGE + 1)])
-    assert Verdicts({HEAVY.key: DRAWS}).of(HEAVY, answered("good")).status is Status.PASSED
+    assert Verdicts({HEAVY.key: DRAWS}).result_for(HEAVY, answered("good")).status is Status.PASSED
 
 
 def test_a_check_that_fails_in_its_own_way_is_suspect() -> None:

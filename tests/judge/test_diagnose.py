@@ -9,7 +9,7 @@ from graders.core import course
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
 from graders.core.results import Status
-from graders.judge.diagnose import diagnose
+from graders.judge.diagnose import diagnose_answer
 from graders.run.transcript import Outcome
 from tests.sample import SCALE_SUM
 
@@ -25,7 +25,7 @@ def found(
         SCALE_SUM, cases=tuple(cases) or ({},) * len(differences), recognise=lambda draws, outcomes: mistake
     )
     count = len(differences)
-    explanation = diagnose(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, differences)
+    explanation = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, differences)
     return explanation and explanation.id
 
 

@@ -12,7 +12,7 @@ from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Check
 from graders.core.expect import Seen
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.judge.exercise import describe, judge_exercise
+from graders.judge.exercise import describe_outcome, judge_exercise
 from graders.run.transcript import Outcome
 from graders.wire.data import decode, encode
 from tests.sample import SCALE_SUM
@@ -169,7 +169,7 @@ def test_a_long_message_fits_into_a_report() -> None:
     ],
 )
 def test_every_end_is_one_sentence(outcome: Outcome, sentence: str) -> None:
-    assert describe(SCALE_SUM, outcome) == sentence
+    assert describe_outcome(SCALE_SUM, outcome) == sentence
 
 
 def test_a_defect_of_a_check_is_not_the_learners_wrong_answer() -> None:
@@ -190,7 +190,7 @@ def test_a_long_exception_leaves_room_for_the_line_and_the_call() -> None:
         line="line 2 of its cell: " + "x" * 280,
         call="f(" + "1" * 280,
     )
-    sentence = describe(SCALE_SUM, outcome)
+    sentence = describe_outcome(SCALE_SUM, outcome)
     assert len(sentence) <= 300
     for part in ("raised RuntimeError: mmmm", "m… at line 2 of its cell: xxx", "The call was f(1111"):
         assert part in sentence

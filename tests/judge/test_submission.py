@@ -11,7 +11,7 @@ from torch import Tensor
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.judge.exercise import judge_exercise
-from graders.judge.submission import Verdicts, explain, judge_submission
+from graders.judge.submission import Verdicts, describe_cell, judge_submission
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
@@ -127,8 +127,8 @@ def test_a_defect_of_a_grader_is_nobodys_zero_and_costs_no_other_exercise() -> N
 
 
 def test_cells_are_counted_from_one() -> None:
-    assert explain(Cell(0, "raised", "ValueError: no")) == "code cell 1 failed with ValueError: no."
-    assert explain(Cell(4, "skipped", "")) == "code cell 5 was not run, because earlier cells kept crashing."
+    assert describe_cell(Cell(0, "raised", "ValueError: no")) == "code cell 1 failed with ValueError: no."
+    assert describe_cell(Cell(4, "skipped", "")) == "code cell 5 was not run, because earlier cells kept crashing."
 
 
 def test_the_cell_that_defines_the_answer_is_named_the_last_of_several() -> None:
@@ -148,12 +148,14 @@ def test_equal_numbers_are_judged_once_and_others_again() -> None:
     right, wrong = (
         [observed(draw["x"], factor) for draw, factor in zip(draws, factors)] for factors in ((2, -1), (1, 1))
     )
-    results = [verdicts.of(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])]
+    results = [
+        verdicts.result_for(SCALE_SUM, outcomes) for outcomes in (right, wrong, list(right), wrong[:1] + right[1:])
+    ]
     assert [exercise.status for exercise in results] == [Status.PASSED, Status.WRONG, Status.PASSED, Status.WRONG]
     assert len(judged) == 3
     unknown = [replace(outcome, digest="") for outcome in wrong]
-    assert verdicts.of(SCALE_SUM, unknown).status is Status.WRONG
-    assert verdicts.of(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
+    assert verdicts.result_for(SCALE_SUM, unknown).status is Status.WRONG
+    assert verdicts.result_for(SCALE_SUM, [replace(outcome, digest="") for outcome in right]).status is Status.PASSED
 
 
 def observed(x: Tensor, factor: int) -> Outcome:

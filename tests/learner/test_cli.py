@@ -34,7 +34,7 @@ def hookwork(*arguments: str, code: int = 0) -> Any:
 
 def test_start_copies_says_what_is_next_and_continues() -> None:
     text = hookwork("start", "--no-open").stdout
-    assert f"{len(course.lessons())} lessons in hookwork." in text
+    assert f"{len(course.lesson_stems())} lessons in hookwork." in text
     assert "Next: lesson 0. Three hooks in ten minutes, hookwork/00_three_hooks.ipynb" in text
     Path("hookwork", FIRST).write_text("mine")
     text = hookwork("start", "--no-open").stdout
@@ -44,7 +44,7 @@ def test_start_copies_says_what_is_next_and_continues() -> None:
 
 def test_start_goes_on_with_the_lesson_that_is_next() -> None:
     hookwork("start", "mine", "--no-open")
-    passed = {key: "passed" for lesson in course.lessons()[:2] for key in course.keys(lesson)}
+    passed = {key: "passed" for lesson in course.lesson_stems()[:2] for key in course.exercise_keys(lesson)}
     Path("mine/hookwork-progress.json").write_text(json.dumps({"exercises": passed}))
     assert "Next: lesson 2. Watching gradients, mine/02_watching" in hookwork("start", "mine", "--no-open").stdout
 
@@ -168,8 +168,11 @@ def test_help_has_examples_and_exit_codes_for_every_command() -> None:
 
 
 def test_keys_and_lessons_are_completed() -> None:
-    assert completion.keys("01-b") == ["01-branch-grads"]
-    assert completion.lessons("01") == ["01_where_gradients_live", *course.keys("01_where_gradients_live")]
+    assert completion.complete_keys("01-b") == ["01-branch-grads"]
+    assert completion.complete_lessons("01") == [
+        "01_where_gradients_live",
+        *course.exercise_keys("01_where_gradients_live"),
+    ]
 
 
 def test_the_shell_is_offered_keys(monkeypatch: pytest.MonkeyPatch) -> None:

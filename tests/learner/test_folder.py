@@ -6,33 +6,33 @@ import pytest
 
 from graders.core import course, rules
 from graders.learner.folder import (
-    Trouble,
-    begun,
+    LearnerError,
+    begun_notebooks,
     copy_lessons,
     find_folder,
+    lesson_notebooks,
     next_lesson,
     notebook_of,
-    notebooks,
-    shipped,
+    shipped_notebook,
 )
 from graders.notebook.record import Record
 from tests.learner.answers import FIRST, answer
 
-LESSONS = course.lessons()
+LESSONS = course.lesson_stems()
 
 
 def test_all_lessons_are_copied_as_they_are(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "course"
     assert copy_lessons(folder) == [folder / f"{lesson}.ipynb" for lesson in LESSONS]
-    assert {lesson: file.read_bytes() for lesson, file in notebooks(folder).items()} == {
-        lesson: shipped(lesson).read_bytes() for lesson in LESSONS
+    assert {lesson: file.read_bytes() for lesson, file in lesson_notebooks(folder).items()} == {
+        lesson: shipped_notebook(lesson).read_bytes() for lesson in LESSONS
     }
 
 
 def test_the_page_of_rules_to_which_contracts_link_lies_beside_the_lessons(tmp_path: Path) -> None:
     copy_lessons(tmp_path)
     page = tmp_path / "rules.md"
-    assert page.read_text(encoding="utf-8") == rules.page()
+    assert page.read_text(encoding="utf-8") == rules.rules_page()
     assert "](rules.md)" in (tmp_path / FIRST).read_text(encoding="utf-8")
     page.write_text("with my notes")
     assert copy_lessons(tmp_path) == []
@@ -66,22 +66,22 @@ def test_the_folder_is_this_one_or_the_one_below_it(tmp_path: Path, monkeypatch:
 
 def test_a_lesson_is_begun_when_its_code_changed(tmp_path: Path) -> None:
     copy_lessons(tmp_path)
-    assert begun(tmp_path) == {}
+    assert begun_notebooks(tmp_path) == {}
     answer(tmp_path / FIRST, branch_grads="def branch_grads(w, x):\n    pass")
     (tmp_path / f"{LESSONS[2]}.ipynb").write_text("broken")
-    assert list(begun(tmp_path)) == list(LESSONS[1:3])
+    assert list(begun_notebooks(tmp_path)) == list(LESSONS[1:3])
 
 
 def test_the_next_lesson_is_the_first_that_is_not_done() -> None:
-    first = dict.fromkeys(course.keys(LESSONS[0]), "passed")
+    first = dict.fromkeys(course.exercise_keys(LESSONS[0]), "passed")
     assert next_lesson(Record()) == LESSONS[0]
     assert next_lesson(Record(first)) == LESSONS[1]
-    assert next_lesson(Record({key: "passed" for lesson in LESSONS for key in course.keys(lesson)})) is None
+    assert next_lesson(Record({key: "passed" for lesson in LESSONS for key in course.exercise_keys(lesson)})) is None
 
 
 def test_what_is_missing_or_in_the_way_is_said_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(Trouble, match=r"holds no notebook of lesson 1 .*hookwork start"):
+    with pytest.raises(LearnerError, match=r"holds no notebook of lesson 1 .*hookwork start"):
         notebook_of(tmp_path, LESSONS[1])
     (tmp_path / "file").write_text("")
-    with pytest.raises(Trouble, match=r"file is a file\. Name a folder"):
+    with pytest.raises(LearnerError, match=r"file is a file\. Name a folder"):
         copy_lessons(tmp_path / "file")

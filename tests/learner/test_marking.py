@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from graders.cli import app
 from graders.core.source import prediction_keys
-from graders.learner.folder import copy_lessons, shipped
+from graders.learner.folder import copy_lessons, shipped_notebook
 from tests.answers import answers_of
 from tests.learner.answers import FIRST, answer
 from tests.notebooks import BRANCH, CHAIN
@@ -164,7 +164,7 @@ def test_each_save_is_marked_and_ctrl_c_ends(watching: Watching, folder: Path) -
     watching.wait_for(lambda text: text.count("Watching") == 3)
     assert "unreadable: The file is not a notebook" in watching.text
     # The end comes at once even while a notebook loops.
-    (folder / FIRST).write_bytes(shipped("01_where_gradients_live").read_bytes())
+    (folder / FIRST).write_bytes(shipped_notebook("01_where_gradients_live").read_bytes())
     answer(folder / FIRST, branch_grads="while True:\n    pass")
     time.sleep(4)  # it has begun to run
     watching.process.send_signal(signal.SIGINT)

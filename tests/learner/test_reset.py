@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from graders.learner.folder import Trouble, copy_lessons, notebooks, shipped
-from graders.learner.reset import reset
+from graders.learner.folder import LearnerError, copy_lessons, lesson_notebooks, shipped_notebook
+from graders.learner.reset import restore_stub
 from tests.learner.answers import FIRST, answer, cell_of, cells
 
 KEY = "01-chain-grads"
-STUB = cell_of(shipped("01_where_gradients_live"), KEY)["source"]
+STUB = cell_of(shipped_notebook("01_where_gradients_live"), KEY)["source"]
 MINE = "def chain_grads(fns, x):\n    return 'mine'"
 
 
@@ -29,7 +29,7 @@ def without(file: Path, key: str = KEY) -> list[object]:
 
 def test_the_stub_is_back_and_everything_else_is_as_it_was(file: Path) -> None:
     before, rest = file.read_bytes(), without(file)
-    done = reset(file, KEY)
+    done = restore_stub(file, KEY)
     cell = cell_of(file, KEY)
     assert (cell["source"], cell["outputs"], cell["execution_count"]) == (STUB, [], None)
     assert without(file) == rest
@@ -39,21 +39,21 @@ def test_the_stub_is_back_and_everything_else_is_as_it_was(file: Path) -> None:
 
 def test_half_a_surrogate_pair_in_another_cell_does_no_harm(file: Path) -> None:
     answer(file, branch_grads="broken = '\ud800'")
-    reset(file, KEY)
+    restore_stub(file, KEY)
     assert cell_of(file, "01-branch-grads")["source"] == "broken = '\ud800'"
 
 
 def test_a_backup_is_no_notebook_of_the_lesson_and_none_is_replaced(file: Path) -> None:
-    backups = {reset(file, KEY).backup for _ in range(3)}
+    backups = {restore_stub(file, KEY).backup for _ in range(3)}
     assert len(backups) == 3
-    assert notebooks(file.parent)["01_where_gradients_live"] == file
+    assert lesson_notebooks(file.parent)["01_where_gradients_live"] == file
 
 
 def test_an_untouched_notebook_stays_the_same_byte_by_byte(tmp_path: Path) -> None:
     copy_lessons(tmp_path)
     before = (tmp_path / FIRST).read_bytes()
-    for key in course.keys("01_where_gradients_live"):
-        reset(tmp_path / FIRST, key)
+    for key in course.exercise_keys("01_where_gradients_live"):
+        restore_stub(tmp_path / FIRST, key)
     assert (tmp_path / FIRST).read_bytes() == before
 
 
@@ -65,14 +65,14 @@ def change(file: Path, edit: object) -> None:
 
 def test_without_metadata_the_cell_is_found_by_what_it_defines(file: Path) -> None:
     change(file, lambda content: [cell["metadata"].clear() for cell in content["cells"]])
-    assert not reset(file, KEY).inserted
+    assert not restore_stub(file, KEY).inserted
     assert MINE not in [cell["source"] for cell in cells(file)]
     assert STUB in [cell["source"] for cell in cells(file)]
 
 
 def test_a_cell_that_was_deleted_comes_back_below_its_contract(file: Path) -> None:
     change(file, lambda content: content.update(cells=without(file)))
-    assert reset(file, KEY).inserted
+    assert restore_stub(file, KEY).inserted
     found = cells(file)
     place = found.index(cell_of(file, KEY))
     assert f"Exercise `{KEY}`" in "".join(found[place - 1]["source"])
@@ -81,14 +81,14 @@ def test_a_cell_that_was_deleted_comes_back_below_its_contract(file: Path) -> No
 
 def test_without_contract_and_check_it_comes_last(file: Path) -> None:
     change(file, lambda content: content.update(cells=content["cells"][:3]))
-    assert reset(file, KEY).inserted
+    assert restore_stub(file, KEY).inserted
     assert cells(file)[-1]["source"] == STUB
 
 
 def test_other_cells_that_define_the_name_are_named_and_left(file: Path) -> None:
     extra = {"cell_type": "code", "metadata": {}, "source": MINE, "outputs": [], "execution_count": None}
     change(file, lambda content: content["cells"].insert(0, extra))
-    done = reset(file, KEY)
+    done = restore_stub(file, KEY)
     assert done.others == (1,)
     assert cells(file)[0] == extra
     assert cell_of(file, KEY)["source"] == STUB
@@ -104,8 +104,8 @@ def test_other_cells_that_define_the_name_are_named_and_left(file: Path) -> None
 )
 def test_what_is_no_notebook_is_left_alone(file: Path, text: str, part: str) -> None:
     file.write_text(text)
-    with pytest.raises(Trouble, match=part):
-        reset(file, KEY)
+    with pytest.raises(LearnerError, match=part):
+        restore_stub(file, KEY)
     assert file.read_text() == text
     assert not (file.parent / "hookwork-backups").exists()
 
@@ -113,6 +113,6 @@ def test_what_is_no_notebook_is_left_alone(file: Path, text: str, part: str) -> 
 def test_without_a_backup_nothing_is_changed(file: Path) -> None:
     (file.parent / "hookwork-backups").write_text("in the way")
     before = file.read_bytes()
-    with pytest.raises(Trouble, match="nothing was changed"):
-        reset(file, KEY)
+    with pytest.raises(LearnerError, match="nothing was changed"):
+        restore_stub(file, KEY)
     assert file.read_bytes() == before

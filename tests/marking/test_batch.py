@@ -31,7 +31,7 @@ def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_on
 class Defective(Questions):
     """Questions of a lesson with an exercise whose scene is given what is not in the box."""
 
-    def of(self, lesson: str, seed: int | None = None) -> LessonQuestions:
+    def for_lesson(self, lesson: str, seed: int | None = None) -> LessonQuestions:
         raise NotInTheBox("exercise 01-a: its scene gets a function that is not in the box")
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
-from graders.marking.control import CELLS, ControlledRunner, control, slowness
+from graders.marking.control import CONTROL_CELLS, ControlledRunner, mark_control, pace_factor
 from graders.marking.questions import Questions
-from graders.marking.setup import controlled
+from graders.marking.setup import controlled_runner
 from graders.run.conversation import Probe
 from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner, StoppingRunner, Stretch, Transcript
@@ -25,8 +25,8 @@ from tests.doubles import InProcessRunner, ended
 
 def test_a_slow_machine_gets_longer_limits_within_bounds() -> None:
     seconds = (0.0, 1.0, 3.0, 4.5, 6.0, 12.0, 1000.0)
-    assert [slowness(each, forked=False) for each in seconds] == [1, 1, 1, 1.5, 2, 4, 4]
-    assert [slowness(each / 5, forked=True) for each in seconds] == pytest.approx([1, 1, 1, 1.5, 2, 4, 4])
+    assert [pace_factor(each, forked=False) for each in seconds] == [1, 1, 1, 1.5, 2, 4, 4]
+    assert [pace_factor(each / 5, forked=True) for each in seconds] == pytest.approx([1, 1, 1, 1.5, 2, 4, 4])
 
 
 def test_only_seconds_are_stretched() -> None:
@@ -38,20 +38,20 @@ def test_only_seconds_are_stretched() -> None:
 
 
 def test_the_control_comes_out_right_here(box_modules: Path) -> None:
-    problem, seconds = control(BoxRunner(box_modules), 7)
+    problem, seconds = mark_control(BoxRunner(box_modules), 7)
     assert problem == ""
     assert seconds > 0
 
 
 def test_a_control_that_cannot_run_says_why(tmp_path: Path) -> None:
-    trouble, _ = control(BoxRunner(tmp_path), 7)
+    trouble, _ = mark_control(BoxRunner(tmp_path), 7)
     assert trouble.startswith("the process for the notebook did not start")
 
 
 def test_ones_own_work_has_no_control_and_the_work_of_others_has() -> None:
     runner = BoxRunner(Path("kit"))
-    assert isinstance(controlled(runner, RunOptions(own_work=True), 1), StoppingRunner)
-    assert isinstance(controlled(runner, RunOptions(own_work=False), 1), ControlledRunner)
+    assert isinstance(controlled_runner(runner, RunOptions(own_work=True), 1), StoppingRunner)
+    assert isinstance(controlled_runner(runner, RunOptions(own_work=False), 1), ControlledRunner)
 
 
 @dataclass
@@ -67,14 +67,14 @@ class Machine:
         return Machine(self.controls, self.noted, factor)
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
-        if tuple(cells) == CELLS:
+        if tuple(cells) == CONTROL_CELLS:
             trouble, seconds = next(self.controls)
             frames = list(InProcessRunner().run(cells, probes).frames)
             return Transcript([*frames[: 1 if trouble else -1], ended("died", trouble, seconds)], self.tier)
         self.noted.append(f"{cells[0]} at {self.pace:g}")
         return Transcript([Frame({"type": "ready"}), Frame({"type": "cells-done"}), ended()], self.tier, self.pace)
 
-    def confirm(self) -> None:
+    def confirm_runs(self) -> None:
         raise AssertionError("the control is what confirms")
 
 
@@ -138,13 +138,13 @@ def test_what_a_good_control_confirmed_stays(tmp_path: Path) -> None:
 def test_a_control_comes_before_the_first_result_and_when_asked_but_none_after_one_that_failed(tmp_path: Path) -> None:
     batch = Class(tmp_path, ("", 1.0), ("it broke", 1.0))
     assert batch.marking.result(batch.submissions[0]).status.value == "graded"
-    batch.marking.confirm()
+    batch.marking.confirm_runs()
     assert batch.marking.result(batch.submissions[0]).status.value == "not-graded"
-    batch.marking.confirm()
+    batch.marking.confirm_runs()
 
 
 def test_where_nothing_ran_there_is_nothing_to_confirm(tmp_path: Path) -> None:
-    Class(tmp_path).marking.confirm()
+    Class(tmp_path).marking.confirm_runs()
 
 
 def test_what_is_to_be_undone_is_undone_once_whenever_it_is_said() -> None:

@@ -49,7 +49,7 @@ def test_later_rounds_are_ends_of_the_first() -> None:
 
 def test_the_shipped_decoder_is_small_and_accurate() -> None:
     assert WEIGHTS.stat().st_size < 1_000_000
-    assert train_echo.accuracy(echo_decoder()) > 0.99
+    assert train_echo.held_out_accuracy(echo_decoder()) > 0.99
 
 
 def test_it_goes_on_from_wherever_a_round_begins() -> None:
@@ -131,7 +131,7 @@ def test_training_learns() -> None:
     try:
         torch.manual_seed(0)
         model = Decoder(len(WORDS), context=CONTEXT)
-        train_echo.fit(model, 200, 3e-3, 0.01, seed=1)
-        assert train_echo.accuracy(model, 100) > 0.15  # by chance, 1 of 24 animals
+        train_echo.fit_decoder(model, 200, 3e-3, 0.01, seed=1)
+        assert train_echo.held_out_accuracy(model, 100) > 0.15  # by chance, 1 of 24 animals
     finally:
         torch.set_num_threads(threads)

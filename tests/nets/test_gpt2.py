@@ -17,7 +17,9 @@ from graders.nets import encode
 
 def run_cell(find_spec: Callable[[str], object] = importlib.util.find_spec) -> None:
     """The cell as it stands in the source, with its asserts; `find_spec` tells which packages there are."""
-    (cell,) = (cell for cell in source_cells(course.source("14_inside_a_transformer")) if "GPT2Config" in cell.source)
+    (cell,) = (
+        cell for cell in source_cells(course.lesson_source("14_inside_a_transformer")) if "GPT2Config" in cell.source
+    )
     tokens = encode(". fox owl bee cow yak . fox owl bee")
     found = SimpleNamespace(util=SimpleNamespace(find_spec=find_spec))
     exec(cell.source, {"contextlib": contextlib, "importlib": found, "torch": torch, "tokens": tokens})

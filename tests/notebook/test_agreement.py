@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from graders.notebook.agreement import agrees, parting, shown
+from graders.notebook.agreement import describe_briefly, first_list_difference, guess_agrees
 
 TENSOR = torch.tensor([1.0, 2.0], requires_grad=True)
 
@@ -71,8 +71,8 @@ class Odd:
     ],
 )
 def test_a_right_guess_is_found_right(guess: Any, value: Any) -> None:
-    assert agrees(guess, value)
-    assert parting(guess, value) is None
+    assert guess_agrees(guess, value)
+    assert first_list_difference(guess, value) is None
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_right_guess_is_found_right(guess: Any, value: Any) -> None:
     ],
 )
 def test_a_wrong_guess_and_one_that_cannot_be_compared_are_not_right(guess: Any, value: Any) -> None:
-    assert not agrees(guess, value)
-    assert isinstance(shown(guess) + shown(value), str)
+    assert not guess_agrees(guess, value)
+    assert isinstance(describe_briefly(guess) + describe_briefly(value), str)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_wrong_guess_and_one_that_cannot_be_compared_are_not_right(guess: Any,
     ],
 )
 def test_two_lists_part_at_a_place(guess: Any, value: Any, parted: tuple[int, str, str] | None) -> None:
-    assert parting(guess, value) == parted
+    assert first_list_difference(guess, value) == parted
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_two_lists_part_at_a_place(guess: Any, value: Any, parted: tuple[int, st
     ],
 )
 def test_values_are_shown_in_a_line(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert describe_briefly(value) == text

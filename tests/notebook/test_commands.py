@@ -20,7 +20,7 @@ from graders.core import course
 from graders.core.results import Status
 from graders.core.rules import RULES
 from graders.notebook import record
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
 from tests.sample import SCALE_SUM
@@ -54,7 +54,7 @@ def test_a_right_answer_passes_and_is_noted(cell: Any, capsys: pytest.CaptureFix
     assert held.startswith(f"It held on {len(course.find_exercise('01-branch-grads').cases)} sets of inputs")
     assert 'solution("01-branch-grads")' in advice
     assert following == "Next: `01-per-pass-grads`, One gradient for each pass"
-    assert json.loads(Path(record.NAME).read_text()) == {"exercises": {"01-branch-grads": "passed"}}
+    assert json.loads(Path(record.FILE_NAME).read_text()) == {"exercises": {"01-branch-grads": "passed"}}
 
 
 def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +69,7 @@ def test_a_recognised_mistake_is_explained_with_the_numbers(cell: Any, capsys: p
     assert " other checks, " in text
     assert '`check("01-chain-grads", more=True)`' in text
     assert 'hint("01-chain-grads")' in text
-    assert record.load().exercises == {"01-chain-grads": "wrong"}
+    assert record.load_record().exercises == {"01-chain-grads": "wrong"}
     check("01-chain-grads", more=True)
     text = capsys.readouterr().out
     assert "  ✗ not yet: every step has its gradient\n      the result[0]: expected " in text
@@ -81,7 +81,7 @@ def test_a_missing_answer_is_not_attempted_and_not_noted(cell: Any, capsys: pyte
     text = capsys.readouterr().out
     assert text.startswith("· Not attempted yet: The gradient of every branch (0 of 1 point)\n")
     assert "the notebook defines no `branch_grads`" in text
-    assert not Path(record.NAME).exists()
+    assert not Path(record.FILE_NAME).exists()
 
 
 def test_an_exception_shows_the_learners_line_and_the_call(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +98,7 @@ def test_what_once_passed_stays_passed(cell: Any) -> None:
     check("01-per-pass-grads")
     cell(LESSON_1.wrong["01-per-pass-grads"]["accumulated-grad"])
     check("01-per-pass-grads")
-    assert record.load().exercises == {"01-per-pass-grads": "passed"}
+    assert record.load_record().exercises == {"01-per-pass-grads": "passed"}
 
 
 def test_each_check_draws_other_inputs_and_a_seed_repeats_them() -> None:
@@ -109,7 +109,7 @@ def test_each_check_draws_other_inputs_and_a_seed_repeats_them() -> None:
         return (k * x).sum()
 
     namespace = {"scale_sum": scale_sum}
-    results = [check_in(SCALE_SUM, namespace, seed) for seed in (None, None, 7, 7)]
+    results = [check_namespace(SCALE_SUM, namespace, seed) for seed in (None, None, 7, 7)]
     assert [result.status for result in results] == [Status.PASSED] * 4
     assert asked[4:6] == asked[6:8]
     assert len(set(asked)) == 6
@@ -118,7 +118,7 @@ def test_each_check_draws_other_inputs_and_a_seed_repeats_them() -> None:
 def test_an_answer_that_changes_its_input_does_not_change_the_judges_copy() -> None:
     namespace: dict[str, Any] = {}
     exec("def scale_sum(x, k):\n    total = (k * x).sum()\n    x.data.zero_()\n    return total", namespace)
-    assert check_in(SCALE_SUM, namespace, 1).status is Status.PASSED
+    assert check_namespace(SCALE_SUM, namespace, 1).status is Status.PASSED
 
 
 def test_after_an_exception_the_other_draws_are_not_tried() -> None:
@@ -128,12 +128,12 @@ def test_after_an_exception_the_other_draws_are_not_tried() -> None:
         calls.append(k)
         raise ValueError
 
-    assert check_in(SCALE_SUM, {"scale_sum": scale_sum}, 1).status is Status.RAISED
+    assert check_namespace(SCALE_SUM, {"scale_sum": scale_sum}, 1).status is Status.RAISED
     assert calls == [2.0]
 
 
 def test_a_result_that_is_too_large_is_over_the_limit() -> None:
-    result = check_in(SCALE_SUM, {"scale_sum": lambda x, k: [0] * 5000}, 1)
+    result = check_namespace(SCALE_SUM, {"scale_sum": lambda x, k: [0] * 5000}, 1)
     assert result.status is Status.OVER_LIMIT
     assert "the result is too large: more than 4000 values" in result.message
 
@@ -228,7 +228,7 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
 
 
 def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(record.NAME).write_text('{"exercises": {"01-chain-grads": "pas')
+    Path(record.FILE_NAME).write_text('{"exercises": {"01-chain-grads": "pas')
     cell(BRANCH)
     check("01-branch-grads")
     text = capsys.readouterr().out
@@ -237,7 +237,7 @@ def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys:
         "hookwork-progress.json could not be read (line 1 is not JSON). It is now hookwork-progress.broken-1.json; "
         "nothing in it was lost. A new one begins.\n"
     )
-    assert record.load().exercises == {"01-branch-grads": "passed"}
+    assert record.load_record().exercises == {"01-branch-grads": "passed"}
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,7 +247,7 @@ def test_a_folder_that_cannot_be_written_is_no_error(cell: Any, capsys: pytest.C
     text = printed.getvalue()
     assert "✓ Passed" in text
     assert "Your progress could not be kept in hookwork-progress.json: file too large." in text
-    assert record.load().exercises == {"01-branch-grads": "passed"}
+    assert record.load_record().exercises == {"01-branch-grads": "passed"}
 
 
 def test_in_a_notebook_the_names_of_its_cells_are_searched(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_in_a_notebook_the_names_of_its_cells_are_searched(tmp_path: Path) -> No
         ]
     )
     NotebookClient(notebook, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
-    assert record.load(tmp_path).exercises == {"01-branch-grads": "passed"}
+    assert record.load_record(tmp_path).exercises == {"01-branch-grads": "passed"}
 
 
 LEFT_BEHIND = {
@@ -288,7 +288,7 @@ import json, os, sys
 import torch
 from torch import nn
 from graders.core import course
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from tests.answers import answers_of
 names, exercises = {}, []
 for lesson in ("01", "04", "11"):
@@ -299,7 +299,7 @@ for lesson in ("01", "04", "11"):
 def check_all(left):
     exec(left, globals())
     grad, dtype = torch.is_grad_enabled(), torch.get_default_dtype()
-    found = [check_in(exercise, names).status.value for exercise in exercises]
+    found = [check_namespace(exercise, names).status.value for exercise in exercises]
     assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (grad, dtype)
     print(what, *found, sep=": ", flush=True)
 

@@ -13,10 +13,10 @@ from graders import compare, guess, progress
 from graders.box import stub_package
 from graders.core import course
 from graders.notebook import record
-from graders.notebook.predictions import Row, panel
+from graders.notebook.predictions import ComparisonRow, comparison_panel
 from tests.trouble import nothing_can_be_written
 
-KEY, OTHER = [key for key in course.predictions() if key.startswith("01-")][:2]
+KEY, OTHER = [key for key in course.all_prediction_keys() if key.startswith("01-")][:2]
 FIVE, TWO = torch.tensor([5.0]), torch.tensor([2.0])
 
 
@@ -35,7 +35,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def kept() -> dict[str, bool]:
     """What is in the file."""
-    predictions: dict[str, bool] = json.loads(Path(record.NAME).read_text())["predictions"]
+    predictions: dict[str, bool] = json.loads(Path(record.FILE_NAME).read_text())["predictions"]
     return predictions
 
 
@@ -67,7 +67,7 @@ def test_where_nothing_was_guessed_nothing_is_said_and_nothing_is_kept(
     compare(KEY, w=FIVE, x=TWO)
     compare("01-never-guessed", w=FIVE)
     assert said(capsys) == []
-    assert not Path(record.NAME).exists()
+    assert not Path(record.FILE_NAME).exists()
 
 
 def test_a_guess_may_be_changed_until_the_answer_is_seen_and_then_the_first_counts(
@@ -111,7 +111,7 @@ def test_where_guess_and_compare_have_other_names_both_are_told(
     guess(KEY, **guessed)
     compare(KEY, w=FIVE, x=TWO)
     assert said(capsys)[1:] == ["i Your guess has other names", "    w: 5", "    x: 2", line]
-    assert not Path(record.NAME).exists()
+    assert not Path(record.FILE_NAME).exists()
     compare(KEY)
     assert said(capsys)[-1] == line.replace("`w`, `x`", "nothing")
 
@@ -162,7 +162,10 @@ def test_progress_tells_how_many_were_right(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_html_says_the_same_and_escapes_what_was_typed() -> None:
-    made = panel([Row("w", "<b>", "5", right=False), Row("x", "2", "2", right=True)], ["`y` is not asked for."])
+    made = comparison_panel(
+        [ComparisonRow("w", "<b>", "5", right=False), ComparisonRow("x", "2", "2", right=True)],
+        ["`y` is not asked for."],
+    )
     assert "<b>" not in made.html
     for part in ("1 of 2 as you predicted", "&lt;b&gt;", "your guess", "what came out", "<code>y</code>", "✓"):
         assert part in made.html
@@ -173,7 +176,7 @@ def test_a_folder_that_cannot_be_written_is_said(capsys: pytest.CaptureFixture[s
     guess(KEY, w=5)
     with nothing_can_be_written():
         compare(KEY, w=FIVE)
-    assert said(capsys)[-1].startswith(f"Your progress could not be kept in {record.NAME}: ")
+    assert said(capsys)[-1].startswith(f"Your progress could not be kept in {record.FILE_NAME}: ")
 
 
 def test_while_a_notebook_is_marked_they_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:

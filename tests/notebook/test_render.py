@@ -9,17 +9,17 @@ from graders.core.difference import Difference, Kind, Timelines
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.status_styles import STATUS_STYLES, StatusStyle
 from graders.notebook import render
-from graders.notebook.html import INFO, code, table
+from graders.notebook.html import INFO, backticks_to_code, table
 from graders.notebook.record import Record
 from graders.notebook.render import Panel
-from graders.notebook.standing import standing
+from graders.notebook.standing import build_standing
 from graders.run.transcript import Outcome
 from tests.sample import SCALE_SUM, WRAP
 
 
 def found(status: Status, message: str = "", *checks: CheckResult, mistake: str | None = None) -> Panel:
     """The panel of a result worth 1 of 3 points."""
-    return render.result(
+    return render.result_panel(
         SCALE_SUM,
         ExerciseResult(
             key="90-scale-sum", status=status, score=1, max_score=3, mistake=mistake, message=message, checks=checks
@@ -72,7 +72,7 @@ def test_both_forms_say_the_same() -> None:
         message="Return it.",
         checks=checks,
     )
-    panel = render.result(SCALE_SUM, result, None, ["What to do now."], more=True)
+    panel = render.result_panel(SCALE_SUM, result, None, ["What to do now."], more=True)
     shown = text_of(panel.html)
     for part in (
         "Return it.", "it holds", "it does not", "a: it requires grad", "neither does this", "b", "17", "18",
@@ -135,16 +135,18 @@ def test_a_name_that_says_what_has_to_hold_is_not_said_of_what_does_not() -> Non
 
 def test_what_is_folded_is_counted() -> None:
     wrong = differing("the sum is right", "total")
-    assert render.the_others([HELD, wrong, wrong]) == "3 other checks, 2 of them not yet right"
-    assert render.the_others([HELD, HELD]) == "2 other checks, none of them wrong"
-    assert render.the_others([HELD]) == "1 other check"
+    assert render.describe_other_checks([HELD, wrong, wrong]) == "3 other checks, 2 of them not yet right"
+    assert render.describe_other_checks([HELD, HELD]) == "2 other checks, none of them wrong"
+    assert render.describe_other_checks([HELD]) == "1 other check"
 
 
 def test_a_worked_answer_says_why() -> None:
-    panel = render.solution(replace(SCALE_SUM, why="So that `x` stays. `mul` would do."), "def scale_sum(x, k): ...")
+    panel = render.solution_panel(
+        replace(SCALE_SUM, why="So that `x` stays. `mul` would do."), "def scale_sum(x, k): ..."
+    )
     assert panel.text.endswith("def scale_sum(x, k): ...\n\nSo that `x` stays. `mul` would do.")
     assert "So that <code>x</code> stays." in panel.html
-    assert render.solution(SCALE_SUM, "1").text.endswith("\n\n1")
+    assert render.solution_panel(SCALE_SUM, "1").text.endswith("\n\n1")
 
 
 def test_checks_that_were_not_judged_are_not_listed() -> None:
@@ -163,7 +165,11 @@ def test_html_of_a_learner_is_never_live() -> None:
         failed(bad, Difference(Kind.VALUE, bad, bad, bad, bad, bad)),
         failed(bad, Difference(Kind.ORDER, bad, timelines=Timelines((bad,), (bad, bad)))),
     )
-    html = found(Status.WRONG, bad, *checks, mistake="m").html + found(Status.RAISED, bad).html + render.note(bad).html
+    html = (
+        found(Status.WRONG, bad, *checks, mistake="m").html
+        + found(Status.RAISED, bad).html
+        + render.note_panel(bad).html
+    )
     assert "<script" not in html
     assert "<img" not in html
     assert "&lt;script&gt;" in html
@@ -191,7 +197,7 @@ def test_signs_have_a_text_for_those_who_do_not_see_them() -> None:
     ],
 )
 def test_backticks_become_code(text: str, html: str) -> None:
-    assert code(text) == html
+    assert backticks_to_code(text) == html
 
 
 def test_a_wrong_number_stands_beside_the_expected_one() -> None:
@@ -229,7 +235,7 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
     result = ExerciseResult(
         key="90-scale-sum", status=Status.RAISED, score=0, max_score=3, mistake=None, message="all in one", checks=()
     )
-    panel = render.result(SCALE_SUM, result, outcome)
+    panel = render.result_panel(SCALE_SUM, result, outcome)
     assert panel.text.split("\n")[1:] == [
         "",
         "`scale_sum` raised ValueError: no",
@@ -240,8 +246,8 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
 
 
 def after(status: Status, passed: list[str]) -> list[str]:
-    course = standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
-    return render.afterwards(
+    course = build_standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
+    return render.next_steps(
         SCALE_SUM, ExerciseResult(key="90-scale-sum", status=status, score=0, max_score=3), 2, course
     )
 
@@ -281,8 +287,8 @@ def test_signs_and_edges_can_be_told_from_light_and_dark_pages(look: StatusStyle
 
 
 def test_progress_of_a_course_that_is_done_says_so() -> None:
-    panel = render.progress(
-        standing([SCALE_SUM, WRAP], Record({"90-scale-sum": "passed", "90-wrap": "passed"})), {"tests": "Samples"}
+    panel = render.progress_panel(
+        build_standing([SCALE_SUM, WRAP], Record({"90-scale-sum": "passed", "90-wrap": "passed"})), {"tests": "Samples"}
     )
     assert panel.text.split("\n") == [
         "2 exercises of 2 passed (4 of 4 points)",
@@ -294,7 +300,7 @@ def test_progress_of_a_course_that_is_done_says_so() -> None:
 
 def test_progress_shows_how_far_each_exercise_is() -> None:
     record = Record({"90-scale-sum": "timed-out", "90-old": "passed"})
-    panel = render.progress(standing([SCALE_SUM, WRAP], record), {})
+    panel = render.progress_panel(build_standing([SCALE_SUM, WRAP], record), {})
     assert panel.text.split("\n") == [
         "0 exercises of 2 passed (0 of 4 points)",
         "→ tests  ⧗·  0 of 4 points",

@@ -20,7 +20,7 @@ import nbformat
 import pytest
 
 from graders.core import course
-from graders.instructor.lock import alone_in
+from graders.instructor.lock import results_lock
 from graders.report import results_json
 from tests import make_class
 from tests.answers import answers_of
@@ -36,7 +36,7 @@ OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]
 WRONG = [SETUP, *(next(iter(answers.values())) for answers in LESSON_1.wrong.values())]
 MISTAKES = [next(iter(answers)) for answers in LESSON_1.wrong.values()]
 TRAPS = ("conftest.py", "torch.py", "sitecustomize.py", "test_trap.py")
-CHECKS = [len(exercise.checks) for exercise in course.exercises(LESSON)]
+CHECKS = [len(exercise.checks) for exercise in course.lesson_exercises(LESSON)]
 
 
 def hand_in(folder: Path, cells: list[str]) -> Path:
@@ -292,7 +292,7 @@ def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
     hand_in(tmp_path / "class/ada", RIGHT[:2])
     command, plain = command_of("-q", "--submissions", tmp_path / "class", "--out", tmp_path / "out")
     lock = contextlib.ExitStack()
-    lock.enter_context(alone_in(tmp_path / "out", print))
+    lock.enter_context(results_lock(tmp_path / "out", print))
     with subprocess.Popen(
         command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:

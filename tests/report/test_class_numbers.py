@@ -18,43 +18,49 @@ CLASS = batch(
 
 
 def test_exercises_are_counted_without_what_was_not_graded() -> None:
-    first, second = numbers.exercises(CLASS)
+    first, second = numbers.exercise_numbers(CLASS)
     assert (first.key, first.students, first.tried, first.count(Status.PASSED), first.mean) == ("01-a", 3, 3, 1, 1 / 3)
     assert (second.key, second.students, second.tried, second.count(Status.PASSED)) == ("01-b", 4, 3, 1)
 
 
 def test_a_mistake_is_counted_among_those_who_tried() -> None:
-    (found,) = numbers.mistakes(CLASS)
+    (found,) = numbers.common_mistakes(CLASS)
     assert found == numbers.CommonMistake("01-a", "forgot-return", "Return it.", ("bob", "cy"), 3)
 
 
 def test_the_hardest_come_first_and_what_all_passed_is_not_hard() -> None:
-    found = numbers.exercises(
+    found = numbers.exercise_numbers(
         batch(
             graded("ann", exercise("01-a"), exercise("01-b", Status.WRONG, 0), exercise("01-c", Status.WRONG, 0)),
             graded("bob", exercise("01-a"), exercise("01-b"), exercise("01-c", Status.NOT_ATTEMPTED, 0)),
         )
     )
-    assert [exercise.key for exercise in numbers.hardest(found)] == ["01-c", "01-b"]
+    assert [exercise.key for exercise in numbers.hardest_exercises(found)] == ["01-c", "01-b"]
 
 
 def test_our_failures_do_not_count_against_a_student() -> None:
-    found = {student.student: student for student in numbers.students(CLASS)}
+    found = {student.student: student for student in numbers.student_numbers(CLASS)}
     assert (found["di"].score, found["di"].max_score) == (0, 1)
     assert found["fay"].max_score == 0
     assert found["eve"] == numbers.StudentNumbers("eve", 0, 3, 0, 0, 0, 1)
-    assert [student.student for student in numbers.need_help(list(found.values()))] == ["bob", "cy", "di", "eve", "gil"]
+    assert [student.student for student in numbers.students_needing_help(list(found.values()))] == [
+        "bob",
+        "cy",
+        "di",
+        "eve",
+        "gil",
+    ]
 
 
 def test_a_notebook_that_could_not_be_run_is_listed_once() -> None:
     submission = graded(
         "ann", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."
     )
-    assert [(entry.key, entry.why) for entry in numbers.ungraded(batch(submission))] == [("", "No kernel.")]
+    assert [(entry.key, entry.why) for entry in numbers.ungraded_items(batch(submission))] == [("", "No kernel.")]
 
 
 def test_what_has_no_verdict_is_listed_with_its_reason() -> None:
-    assert [(entry.student, entry.key, entry.what, entry.why) for entry in numbers.ungraded(CLASS)] == [
+    assert [(entry.student, entry.key, entry.what, entry.why) for entry in numbers.ungraded_items(CLASS)] == [
         ("di", "01-a", "not-graded", "Disk full."),
         ("di", "01-b", "suspect", ""),
         ("fay", "", "not-graded", "No kernel."),

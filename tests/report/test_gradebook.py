@@ -97,7 +97,7 @@ def test_no_name_becomes_a_formula(name: str, shown: str) -> None:
     [(",", "a;=1,=1", "a;'=1,=1"), (";", "a;=1,=1", "a;=1,'=1"), ("\t", "a;=1", "a;'=1"), (";", " - ", " - ")],
 )
 def test_a_cell_is_safe_wherever_a_spreadsheet_splits_it(delimiter: str, cell: str, shown: str) -> None:
-    assert gradebook.inert(cell, delimiter) == shown
+    assert gradebook.escape_formulas(cell, delimiter) == shown
 
 
 def test_a_group_has_a_note() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.files import read_own, write_atomically
+from graders.core.files import read_own_file, write_atomically
 
 
 def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path: Path) -> None:
@@ -34,5 +34,5 @@ def test_the_folder_that_was_asked_for_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "out").symlink_to(tmp_path / "real")
     write_atomically(tmp_path / "out/feedback/a.html", "new", below=tmp_path / "out")
-    assert read_own(tmp_path / "real/feedback/a.html") == b"new"
+    assert read_own_file(tmp_path / "real/feedback/a.html") == b"new"
     assert [path.name for path in (tmp_path / "real/feedback").iterdir()] == ["a.html"]

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graders.core.fences import Fences
+from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionStatus
-from graders.instructor.exporting import export
+from graders.instructor.exporting import write_exports
 from graders.instructor.request import Request
 from graders.report import outputs
 from graders.report.exports import EXPORTS
@@ -26,14 +26,14 @@ FOUND = batch(
 )
 
 
-def write(found: Batch, out: Path, *exports: str) -> Fences:
+def write(found: Batch, out: Path, *exports: str) -> FileNotes:
     """Write all files; what is said of them."""
-    fences = Fences()
-    outputs.write_tables(found, out, fences)
+    file_notes = FileNotes()
+    outputs.write_tables(found, out, file_notes)
     request = Request(where=out, out=out, exports=exports)
-    export(request, found, Titles(), {submission.lesson for submission in found.submissions}, fences)
-    outputs.write_pages(found, out, Titles(), fences)
-    return fences
+    write_exports(request, found, Titles(), {submission.lesson for submission in found.submissions}, file_notes)
+    outputs.write_pages(found, out, Titles(), file_notes)
+    return file_notes
 
 
 def files(folder: Path) -> set[str]:
@@ -41,9 +41,9 @@ def files(folder: Path) -> set[str]:
 
 
 def test_every_student_has_a_folder_and_every_lesson_a_page(tmp_path: Path) -> None:
-    fences = write(FOUND, tmp_path / "out")
+    file_notes = write(FOUND, tmp_path / "out")
     assert files(tmp_path / "out") == {"results.json", "gradebook.csv", *PAGES}
-    assert (fences.failed, fences.notes) == (False, [])
+    assert (file_notes.failed, file_notes.notes) == (False, [])
 
 
 def test_what_is_in_the_way_of_one_file_costs_no_other(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_is_in_the_way_of_one_file_costs_no_other(tmp_path: Path) -> None:
     (out / "feedback/ann").symlink_to(tmp_path / "elsewhere")
     for name in ("gradebook.csv", "class.html", "canvas.csv", "gradescope/Bob/results.json"):
         (out / name / "a folder").mkdir(parents=True)
-    fences = write(FOUND, out, *EXPORTS)
+    file_notes = write(FOUND, out, *EXPORTS)
     assert files(tmp_path) == {
         "out/results.json",
         "out/junit.xml",
@@ -63,8 +63,8 @@ def test_what_is_in_the_way_of_one_file_costs_no_other(tmp_path: Path) -> None:
         "out/gradescope/bob-2/results.json",
         *(f"out/{page}" for page in PAGES if "ann" not in page and page != "class.html"),
     }
-    assert fences.failed
-    assert [note.partition(" was not written: ")[0] for note in fences.notes] == [
+    assert file_notes.failed
+    assert [note.partition(" was not written: ")[0] for note in file_notes.notes] == [
         str(out / name)
         for name in ("gradebook.csv", "canvas.csv", "gradescope/Bob/results.json", "feedback/ann/01_first.html",
                      "feedback/ann/02_second.html", "class.html")
@@ -72,12 +72,12 @@ def test_what_is_in_the_way_of_one_file_costs_no_other(tmp_path: Path) -> None:
 
 
 def test_whatever_lesson_results_name_nothing_is_written_elsewhere(tmp_path: Path) -> None:
-    fences = write(batch(graded("ann"), graded("bob")), tmp_path / "a/b/out")
-    assert not fences.failed
+    file_notes = write(batch(graded("ann"), graded("bob")), tmp_path / "a/b/out")
+    assert not file_notes.failed
     found = batch(graded("ann", lesson="../../../x"), graded("bob"))
-    fences = Fences()
-    outputs.write_pages(found, tmp_path / "a/b/out", Titles(), fences)
-    assert [note.partition(": ")[2] for note in fences.notes] == [
+    file_notes = FileNotes()
+    outputs.write_pages(found, tmp_path / "a/b/out", Titles(), file_notes)
+    assert [note.partition(": ")[2] for note in file_notes.notes] == [
         f"it leads out of {tmp_path / 'a/b/out'}, so it is not written."
     ]
     assert not list(tmp_path.rglob("x.html"))

@@ -5,7 +5,15 @@ from datetime import datetime
 import pytest
 
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
-from graders.report.policy import DAY, BadPolicy, LateRule, late_rule, penalised, points_table, weighted
+from graders.report.policy import (
+    DAY,
+    BadPolicy,
+    LateRule,
+    parse_late_rule,
+    parse_points_table,
+    with_penalty,
+    with_points,
+)
 from tests.batches import exercise, graded
 
 
@@ -21,13 +29,13 @@ from tests.batches import exercise, graded
     ],
 )
 def test_rules_can_be_written(text: str, rule: LateRule) -> None:
-    assert late_rule(text) == rule
+    assert parse_late_rule(text) == rule
 
 
 @pytest.mark.parametrize("text", ["", "10", "10/day", "-5%/day", "10%/week"])
 def test_what_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(BadPolicy, match="10%/day at most 50%"):
-        late_rule(text)
+        parse_late_rule(text)
 
 
 @pytest.mark.parametrize(
@@ -35,19 +43,19 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
     [(-1, 0.0), (0, 0.0), (0.001, 0.1), (1, 0.1), (1.001, 0.2), (4.5, 0.5), (30, 0.5)],
 )
 def test_each_day_that_has_begun_costs_up_to_the_most(days: float, lost: float) -> None:
-    assert LateRule(0.1, DAY, 0.5).lost(days * DAY) == pytest.approx(lost)
+    assert LateRule(0.1, DAY, 0.5).lost_share(days * DAY) == pytest.approx(lost)
 
 
 def test_a_time_of_grace_costs_nothing_and_then_counts_in_full() -> None:
     rule = LateRule(0.1, DAY, 1, grace=600)
-    assert (rule.lost(600), rule.lost(601)) == (0, 0.1)
+    assert (rule.lost_share(600), rule.lost_share(601)) == (0, 0.1)
 
 
 def test_a_penalty_is_kept_beside_the_score_and_never_taken_twice() -> None:
-    once = penalised(graded("ann", exercise("01-a", score=2, most=2)), LateRule(0.1), 1.5 * DAY)
+    once = with_penalty(graded("ann", exercise("01-a", score=2, most=2)), LateRule(0.1), 1.5 * DAY)
     assert (once.score, once.penalty) == (1.6, 0.4)
-    assert penalised(once, LateRule(0.1), 1.5 * DAY) == once
-    assert penalised(once, LateRule(0.1), -1) == graded("ann", exercise("01-a", score=2, most=2))
+    assert with_penalty(once, LateRule(0.1), 1.5 * DAY) == once
+    assert with_penalty(once, LateRule(0.1), -1) == graded("ann", exercise("01-a", score=2, most=2))
 
 
 def partly(*passed: bool) -> SubmissionResult:
@@ -65,24 +73,26 @@ def partly(*passed: bool) -> SubmissionResult:
 
 
 def test_other_points_for_an_exercise_scale_its_checks() -> None:
-    found = weighted(partly(True, True, False), points_table("exercise,points\n01-a,6\n"))
+    found = with_points(partly(True, True, False), parse_points_table("exercise,points\n01-a,6\n"))
     assert [(exercise.score, exercise.max_score) for exercise in found.exercises] == [(4, 6), (1, 1)]
     assert [check.score for check in found.exercises[0].checks] == [2, 2, 0]
     assert (found.score, found.max_score) == (5, 7)
 
 
 def test_checks_can_have_points_of_their_own_and_those_left_out_count_nothing() -> None:
-    table = points_table("exercise,check,points\n01-a,part 0,1\n01-a,test_part_1,3\n01-a,,8\n")
-    assert [check.score for check in weighted(partly(True, False, True), table).exercises[0].checks] == [2, 0, 0]
-    assert weighted(partly(True, True, False), table).exercises[0].score == 8
+    table = parse_points_table("exercise,check,points\n01-a,part 0,1\n01-a,test_part_1,3\n01-a,,8\n")
+    assert [check.score for check in with_points(partly(True, False, True), table).exercises[0].checks] == [2, 0, 0]
+    assert with_points(partly(True, True, False), table).exercises[0].score == 8
 
 
 def test_no_condition_earns_points_while_the_first_check_fails() -> None:
-    assert weighted(partly(False, True, True), points_table("exercise,points\n01-a,6\n")).exercises[0].score == 0
+    assert (
+        with_points(partly(False, True, True), parse_points_table("exercise,points\n01-a,6\n")).exercises[0].score == 0
+    )
 
 
 def test_an_exercise_of_no_points_is_left_out() -> None:
-    found = weighted(partly(True, True, True), points_table("exercise,points\n01-a,0\n"))
+    found = with_points(partly(True, True, True), parse_points_table("exercise,points\n01-a,0\n"))
     assert (found.score, found.max_score) == (1, 1)
 
 
@@ -90,7 +100,7 @@ def test_an_exercise_of_no_points_is_left_out() -> None:
                                   "exercise,points\n01-a,inf\n", "exercise,points\n01-a\n"])  # fmt: skip
 def test_a_table_that_cannot_be_read_is_refused(text: str) -> None:
     with pytest.raises(BadPolicy):
-        points_table(text)
+        parse_points_table(text)
 
 
 @pytest.mark.parametrize(
@@ -103,10 +113,10 @@ def test_a_table_that_cannot_be_read_is_refused(text: str) -> None:
 )
 def test_who_is_late_is_told_the_deadline_and_the_rule(rule: str, sentence: str) -> None:
     noon = datetime(2026, 1, 2, 12).astimezone()
-    late = penalised(graded("ann", exercise("01-a")), late_rule(rule), 3600, noon.timestamp())
+    late = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 3600, noon.timestamp())
     times = f"Handed in at 2026-01-02 12:00 {noon:%Z}; the deadline was 2026-01-02 11:00 {noon:%Z}."
     assert late.late_note == f"{times} {sentence}"
-    unknown = penalised(graded("ann", exercise("01-a")), late_rule(rule), 1)
+    unknown = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 1)
     assert unknown.late_note.endswith(sentence)
     assert unknown.late_note.startswith("The platform says that it came in late, and not when")
-    assert penalised(unknown, late_rule(rule), -1).late_note == ""
+    assert with_penalty(unknown, parse_late_rule(rule), -1).late_note == ""

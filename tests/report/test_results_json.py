@@ -99,13 +99,13 @@ def test_a_file_of_an_earlier_version_is_read() -> None:
 
 def test_what_the_answer_printed_is_written_and_comes_back() -> None:
     found = batch(graded("ann", exercise("01-a", printed="a\n  b"), exercise("01-b")))
-    data = results_json.to_data(found)
+    data = results_json.batch_to_data(found)
     assert [exercise.get("printed") for exercise in data["submissions"][0]["exercises"]] == ["a\n  b", None]
     assert results_json.batch_from_data(data) == found
 
 
 def test_an_empty_batch_is_valid() -> None:
-    assert results_json.to_data(batch())["submissions"] == []
+    assert results_json.batch_to_data(batch())["submissions"] == []
 
 
 def changed(**parts: Any) -> Batch:

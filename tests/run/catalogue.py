@@ -695,8 +695,8 @@ BEYOND = {
     "patches the marking beside it": cheat(
         "import graders.box.probing as p, graders.wire.data as d, graders.box.forked as f\n"
         "yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
-        "p.answer = f.ForkedProbes.answer = lambda *a, **k: yes\nd.encode = lambda *a, **k: (True, b'')\n"
-        "import graders.box.kernel as k\nk.answer = k.run_probe = lambda *a, **o: yes"
+        "p.answer_probe = f.ForkedProbes.answer = lambda *a, **k: yes\nd.encode = lambda *a, **k: (True, b'')\n"
+        "import graders.box.kernel as k\nk.answer_probe = k.run_probe = lambda *a, **o: yes"
     ),
     "patches the marking in its first case, for the later ones": Case(
         (
@@ -704,7 +704,7 @@ BEYOND = {
             "def branch_grads(*given):\n"
             "    import torch, graders.box.kernel as k, graders.box.probing as p, graders.wire.data as d\n"
             "    yes = p.Answer({'type': 'seen', 'tree': True, 'passed': True, 'score': 4})\n"
-            "    k.answer = k.run_probe = p.answer = lambda *a, **o: yes\n    d.encode = lambda *a, **o: (True, b'')\n"
+            "    k.answer_probe = k.run_probe = p.answer_probe = lambda *a, **o: yes\n    d.encode = lambda *a, **o: (True, b'')\n"
             "    torch.Tensor.__eq__ = torch.allclose = torch.equal = lambda *a, **o: True\n"
             "    return wrong(*given)",
             *RIGHT[1:],

@@ -83,7 +83,9 @@ def podman(folder: Path) -> Iterator[Podman]:
     found.program.write_text(WRAPPER.format(folder=shlex.quote(str(folder)), podman=shutil.which("podman")))
     found.program.chmod(0o755)
     fetch = [sys.executable, "-m", "pip", "download", "-q", "--only-binary=:all:", f"--python-version={PYTHON}"]
-    subprocess.run([*fetch, f"--dest={folder}/wheels", *autograders.pinned()], check=True, capture_output=True)
+    subprocess.run(
+        [*fetch, f"--dest={folder}/wheels", *autograders.pinned_requirements()], check=True, capture_output=True
+    )
     (folder / "pip.conf").write_text(PIP)
     subprocess.run(
         ["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3,python3-venv,python3-pip,bubblewrap",

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.text import clean
-from graders.run.archives import CLASS, MAX_BYTES, MAX_WANTED, ArchiveLimits, leads_elsewhere, unpack
+from graders.core.text import clean_text
+from graders.run.archives import CLASS_LIMITS, MAX_BYTES, MAX_WANTED, ArchiveLimits, leads_elsewhere, unpack_archive
 from graders.run.leftovers import temporary_folder
 from graders.run.members import BadArchive
 from graders.run.submissions import NoSubmissions, Submission, find_submissions
@@ -380,7 +380,7 @@ def test_a_bad_member_costs_itself_alone_and_leads_nowhere(case: str, tmp_path: 
     assert files["mallory"] is not None or case == "a changed byte"
     said = [account.fate for account in result.accounts if account.student == "mallory"]
     assert any(BAD_MEMBERS[case].casefold() in fate.casefold() for fate in said), said
-    assert all(account.file == clean(account.file, 1000) for account in result.accounts)
+    assert all(account.file == clean_text(account.file, 1000) for account in result.accounts)
     assert {str(Path(name).parent) for name in listing(tmp_path) - before if name.endswith(".ipynb")} <= {
         "deep/scratch/1"
     }
@@ -428,7 +428,7 @@ def test_a_bad_member_of_a_tar_file_is_not_unpacked(
     member: str | tarfile.TarInfo, why: str, tmp_path: Path, scratch: Path
 ) -> None:
     archive = tarred(tmp_path / "work.tar.gz", FIRST, member)
-    good, bad = unpack(archive, scratch / "new", ArchiveLimits())[0]
+    good, bad = unpack_archive(archive, scratch / "new", ArchiveLimits())[0]
     assert good.file == scratch / "new/0.ipynb"
     assert bad.file is None
     assert why in bad.problem
@@ -438,7 +438,7 @@ def test_a_bad_member_of_a_tar_file_is_not_unpacked(
 def test_a_tar_file_with_too_many_notebooks_is_refused(tmp_path: Path, scratch: Path) -> None:
     archive = tarred(tmp_path / "work.tar.gz", *(f"{n}.ipynb" for n in range(MAX_WANTED + 1)))
     with pytest.raises(BadArchive, match="it has more than 200 notebooks"):
-        unpack(archive, scratch / "new", ArchiveLimits())
+        unpack_archive(archive, scratch / "new", ArchiveLimits())
     assert listing(scratch) == set()
 
 
@@ -449,7 +449,7 @@ def test_a_bomb_of_gzip_is_not_unpacked(tmp_path: Path, scratch: Path) -> None:
         for _ in range(5):
             archive.addfile(info, io.BytesIO(bytes(info.size)))
     with pytest.raises(BadArchive, match="it unpacks to more than 200 MB"):
-        unpack(tmp_path / "bomb.tgz", scratch / "new", ArchiveLimits())
+        unpack_archive(tmp_path / "bomb.tgz", scratch / "new", ArchiveLimits())
 
 
 def test_a_link_a_pipe_or_a_folder_is_no_archive(tmp_path: Path, scratch: Path) -> None:
@@ -467,7 +467,7 @@ def test_a_link_a_pipe_or_a_folder_is_no_archive(tmp_path: Path, scratch: Path) 
 
 def why_none_of(archive: Path, scratch: Path) -> str:
     with pytest.raises(BadArchive) as caught:
-        unpack(archive, scratch / "new", ArchiveLimits())
+        unpack_archive(archive, scratch / "new", ArchiveLimits())
     return str(caught.value)
 
 
@@ -516,8 +516,8 @@ def test_what_one_student_hands_in_never_stops_the_class(suffix: str, tmp_path: 
 def test_a_list_of_members_that_would_fill_the_memory_is_not_read(tmp_path: Path, scratch: Path) -> None:
     archive = zipped(tmp_path / "work.zip", FIRST, *((f"{n}" + "x" * 200, b"") for n in range(40)))
     with pytest.raises(BadArchive, match="it has too many members"):
-        unpack(archive, scratch / "new", ArchiveLimits(directory=8192))
-    assert unpack(archive, scratch / "new", CLASS)[0][0].file
+        unpack_archive(archive, scratch / "new", ArchiveLimits(directory=8192))
+    assert unpack_archive(archive, scratch / "new", CLASS_LIMITS)[0][0].file
 
 
 def test_a_class_may_have_more_members_than_a_student(tmp_path: Path, scratch: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from graders.run.runner import BoxRunner
-from graders.run.tiers import WARM_TIERS, missing
+from graders.run.tiers import WARM_TIERS, missing_for_tier
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
 
-TIERS = [tier for tier in WARM_TIERS if tier != "D" and not missing(tier, warm=True)]
+TIERS = [tier for tier in WARM_TIERS if tier != "D" and not missing_for_tier(tier, warm=True)]
 
 POISON = """
 import os
@@ -86,7 +86,7 @@ def test_a_notebook_changes_nothing_in_the_kit_and_reaches_no_socket_of_the_warm
 ) -> None:
     BoxRunner(box_modules, tier, warm=warm).run(["x = 1"], [])  # whatever is still being prepared is there afterwards
     before = digest(box_modules)
-    for process in (warm, None) if not missing(tier) else (warm,):
+    for process in (warm, None) if not missing_for_tier(tier) else (warm,):
         cells = read_transcript(BoxRunner(box_modules, tier, warm=process).run([POISON, KNOCK], []).frames).cells
         assert [cell.message for cell in cells] == ["ValueError: []", "ValueError: ([], [])"]
     assert digest(box_modules) == before

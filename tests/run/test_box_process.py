@@ -45,7 +45,7 @@ def locked_tree() -> tuple[Path, Path]:
     return folder, outside
 
 
-@pytest.mark.skipif(not forking.available, reason="needs a fork")
+@pytest.mark.skipif(not forking.can_fork, reason="needs a fork")
 def test_locked_folders_are_removed_and_no_link_is_followed() -> None:
     def work(_: Frame) -> Answer:
         if os.getuid() == 0:

@@ -21,7 +21,7 @@ from graders.run.box_users import (
     subordinate_ranges,
 )
 from graders.run.runner import BoxRunner
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.warm_process import WarmProcess
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
@@ -88,7 +88,7 @@ def test_an_id_with_a_file_in_shared_memory_is_taken(tmp_path: Path) -> None:
 def test_a_box_ends_no_process_and_removes_no_file_of_somebody_who_has_the_next_ids(
     tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
-    if reason := missing(tier, warm=True):
+    if reason := missing_for_tier(tier, warm=True):
         pytest.skip(reason)
     following = own_number() + 1
     uids = [first_free([following + step], subordinate_ranges(), is_taken) for step in range(3)]

@@ -13,8 +13,8 @@ import pytest
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
-from graders.marking.setup import set_up
-from graders.run.cache import RunCache, Unkept, from_bytes, run_key, to_bytes
+from graders.marking.setup import set_up_marking
+from graders.run.cache import RunCache, Unkept, run_key, transcript_from_bytes, transcript_to_bytes
 from graders.run.conversation import Probe
 from graders.run.run_options import RunOptions
 from graders.run.runner import CachedRunner, NoRunner, Transcript
@@ -59,7 +59,7 @@ class Out:
         """The same with submissions of any kind."""
         self.runner.noted.clear()
         boxes, cache = NoBoxes(self.runner), RunCache(self.folder / "out/runs", fresh=fresh)
-        batch = set_up(seed, run_options, boxes, submissions, cache=cache, jobs=1)
+        batch = set_up_marking(seed, run_options, boxes, submissions, cache=cache, jobs=1)
         assert not self.runner.noted  # where they run is settled first
         batch.start(submissions, lambda _: None)
         batch.close()
@@ -114,15 +114,15 @@ def test_what_decides_over_a_run_makes_it_run_again(out: Out, change: dict[str, 
 
 
 def first_and_last(raw: bytes) -> bytes:
-    label, *_, last = from_bytes(raw)
-    return raw[:32] + to_bytes([label, last])[32:]
+    label, *_, last = transcript_from_bytes(raw)
+    return raw[:32] + transcript_to_bytes([label, last])[32:]
 
 
 def without_a_key(raw: bytes) -> bytes:
-    frames = from_bytes(raw)
+    frames = transcript_from_bytes(raw)
     for frame in frames:
         frame.head.pop("key", None)
-    return raw[:32] + to_bytes(frames)[32:]
+    return raw[:32] + transcript_to_bytes(frames)[32:]
 
 
 def with_another_bit(raw: bytes) -> bytes:
@@ -166,21 +166,21 @@ def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
 
 
 def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:
-    assert RunCache(tmp_path).seed(5) == 5
-    assert RunCache(tmp_path).seed(6) == 5
-    assert RunCache(tmp_path, fresh=True).seed(7) == 7
-    assert RunCache(tmp_path).seed(8) == 7
+    assert RunCache(tmp_path).batch_seed(5) == 5
+    assert RunCache(tmp_path).batch_seed(6) == 5
+    assert RunCache(tmp_path, fresh=True).batch_seed(7) == 7
+    assert RunCache(tmp_path).batch_seed(8) == 7
     for nonsense in ("nonsense", "-1", str(2**53), "9" * 5000, ""):
         (tmp_path / "seed").write_text(nonsense)
-        assert RunCache(tmp_path).seed(9) == 9
+        assert RunCache(tmp_path).batch_seed(9) == 9
 
 
 def test_a_folder_without_runs_is_empty(tmp_path: Path) -> None:
     kept = RunCache(tmp_path / "runs")
-    assert kept.empty
+    assert kept.is_empty
     kept.keep("a" * 32, "D", [])
-    assert not kept.empty
-    assert RunCache(tmp_path / "runs", fresh=True).empty
+    assert not kept.is_empty
+    assert RunCache(tmp_path / "runs", fresh=True).is_empty
 
 
 def test_where_nothing_is_run_nothing_counts(out: Out) -> None:
@@ -273,11 +273,11 @@ def test_a_planted_seed_is_not_used(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "seed").write_text("5")
     (folder / "seed").chmod(0o666)
-    assert RunCache(folder).seed(6) == 6
+    assert RunCache(folder).batch_seed(6) == 6
     (tmp_path / "elsewhere").write_text("7")
     (folder / "seed").unlink()
     (folder / "seed").symlink_to(tmp_path / "elsewhere")
-    assert RunCache(folder).seed(8) == 8
+    assert RunCache(folder).batch_seed(8) == 8
     assert (tmp_path / "elsewhere").read_text() == "7"
 
 
@@ -287,7 +287,7 @@ def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "out/runs").symlink_to(tmp_path / "elsewhere")
     cache = RunCache(tmp_path / "out/runs")
     with pytest.raises(Unkept, match=r"out/runs is for the runs of notebooks, and is a link\. Move it away"):
-        cache.check()
+        cache.check_folder()
     cache.keep("good", "A", KEPT)
     assert "runs is a link or no folder" in cache.trouble
     assert list((tmp_path / "elsewhere").iterdir()) == []
@@ -298,7 +298,7 @@ def test_a_run_that_cannot_be_kept_counts_and_it_is_said(out: Out) -> None:
     (out.folder / "out/runs").write_text("mine")
     cache = RunCache(out.folder / "out/runs")
     with pytest.raises(Unkept, match="and is no folder"):
-        cache.check()
+        cache.check_folder()
     results, runs = out.mark(ada=CELLS)
     assert (results[0].status, results[0].score, runs) == (SubmissionStatus.GRADED, 4.0, 1)
     cache.keep("good", "A", KEPT)

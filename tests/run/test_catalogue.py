@@ -25,7 +25,7 @@ from graders.run.box_modules import box_modules_folder
 from graders.run.leftovers import KINDS, PREFIX, take_lock
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.warm_process import WarmProcess
 from tests import make_class
 from tests.run.catalogue import BRIEF, CASES, FULL, KEYS, LESSON, RIGHT, Case
@@ -47,7 +47,7 @@ class Outcome:
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The selected cases, run once in a tier, two at a time. Only in one of the two, what cells show is drawn."""
     tier: str = request.param[0]
-    if reason := missing(tier, warm=True):
+    if reason := missing_for_tier(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
     selected = {
         item.callspec.params["case"]

@@ -90,7 +90,7 @@ def test_how_a_box_ends_is_told_with_all_that_it_said_before(error: Exception, h
 def test_a_second_try_names_the_seconds_of_the_notebook_and_not_what_was_left_of_them(
     spent: float, pace: float
 ) -> None:
-    limits = Limits(notebook_seconds=20).at_pace(pace).after(spent)
+    limits = Limits(notebook_seconds=20).at_pace(pace).with_time_spent(spent)
     last = run_notebook(SayingBox(READY, BoxTimeout()), ["x = 1"], [], limits, fork=True)[-1]
     assert last.head["message"] == "the notebook did not come to its end in 20 seconds"
     assert limits.notebook_seconds == max(1.0, 20 * pace - spent)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.last_fuse import LEAST_HELD, LastFuse, is_short
+from graders.run.low_memory import LEAST_HELD, LowMemoryGuard, is_short
 from graders.run.runner import BoxRunner, Transcript
 from graders.run.warm_process import WarmProcess
 from graders.wire.limits import MIB, Limits
@@ -22,18 +22,18 @@ class Held:
     def __init__(self, size: int) -> None:
         self.size = size
 
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         return False
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         return self.size
 
     def close(self) -> None:
         pass
 
 
-def a_fuse(*boxes: Held, short: bool = True) -> LastFuse:
-    fuse = LastFuse(lambda: short)
+def a_fuse(*boxes: Held, short: bool = True) -> LowMemoryGuard:
+    fuse = LowMemoryGuard(lambda: short)
     for box in boxes:
         fuse.add(box)
     return fuse
@@ -42,21 +42,21 @@ def a_fuse(*boxes: Held, short: bool = True) -> LastFuse:
 def test_the_box_that_holds_most_ends_and_no_other_meanwhile() -> None:
     small, large, middle = (Held(LEAST_HELD * part) for part in (1, 3, 2))
     fuse = a_fuse(small, large, middle)
-    assert [fuse.blows(box) for box in (small, large, middle)] == [False, True, False]
+    assert [fuse.must_end(box) for box in (small, large, middle)] == [False, True, False]
     large.size = 0  # its processes have ended, and it is about to be closed
-    assert [fuse.blows(box) for box in (small, middle)] == [False, False]
+    assert [fuse.must_end(box) for box in (small, middle)] == [False, False]
     fuse.remove(large)
-    assert [fuse.blows(box) for box in (small, middle)] == [False, True]  # if the machine is still short
+    assert [fuse.must_end(box) for box in (small, middle)] == [False, True]  # if the machine is still short
 
 
 def test_as_long_as_there_is_memory_nobody_ends() -> None:
     box = Held(LEAST_HELD * 100)
-    assert not a_fuse(box, short=False).blows(box)
+    assert not a_fuse(box, short=False).must_end(box)
 
 
 def test_a_box_that_holds_little_is_not_the_reason() -> None:
     box = Held(LEAST_HELD - 1)
-    assert not a_fuse(box).blows(box)
+    assert not a_fuse(box).must_end(box)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
     box_modules: Path, warm: WarmProcess, tmp_path: Path
 ) -> None:
     """The machine seems short of memory while a box holds 300 MiB, which it does in both of its runs."""
-    fuse = LastFuse(lambda: any(box.held() > 300 * MIB for box in fuse._boxes))
+    fuse = LowMemoryGuard(lambda: any(box.held_bytes() > 300 * MIB for box in fuse._boxes))
     runs = tmp_path / "runs"
     hungry = f"import os, time\nopen({str(runs)!r}, 'a').write('x')\nkept = b'x' * (350 << 20)\ntime.sleep(30)"
     modest = "import time\ntime.sleep(4)"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from graders.core import course
-from graders.run.lms import BadNames, pattern
-from graders.run.submissions import Found, NoSubmissions, find_submissions
+from graders.run.lms import BadNames, parse_name_pattern
+from graders.run.submissions import FoundSubmissions, NoSubmissions, find_submissions
 from tests import notebooks
 from tests.make_class import make_mixed_class
 
-LESSONS = course.lessons()[1:3]
+LESSONS = course.lesson_stems()[1:3]
 FIRST, SECOND = (f"{lesson}.ipynb" for lesson in LESSONS)
 A, B = LESSONS
 STUB = "def branch_grads(w, x):\n    raise NotImplementedError"
@@ -297,7 +297,7 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
                 packed.writestr(name, content)
 
 
-def shown(found: Found) -> list[str]:
+def shown(found: FoundSubmissions) -> list[str]:
     """The students, with the numbers of their lessons where these are not the first alone."""
     lessons: dict[str, str] = {}
     for submission in found.submissions:
@@ -307,12 +307,12 @@ def shown(found: Found) -> list[str]:
     return [student if had == "1" else f"{student}:{had}" for student, had in lessons.items()]
 
 
-def looked_for(folder: Path, case: Case) -> Found:
+def looked_for(folder: Path, case: Case) -> FoundSubmissions:
     return find_submissions(
         folder / "class",
         LESSONS,
         folder / "scratch",
-        names=pattern(case.names) if case.names else None,
+        names=parse_name_pattern(case.names) if case.names else None,
         single=case.single,
     )
 
@@ -323,7 +323,7 @@ def test_each_file_is_its_students_or_stands_among_those_that_are_nobodys(case: 
     lay_out(tmp_path / "class", case.paths)
     found = looked_for(tmp_path, case)
     assert shown(found) == sorted(case.students)
-    said = " ".join([*found.doubts, *(account.fate for account in found.left)])
+    said = " ".join([*found.doubts, *(account.fate for account in found.open_accounts)])
     assert case.said in said
     assert bool(case.said) == bool(said), said
     assert len(found.accounts) == sum(not path.endswith("/") for path in case.paths)
@@ -347,7 +347,7 @@ def test_a_zip_of_the_same_class_is_the_same_class(name: str, tmp_path: Path) ->
             continue
         scratch = tmp_path / "scratch" / (wrapper or "plain")
         scratch.mkdir(parents=True)
-        names = pattern(case.names) if case.names else None
+        names = parse_name_pattern(case.names) if case.names else None
         assert shown(find_submissions(tmp_path / "class.zip", LESSONS, scratch, names=names)) == sorted(case.students)
 
 
@@ -388,7 +388,7 @@ def test_what_is_no_notebook_is_listed_with_what_was_handed_in(tmp_path: Path) -
         "dora": "work.py is a Python program",
         "eve": "01.pdf is a PDF",
     }
-    assert found.left == []  # each is a submission, whose summary says why
+    assert found.open_accounts == []  # each is a submission, whose summary says why
 
 
 @pytest.mark.parametrize(
@@ -428,7 +428,7 @@ def test_a_renamed_notebook_is_known_by_its_functions_and_checks(
 )
 def test_a_pattern_that_cannot_be_read_says_how_to_write_one(text: str, why: str) -> None:
     with pytest.raises(BadNames, match="Write it like") as caught:
-        pattern(text)
+        parse_name_pattern(text)
     assert why in str(caught.value)
 
 
@@ -470,6 +470,6 @@ def test_in_a_class_of_200_in_all_layouts_at_once_every_file_has_an_account(tmp_
     assert len(found.accounts) == len(files) == 206
     assert sum(account.fate == "It counts." for account in found.accounts) == 190
     assert len(found.choices) == 6
-    assert found.left == []
+    assert found.open_accounts == []
     # What nobody worked in does not count where something else was handed in.
     assert not [one for one in found.submissions if one.file and "NotImplementedError" in one.file.read_text()]

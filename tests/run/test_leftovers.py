@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.leftovers import sweep, temporary_folder
+from graders.run.leftovers import remove_leftovers, temporary_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="nothing is locked there")
 
@@ -34,10 +34,10 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == -9
     (left,) = tmp_path.iterdir()
-    sweep(tmp_path)  # it may be about to be locked
+    remove_leftovers(tmp_path)  # it may be about to be locked
     assert list(tmp_path.iterdir()) == [left]
     old(left)
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -51,7 +51,7 @@ def test_what_is_in_use_or_not_ours_stays(tmp_path: Path) -> None:
     with temporary_folder("box", tmp_path) as folder:
         old(folder)
         before = set(tmp_path.iterdir())
-        sweep(tmp_path)
+        remove_leftovers(tmp_path)
         assert set(tmp_path.iterdir()) == before
 
 
@@ -62,5 +62,5 @@ def test_root_sweeps_the_folders_of_boxes_but_not_those_of_people(tmp_path: Path
         folder.mkdir()
         os.chown(folder, uid, uid)
         old(folder)
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert list(tmp_path.iterdir()) == [people]

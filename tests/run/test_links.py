@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.links import links_to, python, python_links
-from graders.run.tiers import missing
+from graders.run.links import links_to, python_links, python_path
+from graders.run.tiers import missing_for_tier
 
 CHECK = """\
 import sys
@@ -50,7 +50,7 @@ def test_a_link_to_itself_comes_to_an_end(tmp_path: Path) -> None:
 
 
 def test_this_python_is_started_in_its_real_folder() -> None:
-    assert os.path.dirname(python()) == os.path.realpath(os.path.dirname(sys.executable))
+    assert os.path.dirname(python_path()) == os.path.realpath(os.path.dirname(sys.executable))
     assert all(os.readlink(place) == text for place, text in python_links().items())
 
 
@@ -76,7 +76,7 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_a_python_behind_links_runs_notebooks(tier: str, linked: Path, tmp_path: Path) -> None:
-    if reason := missing(tier):
+    if reason := missing_for_tier(tier):
         pytest.skip(reason)
     (tmp_path / "check.py").write_text(CHECK)
     command = [linked, tmp_path / "check.py", tier]

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from graders.run.lms import FORMATS, Named, Owner, folder_format, format_of
+from graders.run.lms import FORMATS, NameParts, Owner, file_format, folder_format
 
 
-def read(name: str) -> Named | None:
+def read(name: str) -> NameParts | None:
     """What the name of a single file says."""
-    found = format_of([name])
-    return found.of_file(name) if found else None
+    found = file_format([name])
+    return found.parse_file_name(name) if found else None
 
 
 @pytest.mark.parametrize(
@@ -48,17 +48,17 @@ def test_an_ordinary_name_has_no_owner(name: str) -> None:
 
 def test_names_that_chance_could_have_made_are_canvas_when_all_are() -> None:
     short = ["ada_5_12_x.ipynb", "ben_6_13_x.ipynb"]
-    found = format_of(short)
+    found = file_format(short)
     assert found
     assert found.name == "Canvas"
-    assert format_of([*short, "01_first.ipynb"]) is None
+    assert file_format([*short, "01_first.ipynb"]) is None
 
 
 def test_for_a_whole_folder_one_format_counts() -> None:
     canvas = ["ada_12_345_x.ipynb", "ben_13_346_99_assignsubmission_file_x.ipynb", "cy_14_347_x.ipynb"]
     moodle = ["Ada_12_assignsubmission_file_x.ipynb", "Ben_13_assignsubmission_file_1_2345_x.ipynb"]
     for names, expected in ((canvas, "Canvas"), (moodle, "Moodle"), (canvas[1:2], "Canvas"), (moodle[1:], "Moodle")):
-        found = format_of(names)
+        found = file_format(names)
         assert found
         assert found.name == expected
 
@@ -106,5 +106,5 @@ def test_folders_have_a_format_too(folders: list[str], inside: list[str], name: 
 def test_no_name_makes_a_pattern_search_for_long() -> None:
     long = "a_1" * 80 + "_attempt_" + "-1" * 120
     for known in FORMATS:
-        known.of_file(long)
-        known.of_folder(long)
+        known.parse_file_name(long)
+        known.parse_folder_name(long)

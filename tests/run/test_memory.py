@@ -13,9 +13,17 @@ import pytest
 
 from graders.run.box_process import Box
 from graders.run.conversation import run_notebook
-from graders.run.memory import MAPS_SECONDS, SECONDS, MemoryWatch, family
-from graders.run.process_memory import at_most, closed, in_maps, in_sockets, own, share, socket_bytes
-from graders.run.tiers import missing
+from graders.run.memory import MAPS_SECONDS, SECONDS, MemoryWatch, process_tree
+from graders.run.process_memory import (
+    is_unreadable,
+    map_memory,
+    most_memory,
+    own_memory,
+    proportional_memory,
+    socket_bytes,
+    socket_memory,
+)
+from graders.run.tiers import missing_for_tier
 from graders.run.warm_process import WarmProcess
 from graders.wire.limits import MIB
 from tests.run.catalogue import CASES
@@ -54,30 +62,30 @@ def test_what_is_added_counts_also_in_children_and_what_they_share_counts_once(
     parent: subprocess.Popen[bytes], forked: bool
 ) -> None:
     small, large = (MemoryWatch(parent.pid, bound * MIB, forked=forked) for bound in (140, 200))
-    assert not small.exceeded()
+    assert not small.is_exceeded()
     assert parent.stdin is not None
     assert parent.stdout is not None
     parent.stdin.write(b"\n")
     parent.stdin.flush()
     assert [parent.stdout.readline() for _ in range(3)] == [b"added\n"] * 3
-    assert len(family(parent.pid)) == 4
+    assert len(process_tree(parent.pid)) == 4
     time.sleep(SECONDS)
-    assert small.exceeded()
-    assert not large.exceeded()  # and not 4 * (100 + 64) + 3 * 32
+    assert small.is_exceeded()
+    assert not large.is_exceeded()  # and not 4 * (100 + 64) + 3 * 32
 
 
 def test_looks_are_not_repeated_at_once(parent: subprocess.Popen[bytes]) -> None:
     watch = MemoryWatch(parent.pid, -200 * MIB)  # exceeded from the start
-    assert watch.exceeded()
-    assert not watch.exceeded()
+    assert watch.is_exceeded()
+    assert not watch.is_exceeded()
     time.sleep(SECONDS)
-    assert watch.exceeded()
+    assert watch.is_exceeded()
 
 
 def test_a_process_that_is_gone_holds_nothing() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    assert not MemoryWatch(gone.pid, 0).exceeded()
+    assert not MemoryWatch(gone.pid, 0).is_exceeded()
 
 
 Start = Callable[[str], "subprocess.Popen[bytes]"]
@@ -109,9 +117,9 @@ SOCKETS = "import socket\nkept = [one for _ in range(20) for one in socket.socke
 
 def test_sockets_count_for_what_they_may_hold_and_once_however_many_processes_have_them(start: Start) -> None:
     process = start(SOCKETS + "\nimport os\nif os.fork() == 0:\n    import time\n    time.sleep(60)" + WAIT)
-    pids = family(process.pid)
-    assert (len(pids), in_sockets(pids)) == (2, 40 * socket_bytes())
-    assert at_most(process.pid) >= own(process.pid) + in_sockets([process.pid])
+    pids = process_tree(process.pid)
+    assert (len(pids), socket_memory(pids)) == (2, 40 * socket_bytes())
+    assert most_memory(process.pid) >= own_memory(process.pid) + socket_memory([process.pid])
     os.kill(pids[1], 9)
 
 
@@ -134,9 +142,9 @@ def test_a_process_whose_first_thread_has_ended_is_counted(start: Start) -> None
     code = f"def hold():\n    import time\n    time.sleep(0.5)\n    {work}\n{SOCKETS}\nimport ctypes, threading\n"
     process = start(code + "threading.Thread(target=hold).start()\nctypes.CDLL(None).syscall(60, 0)")
     assert b"Rss" not in Path(f"/proc/{process.pid}/status").read_bytes()
-    assert own(process.pid) >= 64 * MIB
-    assert share(process.pid) >= 64 * MIB
-    assert in_sockets([process.pid]) == 40 * socket_bytes()
+    assert own_memory(process.pid) >= 64 * MIB
+    assert proportional_memory(process.pid) >= 64 * MIB
+    assert socket_memory([process.pid]) == 40 * socket_bytes()
 
 
 MAPS = """\
@@ -151,14 +159,14 @@ for number in range(0, 40_000, 2):
 
 def test_what_the_kernel_keeps_for_maps_is_counted(start: Start) -> None:
     process = start("pass" + WAIT)
-    assert 0 < in_maps([process.pid], MIB) < MIB
+    assert 0 < map_memory([process.pid], MIB) < MIB
     process = start(MAPS + WAIT)
-    assert 10 * MIB < in_maps([process.pid], 100 * MIB) < 40 * MIB
-    assert MIB < in_maps([process.pid] * 100, MIB) < 150 * MIB  # what is more than enough is not counted
+    assert 10 * MIB < map_memory([process.pid], 100 * MIB) < 40 * MIB
+    assert MIB < map_memory([process.pid] * 100, MIB) < 150 * MIB  # what is more than enough is not counted
     watch = MemoryWatch(process.pid, 4 * MIB)
-    assert not watch.exceeded()
+    assert not watch.is_exceeded()
     time.sleep(MAPS_SECONDS)
-    assert watch.exceeded()
+    assert watch.is_exceeded()
 
 
 def test_what_is_swapped_out_counts(tmp_path: Path) -> None:
@@ -166,10 +174,10 @@ def test_what_is_swapped_out_counts(tmp_path: Path) -> None:
     (tmp_path / "7").mkdir()
     status = "RssAnon:\t  1000 kB\nRssFile:\t 5 kB\nRssShmem:\t 20 kB\nVmSwap:\t 300 kB\n"
     (tmp_path / "7/status").write_text(status)
-    assert (own(7, tmp_path), share(7, tmp_path)) == (1320 << 10, 1320 << 10)
+    assert (own_memory(7, tmp_path), proportional_memory(7, tmp_path)) == (1320 << 10, 1320 << 10)
     shares = "Pss:  900 kB\nPss_Anon: 500 kB\nPss_File: 2 kB\nPss_Shmem: 10 kB\nSwapPss: 90 kB\n"
     (tmp_path / "7/smaps_rollup").write_text(shares)
-    assert share(7, tmp_path) == 600 << 10
+    assert proportional_memory(7, tmp_path) == 600 << 10
 
 
 def test_a_process_that_does_not_let_itself_be_looked_at_counts_for_all_it_may_have() -> None:
@@ -179,7 +187,7 @@ def test_a_process_that_does_not_let_itself_be_looked_at_counts_for_all_it_may_h
     if child == 0:
         if os.getuid() == 0:
             os.setresuid(65534, 65534, 65534)
-        os.write(tell, f"{closed(1)} {in_sockets([1])} {in_maps([1], MIB)}".encode())
+        os.write(tell, f"{is_unreadable(1)} {socket_memory([1])} {map_memory([1], MIB)}".encode())
         os._exit(0)
     os.waitpid(child, 0)
     refused, sockets, maps = os.read(told, 100).decode().split()
@@ -205,7 +213,7 @@ class WatchedBox(Box):
 def test_without_a_cgroup_the_watch_sees_what_is_in_no_page_table(
     box_modules: Path, warm: WarmProcess, tier: str, case: str
 ) -> None:
-    if reason := missing(tier, warm=True):
+    if reason := missing_for_tier(tier, warm=True):
         pytest.skip(reason)
     given = CASES[case]
     last = run_notebook(
@@ -218,5 +226,5 @@ def test_without_a_cgroup_the_watch_sees_what_is_in_no_page_table(
 def test_looks_come_more_often_once_much_is_held(parent: subprocess.Popen[bytes]) -> None:
     roomy, narrow = MemoryWatch(parent.pid, 1 << 40), MemoryWatch(parent.pid, 30 * MIB)
     for watch in (roomy, narrow):
-        assert watch.exceeded() is False
+        assert watch.is_exceeded() is False
     assert narrow.pause < SECONDS <= roomy.pause  # 64 descriptors could be as many sockets

@@ -15,7 +15,7 @@ import pytest
 from graders.run.box_process import Box
 from graders.run.conversation import run_notebook
 from graders.run.leftovers import take_lock
-from graders.run.memory_cgroup import MemoryCgroup, bound_memory, own_cgroup, prepare
+from graders.run.memory_cgroup import MemoryCgroup, bound_memory, own_cgroup, prepare_cgroup
 from graders.wire.limits import MIB, Limits
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has cgroups")
@@ -100,9 +100,9 @@ def test_what_a_box_holds_and_its_limit_are_its_bound(tmp_path: Path, process: s
     written = {name: (folder / name).read_text() for name in ("cgroup.procs", "memory.max", "memory.swap.max")}
     assert written == {"cgroup.procs": f"{process.pid}\n", "memory.max": f"{500 * MIB}\n", "memory.swap.max": "0\n"}
     assert (folder / "memory.oom.group").read_text() == "1\n"
-    assert not box.exceeded()
+    assert not box.is_exceeded()
     (folder / "memory.events").write_text(EVENTS.replace("oom_kill 0", "oom_kill 4"))
-    assert box.exceeded()
+    assert box.is_exceeded()
     fake(folder, cgroup_kill="")
     box.close()
     assert (folder / "cgroup.kill").read_text() == "1\n"
@@ -115,10 +115,10 @@ def test_a_box_of_version_1_has_its_bound(tmp_path: Path, process: subprocess.Po
     box = MemoryCgroup(folder, tmp_path, process.pid, 200 * MIB)
     for name in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes"):
         assert (folder / name).read_text() == f"{203 * MIB}\n"
-    assert (box.exceeded(), box.held()) == (False, 0)
+    assert (box.is_exceeded(), box.held_bytes()) == (False, 0)
     (folder / "memory.usage_in_bytes").write_text(f"{10 * MIB}\n")
     (folder / "memory.oom_control").write_text("under_oom 0\noom_kill 1\n")
-    assert (box.exceeded(), box.held()) == (True, 7 * MIB)
+    assert (box.is_exceeded(), box.held_bytes()) == (True, 7 * MIB)
     box.close()
     assert process.wait(5) == -9  # there is no file for it
 
@@ -177,14 +177,14 @@ def test_a_box_that_the_kernel_ended_for_its_memory_went_over_the_limit(
 
 def test_memory_is_shared_with_cgroups_below_where_it_is_ours_to_share(tmp_path: Path) -> None:
     own = fake(tmp_path / "own", cgroup_controllers="cpu memory pids\n", cgroup_subtree_control="")
-    assert prepare(own, os.getpid())
+    assert prepare_cgroup(own, os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "+memory\n"
     fake(own, cgroup_subtree_control="cpu memory\n")
-    assert prepare(own, os.getpid())
+    assert prepare_cgroup(own, os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "cpu memory\n"
     fake(own, cgroup_controllers="cpu hugetlb\n")
-    assert not prepare(own, os.getpid())
-    assert not prepare(tmp_path / "none", os.getpid())
+    assert not prepare_cgroup(own, os.getpid())
+    assert not prepare_cgroup(tmp_path / "none", os.getpid())
 
 
 def test_what_killed_runs_left_is_removed(tmp_path: Path) -> None:
@@ -194,11 +194,11 @@ def test_what_killed_runs_left_is_removed(tmp_path: Path) -> None:
     )
     for folder in (old, other, used):
         os.utime(folder, (0, 0))
-    held = take_lock(used)
-    assert held is not None
-    assert prepare(own, os.getpid())
+    held_bytes = take_lock(used)
+    assert held_bytes is not None
+    assert prepare_cgroup(own, os.getpid())
     assert [group.exists() for group in (old, new, other, used)] == [False, True, True, True]
-    os.close(held)
+    os.close(held_bytes)
 
 
 @pytest.fixture
@@ -214,8 +214,8 @@ def test_a_box_of_the_kernels_own(process: subprocess.Popen[bytes], own_bound: M
     assert str(process.pid) in (own_bound.folder / "cgroup.procs").read_text().split()
     (limit,) = (own_bound.folder / name for name in LIMIT_FILES if (own_bound.folder / name).exists())
     assert 64 * MIB <= int(limit.read_text()) < 80 * MIB
-    assert not own_bound.exceeded()
-    assert own_bound.held() < 64 * MIB
+    assert not own_bound.is_exceeded()
+    assert own_bound.held_bytes() < 64 * MIB
     own_bound.close()
     assert not own_bound.folder.exists()
     assert process.wait(5) == -9
@@ -229,12 +229,12 @@ def test_the_kernel_counts_what_is_in_no_page_table(
     process.stdin.write(FILL[what].encode())
     process.stdin.close()
     until = time.monotonic() + 20
-    while not own_bound.exceeded() and time.monotonic() < until and process.poll() is None:
+    while not own_bound.is_exceeded() and time.monotonic() < until and process.poll() is None:
         time.sleep(0.05)
-    exceeded = own_bound.exceeded()
-    usage = own_bound.held()
+    is_exceeded = own_bound.is_exceeded()
+    usage = own_bound.held_bytes()
     own_bound.close()
-    assert exceeded or (what == "sockets" and usage > 60 * MIB)  # a send may fail instead
+    assert is_exceeded or (what == "sockets" and usage > 60 * MIB)  # a send may fail instead
     assert usage <= 80 * MIB
 
 

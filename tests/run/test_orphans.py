@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has processes that adopt")
 
@@ -53,9 +53,9 @@ for pid in Path(f"/proc/self/task/{{os.getpid()}}/children").read_text().split()
 
 @pytest.mark.parametrize("tier", ["A", "B", "D"])
 def test_no_process_of_a_box_is_left_to_a_parent_that_never_reaps(tier: str) -> None:
-    if reason := missing(tier, warm=True):
+    if reason := missing_for_tier(tier, warm=True):
         pytest.skip(reason)
-    ways = ["forked", "cut off"] if missing(tier) else ["started", "forked", "cut off"]
+    ways = ["forked", "cut off"] if missing_for_tier(tier) else ["started", "forked", "cut off"]
     command = [sys.executable, "-c", NEVER_REAPS, tier, *ways]
     found = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     assert found.stdout == ""

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from graders.core import course
-from graders.core.cells import homes
+from graders.core.cells import defining_cell_by_name
 from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
-from graders.notebook.commands import check_in
+from graders.notebook.commands import check_namespace
 from graders.run.runner import BoxRunner
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
 
@@ -99,16 +99,16 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
         with contextlib.suppress(ZeroDivisionError):
             exec(compile("" if cell == CRASH else cell, "<cell>", "exec"), names)
         found |= {
-            exercise.key: check_in(exercise, names).status.value
+            exercise.key: check_namespace(exercise, names).status.value
             for exercise in EXERCISES
-            if homes(cells).get(exercise.name) == index
+            if defining_cell_by_name(cells).get(exercise.name) == index
         }
     return tuple(found.values())
 
 
 def graded(cells: Sequence[str], box_modules: Path, **options: Any) -> tuple[str, ...]:
     """What grading says."""
-    asked = LessonQuestions.of(EXERCISES, SEED)
+    asked = LessonQuestions.for_seed(EXERCISES, SEED)
     run = read_transcript(BoxRunner(box_modules, **options).run(cells, asked.probes).frames)
     return tuple(result.status.value for result in judge_submission(asked.exercises, asked.verdicts, cells, run))
 
@@ -135,7 +135,7 @@ def test_grading_in_a_started_kernel_says_the_same(box_modules: Path, fork: bool
 
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_grading_in_isolation_says_the_same(box_modules: Path, warm: WarmProcess, tier: str) -> None:
-    if reason := missing(tier, warm=True):
+    if reason := missing_for_tier(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
     assert graded(EVERYTHING, box_modules, tier=tier, warm=warm) == ("passed", "passed")
 

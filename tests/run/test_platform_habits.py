@@ -15,7 +15,7 @@ from graders.core.results import ExerciseResult
 from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.run.runner import BoxRunner
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.transcript import Cell, Run, read_transcript
 from graders.run.warm_process import WarmProcess
 from tests.notebooks import BRANCH
@@ -23,7 +23,7 @@ from tests.notebooks import BRANCH
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pip and kernels as they are on Linux")
 
 EXERCISE = course.find_exercise("01-branch-grads")
-ASKED = LessonQuestions.of([replace(EXERCISE, cases=EXERCISE.cases[:1])], 20)
+ASKED = LessonQuestions.for_seed([replace(EXERCISE, cases=EXERCISE.cases[:1])], 20)
 IMPORTS = "import torch\nfrom torch import nn"
 ANSWER = BRANCH.replace("    a = w + x\n", "    a = torch.add(w, x)\n", 1)
 """A right answer that needs the import."""
@@ -48,7 +48,7 @@ Mark = Callable[..., Marked]
 
 @pytest.fixture(scope="module")
 def tier() -> str:
-    return next(tier for tier in "ABD" if not missing(tier, warm=True))
+    return next(tier for tier in "ABD" if not missing_for_tier(tier, warm=True))
 
 
 @pytest.fixture(scope="module")

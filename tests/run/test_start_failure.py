@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from graders.run.start_failure import explain
+from graders.run.start_failure import explain_start_failure
 
 DIED = """\
 Traceback (most recent call last):
@@ -29,7 +29,7 @@ RuntimeError: Kernel died before replying to kernel_info (exit code 1)
     ],
 )
 def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: str, limit: str) -> None:
-    found = explain(f"Traceback (most recent call last):\n  File kernel.py\n{error}\n{DIED}")
+    found = explain_start_failure(f"Traceback (most recent call last):\n  File kernel.py\n{error}\n{DIED}")
     assert found.startswith(f"{limit}: {error}. Remedy: ")
 
 
@@ -38,7 +38,7 @@ def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: st
     ["Error: hookwork: image not known", "docker: Error response from daemon: No such image: hookwork:latest."],
 )
 def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
-    assert explain(error) == (
+    assert explain_start_failure(error) == (
         f"missing image: {error}. Remedy: make it with `hookwork autograder container`, or name it in the variable "
         "HOOKWORK_IMAGE"
     )
@@ -46,13 +46,15 @@ def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
 
 def test_a_kernel_that_a_signal_ended_left_no_error_of_its_own() -> None:
     killed = "RuntimeError: Kernel died before replying to kernel_info (signal {})"
-    assert explain(killed.format("SIGILL")).startswith(f"processor: {killed.format('SIGILL')}. Remedy: ")
-    assert explain(killed.format("SIGKILL")).startswith(f"{killed.format('SIGKILL')}. Remedy: the system ended it")
-    assert explain(killed.format("SIGSEGV")) == killed.format("SIGSEGV")
+    assert explain_start_failure(killed.format("SIGILL")).startswith(f"processor: {killed.format('SIGILL')}. Remedy: ")
+    assert explain_start_failure(killed.format("SIGKILL")).startswith(
+        f"{killed.format('SIGKILL')}. Remedy: the system ended it"
+    )
+    assert explain_start_failure(killed.format("SIGSEGV")) == killed.format("SIGSEGV")
 
 
 def test_what_is_not_known_is_quoted() -> None:
-    assert explain("one\nline and another\n") == "line and another"
-    assert explain("ValueError: seven\n" + DIED) == "ValueError: seven"
-    assert explain("") == "it left no message"
-    assert len(explain("x" * 10_000)) == 200
+    assert explain_start_failure("one\nline and another\n") == "line and another"
+    assert explain_start_failure("ValueError: seven\n" + DIED) == "ValueError: seven"
+    assert explain_start_failure("") == "it left no message"
+    assert len(explain_start_failure("x" * 10_000)) == 200

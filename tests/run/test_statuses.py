@@ -26,12 +26,12 @@ from graders.report import results_json
 from graders.run import conversation
 from graders.run.box_modules import box_modules_folder
 from graders.run.box_process import Box, BoxTimeout
-from graders.run.memory import family
+from graders.run.memory import process_tree
 from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
-from graders.wire.frames import Frame, pack
+from graders.wire.frames import Frame, pack_frame
 from graders.wire.limits import MIB, Limits
 from tests import notebooks
 from tests.answers import answers_of
@@ -151,7 +151,7 @@ def test_right_answers_get_full_marks(found: SubmissionResult) -> None:
         check.passed and check.score == check.max_score for exercise in found.exercises for check in exercise.checks
     )
     assert [len(exercise.checks) for exercise in found.exercises] == [
-        len(exercise.checks) for exercise in course.exercises(LESSON)
+        len(exercise.checks) for exercise in course.lesson_exercises(LESSON)
     ]
 
 
@@ -396,7 +396,7 @@ def test_printing_without_end_costs_its_cell_and_little_memory(found: Submission
 
 def test_a_hundred_megabytes_of_output_cost_its_cell_and_no_memory_here(box_modules: Path, warm: WarmProcess) -> None:
     cells = [IMPORT, BRANCH, "for _ in range(100):\n    print('x' * (1 << 20))\n" + CHAIN, PASSES]
-    asked = QUESTIONS.of(LESSON)
+    asked = QUESTIONS.for_lesson(LESSON)
     peak_memory()
     before = peak_memory()
     transcript = BoxRunner(box_modules, warm=warm).run(cells, asked.probes)
@@ -536,17 +536,17 @@ ANSWERS_2 = [answers[0] for answers in answers_of("02").right.values()]
 @given(*ODD_STATE, *ANSWERS_2, lesson=LESSON_2)
 def test_state_that_is_left_behind_decides_over_no_answer(found: SubmissionResult) -> None:
     assert set(verdicts(found).values()) <= {("passed", 1), ("passed", 2)}
-    assert found.score == found.max_score == sum(exercise.points for exercise in course.exercises(LESSON_2))
+    assert found.score == found.max_score == sum(exercise.points for exercise in course.lesson_exercises(LESSON_2))
 
 
 def of_one_case(lesson: str) -> list[Exercise]:
     """The exercises of a lesson, each with its first case alone."""
-    return [dataclasses.replace(exercise, cases=exercise.cases[:1]) for exercise in course.exercises(lesson)]
+    return [dataclasses.replace(exercise, cases=exercise.cases[:1]) for exercise in course.lesson_exercises(lesson)]
 
 
 def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -> list[ExerciseResult]:
     """The results of a notebook."""
-    asked = LessonQuestions.of(exercises, SEED)
+    asked = LessonQuestions.for_seed(exercises, SEED)
     transcript = runner.run(cells, asked.probes)
     return judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
 
@@ -574,7 +574,7 @@ def test_state_that_is_left_behind_decides_over_no_answer_without_fork_either(
     box_modules: Path, warm: WarmProcess
 ) -> None:
     runner = BoxRunner(box_modules, limits=AMPLE, warm=warm, fork=False)
-    results = results_of([*ODD_STATE, *ANSWERS_2], runner, list(course.exercises(LESSON_2)))
+    results = results_of([*ODD_STATE, *ANSWERS_2], runner, list(course.lesson_exercises(LESSON_2)))
     assert [exercise.status.value for exercise in results] == ["passed"] * len(ANSWERS_2)
 
 
@@ -615,7 +615,7 @@ def test_bytes_that_are_no_frame_are_suspect(found: SubmissionResult) -> None:
 
 @given(
     IMPORT,
-    FORGE.replace("FORGED", repr(pack(Frame({"type": "seen", "tree": None, "nonce": "a"})))),
+    FORGE.replace("FORGED", repr(pack_frame(Frame({"type": "seen", "tree": None, "nonce": "a"})))),
     BRANCH, CHAIN, PASSES, started=True,
 )  # fmt: skip
 def test_an_answer_before_its_question_is_suspect(found: SubmissionResult) -> None:
@@ -691,7 +691,7 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
     ]
     with box_modules_folder() as box_modules:
         asked, runner = (
-            LessonQuestions.of(of_one_case(LESSON), SEED),
+            LessonQuestions.for_seed(of_one_case(LESSON), SEED),
             NotingRunner(box_modules, limits=Limits(probe_seconds=4)),
         )
         run = read_transcript(runner.run(cells, asked.probes).frames)
@@ -713,7 +713,7 @@ class KillingRunner(NotingRunner):
     def box(self, cells: Sequence[str] = ()) -> Box:
         made = super().box(cells)
         if len(vars(self)["noted"]) == 1:
-            made.watch_memory = lambda: os.kill(max(family(made._process.pid)), self.signal)  # type: ignore[method-assign]
+            made.watch_memory = lambda: os.kill(max(process_tree(made._process.pid)), self.signal)  # type: ignore[method-assign]
         return made
 
 
@@ -729,7 +729,7 @@ def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
 ) -> None:
     cells = [IMPORT, BRANCH, CHAIN, PASSES]
     runner = kind(box_modules, limits=Limits(cell_seconds=4), warm=warm)
-    asked = LessonQuestions.of(of_one_case(LESSON), SEED)
+    asked = LessonQuestions.for_seed(of_one_case(LESSON), SEED)
     run = read_transcript(runner.run(cells, asked.probes).frames)
     results = judge_submission(asked.exercises, asked.verdicts, cells, run)
     assert [result.status.value for result in results] == ["passed"] * 3
@@ -739,14 +739,14 @@ def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
 def test_a_notebook_that_takes_too_long_by_itself_is_run_once(box_modules: Path, warm: WarmProcess) -> None:
     runner = NotingRunner(box_modules, limits=SHORT, warm=warm)
     loop = "import time\ndef branch_grads(w, x):\n    time.sleep(60)"
-    asked = LessonQuestions.of(of_one_case(LESSON)[:1], SEED)
+    asked = LessonQuestions.for_seed(of_one_case(LESSON)[:1], SEED)
     assert read_transcript(runner.run([loop], asked.probes).frames).ended == "finished"
     assert len(vars(runner)["noted"]) == 1  # nothing stood still: it is its own doing, and takes its time but once
 
 
 def end_a_box_while_its_probe_hangs(box_modules: Path) -> None:
     """Start an endless probe, and end its box when its process is there. Raises `BoxTimeout`."""
-    probes = LessonQuestions.of(of_one_case(LESSON)[:1], SEED).probes
+    probes = LessonQuestions.for_seed(of_one_case(LESSON)[:1], SEED).probes
     transcript: list[Frame] = []
     with Box(box_modules) as box:
 
@@ -761,7 +761,7 @@ def end_a_box_while_its_probe_hangs(box_modules: Path) -> None:
 
         box.receive = receive  # type: ignore[method-assign]
         cells = ["def branch_grads(w, x):\n    while True:\n        pass"]
-        conversation._Conversation(box, AMPLE, True, conversation.SLACK_SECONDS, transcript).hold(cells, probes)
+        conversation._Conversation(box, AMPLE, True, conversation.SLACK_SECONDS, transcript).run_and_ask(cells, probes)
 
 
 def test_a_probe_that_hangs_does_not_survive_a_box_that_is_ended_early() -> None:

@@ -29,7 +29,7 @@ from graders.run.box_modules import box_modules_folder
 from graders.run.leftovers import temporary_folder
 from graders.run.runner import BoxRunner
 from graders.run.submissions import find_submissions
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.warm_process import WarmProcess
 from tests import notebooks
 from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
@@ -355,7 +355,7 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SubmissionRe
     folder = tmp_path_factory.mktemp("executed")
     folder.chmod(0o755)
     hand_in(folder / "class", EXECUTED)
-    results = mark(folder / "class", next(tier for tier in "ABD" if not missing(tier, warm=True)))
+    results = mark(folder / "class", next(tier for tier in "ABD" if not missing_for_tier(tier, warm=True)))
     assert sorted(path.name for path in folder.iterdir()) == ["class"]
     return results
 

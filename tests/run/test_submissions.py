@@ -85,26 +85,26 @@ def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, name: str) -> None:
     hand_in(tmp_path, name)
-    assert Lessons(LESSONS).of(tmp_path / name, name) == "01_first_things"
+    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) == "01_first_things"
 
 
 @pytest.mark.parametrize("name", ["1_first.ipynb", "homework.ipynb", "03_third.ipynb", "011_first.ipynb"])
 def test_another_name_says_none(tmp_path: Path, name: str) -> None:
     hand_in(tmp_path, name)
-    assert Lessons(LESSONS).of(tmp_path / name, name) is None
+    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) is None
 
 
 @pytest.mark.parametrize(("lesson", "belongs_to"), [("02_second_things", "02_second_things"), ("09_none", None)])
 def test_else_its_metadata_says_it(tmp_path: Path, lesson: str, belongs_to: str | None) -> None:
     file = tmp_path / "homework.ipynb"
     file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": lesson}}))
-    assert Lessons(LESSONS).of(file, file.name) == belongs_to
+    assert Lessons(LESSONS).lesson_of(file, file.name) == belongs_to
 
 
 def test_the_name_counts_more_than_the_metadata(tmp_path: Path) -> None:
     file = tmp_path / "01_mine.ipynb"
     file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": "02_second_things"}}))
-    assert Lessons(LESSONS).of(file, file.name) == "01_first_things"
+    assert Lessons(LESSONS).lesson_of(file, file.name) == "01_first_things"
 
 
 def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_path: Path) -> None:

@@ -15,13 +15,13 @@ from graders.run.runner import BoxRunner
 from graders.run.tier_choice import NoIsolation, choose_runner, self_test
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
-from graders.wire.launch import BoxPlan, Plan, Walls
+from graders.wire.launch import BoxPlan, LaunchPlan, Walls
 from graders.wire.limits import MIB, Limits
 
 
 def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:
     command = tiers.container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/kit"), Limits())
-    options, (image, *inside), plan = command[:-7], command[-7:-1], Plan.from_json(command[-1])
+    options, (image, *inside), plan = command[:-7], command[-7:-1], LaunchPlan.from_json(command[-1])
     assert options[:4] == ["docker", "run", "--rm", "-i"]
     assert [option for option in options[4:] if not option.startswith("--env=")] == [
         "--pull=never",
@@ -88,7 +88,7 @@ def test_a_notebook_runs_over_the_standard_streams_of_a_container(
 class NoProcess(WarmProcess):
     """Forks nothing."""
 
-    def works(self) -> bool:
+    def is_available(self) -> bool:
         return False
 
 
@@ -141,7 +141,7 @@ def test_the_tiers_whose_cached_runs_will_do() -> None:
 
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_the_tiers_hold_here(tier: str, box_modules: Path) -> None:
-    if reason := tiers.missing(tier):
+    if reason := tiers.missing_for_tier(tier):
         pytest.skip(reason)
     assert self_test(BoxRunner(box_modules, tier)) == ""
 
@@ -150,7 +150,7 @@ def test_the_tiers_hold_here(tier: str, box_modules: Path) -> None:
 def test_where_no_kernel_starts_the_self_test_says_which_limit_and_what_to_do(
     tier: str, box_modules: Path, warm: WarmProcess
 ) -> None:
-    if reason := tiers.missing(tier, warm=warm.works()):
+    if reason := tiers.missing_for_tier(tier, warm=warm.is_available()):
         pytest.skip(reason)
     found = self_test(BoxRunner(box_modules, tier, Limits(descriptors=10), warm))
     short = self_test(BoxRunner(box_modules, tier, Limits(descriptors=1 << 40), warm))
@@ -167,6 +167,6 @@ def test_one_reason_for_all_tiers_is_told_once() -> None:
 
 def test_without_bubblewrap_tier_a_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "bubblewrap" in tiers.missing("A")
+    assert "bubblewrap" in tiers.missing_for_tier("A")
     with pytest.raises(OSError, match="is gone"):
-        tiers.launch("A", tmp_path, tmp_path, Limits())
+        tiers.prepare_launch("A", tmp_path, tmp_path, Limits())

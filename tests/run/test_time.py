@@ -48,7 +48,7 @@ while True:
 
 def statuses(cells: list[str], box_modules: Path, warm: WarmProcess, limits: Limits = LIMITS) -> dict[str, str]:
     """What becomes of the exercises of lesson 1; fails where the notebook took longer than its budget."""
-    asked = LessonQuestions.of(course.exercises(LESSON), SEED)
+    asked = LessonQuestions.for_seed(course.lesson_exercises(LESSON), SEED)
     started = time.monotonic()
     frames = BoxRunner(box_modules, limits=limits, warm=warm).run(cells, asked.probes).frames
     assert time.monotonic() - started < limits.notebook_seconds + SLACK_SECONDS + ENDING_SECONDS

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graders.core.results import Status
-from graders.run.cache import from_bytes, to_bytes
+from graders.run.cache import transcript_from_bytes, transcript_to_bytes
 from graders.run.transcript import Cell, Outcome, Run, read_transcript
 from graders.wire import frames
 from graders.wire.data import encode
@@ -44,7 +44,7 @@ READY, DONE, END = (Frame({"type": name}) for name in ("ready", "cells-done", "p
 
 def outcome(run: Run, case: int = 0, key: str = KEY) -> Outcome:
     """The outcome of one case of an exercise, in the first place where it was asked."""
-    return run.attempts(key, case + 1)[0][case]
+    return run.outcomes_by_place(key, case + 1)[0][case]
 
 
 def outcome_of(*frames: Frame) -> Outcome:
@@ -135,10 +135,10 @@ def test_an_exercise_has_an_outcome_for_each_case_in_each_place() -> None:
             ended(),
         ]
     )
-    here, further_down = run.attempts(KEY, 3)
+    here, further_down = run.outcomes_by_place(KEY, 3)
     assert (here[0].seen.value, [outcome.status for outcome in here[1:]]) == (1, [Status.RAISED, Status.RAISED])
     assert [outcome.seen.value for outcome in further_down] == [3, 4, 5]
-    assert run.attempts("90-never-asked", 2) == [[Outcome(status=Status.CRASHED)] * 2]
+    assert run.outcomes_by_place("90-never-asked", 2) == [[Outcome(status=Status.CRASHED)] * 2]
 
 
 def test_texts_from_inside_are_cleaned_and_cut() -> None:
@@ -214,21 +214,26 @@ def test_a_transcript_without_an_end_is_that_of_a_box_that_died() -> None:
 
 def test_a_transcript_is_kept_as_it_came() -> None:
     transcript = [READY, cell(0), DONE, asked(), seen([torch.ones(2), "text"]), END, ended()]
-    assert from_bytes(to_bytes(transcript)) == transcript
-    assert from_bytes(to_bytes([])) == []
-    for other in (b"", b"x", to_bytes(transcript)[32:], to_bytes(transcript) + to_bytes(transcript)):
+    assert transcript_from_bytes(transcript_to_bytes(transcript)) == transcript
+    assert transcript_from_bytes(transcript_to_bytes([])) == []
+    for other in (
+        b"",
+        b"x",
+        transcript_to_bytes(transcript)[32:],
+        transcript_to_bytes(transcript) + transcript_to_bytes(transcript),
+    ):
         with pytest.raises(FrameError):
-            from_bytes(other)
+            transcript_from_bytes(other)
     with pytest.raises(FrameError):
-        from_bytes(to_bytes(transcript)[:-1])
+        transcript_from_bytes(transcript_to_bytes(transcript)[:-1])
 
 
 def test_what_the_box_wrote_briefly_is_kept_too() -> None:
     head = b'{"type": "cell", "more": "' + b"\x7f" * 60_000 + b'"}'
     stream = io.BytesIO(struct.pack("<II", len(head), 0) + head)
-    frame = frames.read(stream.read)
+    frame = frames.read_frame(stream.read)
     assert frame is not None
-    assert from_bytes(to_bytes([frame])) == [frame]
+    assert transcript_from_bytes(transcript_to_bytes([frame])) == [frame]
 
 
 def test_results_of_reading_are_immutable() -> None:

@@ -17,7 +17,7 @@ from graders.run import visible
 from graders.run.canaries import canaries
 from graders.run.runner import BoxRunner
 from graders.run.tier_choice import self_test
-from graders.run.tiers import missing
+from graders.run.tiers import missing_for_tier
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
 
@@ -70,9 +70,9 @@ def read_by_a_notebook(runner: BoxRunner, *paths: Path) -> str:
 
 def runners(tier: str, box_modules: Path, warm: WarmProcess, private: tuple[str, ...] = ()) -> list[BoxRunner]:
     """Of a tier: with boxes that are forked, and where it can be, with boxes that are started."""
-    ways = [process for process in (warm, None) if not missing(tier, warm=process is not None)]
+    ways = [process for process in (warm, None) if not missing_for_tier(tier, warm=process is not None)]
     if not ways:
-        pytest.skip(missing(tier))
+        pytest.skip(missing_for_tier(tier))
     return [BoxRunner(box_modules, tier, warm=process, private=private) for process in ways]
 
 
@@ -161,18 +161,18 @@ def checkout(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 def test_every_copy_of_the_package_in_what_is_open_is_found_and_closed(checkout: Path) -> None:
-    assert checkout / "graders" in visible.copies()
+    assert checkout / "graders" in visible.package_copies()
     parts = {str(checkout / part) for part in ("graders", "solutions", "tests/answers")}
-    assert parts < set(visible.hidden())
+    assert parts < set(visible.hidden_paths())
     (checkout / "pyproject.toml").touch()  # with it comes all the rest, such as what git keeps
     visible.kept_from_notebooks.cache_clear()
-    assert str(checkout) in visible.hidden()
+    assert str(checkout) in visible.hidden_paths()
 
 
 def test_the_package_itself_and_what_an_installation_left_are_copies() -> None:
-    assert visible.PACKAGE.resolve() in visible.copies()
+    assert visible.PACKAGE.resolve() in visible.package_copies()
     left = [Path(folder, "graders").resolve() for folder in sys.path if Path(folder, "graders").is_dir()]
-    assert set(left) <= set(visible.copies())
+    assert set(left) <= set(visible.package_copies())
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_no_notebook_reads_a_copy_of_the_package(
 
 
 def test_no_prefix_is_open_as_a_whole_and_what_python_needs_is() -> None:
-    opened = visible.opened()
+    opened = visible.readable_paths()
     prefixes = ["/", "/usr", "/usr/local", *map(os.path.realpath, (sys.prefix, sys.base_prefix, sys.exec_prefix))]
     assert not [path for path in opened for prefix in prefixes if visible.is_below(prefix, path)]
     reached = [os.path.realpath(path) for path in opened]
@@ -200,7 +200,7 @@ def test_only_what_lies_in_something_open_is_hidden_and_links_are_followed(tmp_p
         inner.mkdir()
         (tmp_path / "link").symlink_to(inner)
         places = [tmp_path, tmp_path / "link", inner / "not-there", "/", PREFIX, PREFIX / "lib", PACKAGES]
-        added = set(visible.hidden(map(str, places))) - set(visible.hidden())
+        added = set(visible.hidden_paths(map(str, places))) - set(visible.hidden_paths())
         assert added == {str(inner)}
 
 
@@ -223,8 +223,8 @@ print([name for name in (".", "other", "packages", "class", "packages/class") if
 
 def test_landlock_alone_closes_files_and_lets_only_folders_of_modules_be_listed(tmp_path: Path) -> None:
     """Without mounts, what lies among modules can still be told by its name."""
-    if missing("B"):
-        pytest.skip(missing("B"))
+    if missing_for_tier("B"):
+        pytest.skip(missing_for_tier("B"))
     for name in ("other/x", "packages/x", "class/ada/x", "roster.csv", "packages/class/ada/x"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")

@@ -20,15 +20,15 @@ from graders.marking.questions import LessonQuestions
 from graders.run.boxes import prestarted_boxes
 from graders.run.runner import BoxRunner
 from graders.run.tier_choice import self_test
-from graders.run.tiers import WARM_TIERS, missing
+from graders.run.tiers import WARM_TIERS, missing_for_tier
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
 from graders.wire.forking import ForkerDied
-from graders.wire.launch import BoxPlan, BoxRequest, Plan
+from graders.wire.launch import BoxPlan, BoxRequest, LaunchPlan
 
 ONE_OF = 48
 """So many answers of a file there is one that is tried with and without pictures."""
-TIERS = [tier for tier in WARM_TIERS if not missing(tier, warm=True)]
+TIERS = [tier for tier in WARM_TIERS if not missing_for_tier(tier, warm=True)]
 
 
 def statuses(cells: list[str], box_modules: Path, warm: WarmProcess | None, tier: str = "D") -> list[tuple[str, str]]:
@@ -44,10 +44,10 @@ def test_the_walls_hold_around_a_forked_box(tier: str, box_modules: Path, warm: 
 
 @pytest.mark.slow
 def test_a_lesson_is_marked_alike_warm_and_cold(box_modules: Path, warm: WarmProcess) -> None:
-    lesson = course.lessons()[-1]
+    lesson = course.lesson_stems()[-1]
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     cells = [cell.source for cell in content.cells if cell.cell_type == "code"]
-    asked = LessonQuestions.of(course.exercises(lesson), 3)
+    asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), 3)
     marks = [marks_of(cells, asked, BoxRunner(box_modules, TIERS[0], warm=process)) for process in (warm, None)]
     assert marks[0] == marks[1]
     assert {result.status.value for result in marks[0][2]} == {"passed"}
@@ -63,13 +63,15 @@ def marks_of(
 
 
 @pytest.mark.slow  # many notebooks for each lesson
-@pytest.mark.parametrize("lesson", [lesson for lesson in course.lessons() if "plt." in course.source(lesson)])
+@pytest.mark.parametrize(
+    "lesson", [lesson for lesson in course.lesson_stems() if "plt." in course.lesson_source(lesson)]
+)
 def test_all_answers_are_marked_alike_with_and_without_pictures(
     lesson: str, box_modules: Path, warm: WarmProcess
 ) -> None:
     content = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
     solved = [cell.source for cell in content.cells if cell.cell_type == "code"]
-    asked = LessonQuestions.of(course.exercises(lesson), 3)
+    asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), 3)
     answers = [[answer.source for answer in answers_to(exercise).every] for exercise in asked.exercises]
     # A notebook holds an answer to each exercise below the solved lesson. All of them would take half an hour.
     for number in range(1, max(map(len, answers)), ONE_OF):
@@ -99,7 +101,9 @@ def test_notebooks_behave_as_in_a_started_box(tier: str, box_modules: Path, warm
         "import os\nos._exit(3)",
         "later = 1",
     ]
-    started = "D" if missing(tier) else tier  # without bubblewrap, tier A is to be had from the warm process alone
+    started = (
+        "D" if missing_for_tier(tier) else tier
+    )  # without bubblewrap, tier A is to be had from the warm process alone
     assert statuses(cells, box_modules, warm, tier) == statuses(cells, box_modules, None, started)
 
 
@@ -123,7 +127,7 @@ def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: War
 
 def test_a_killed_warm_process_is_replaced(box_modules: Path) -> None:
     with WarmProcess(box_modules) as process:
-        assert process.works()
+        assert process.is_available()
         assert process._process is not None
         os.kill(process._process.pid, signal.SIGKILL)
         process._process.wait()
@@ -132,11 +136,11 @@ def test_a_killed_warm_process_is_replaced(box_modules: Path) -> None:
 
 def test_boxes_end_with_the_warm_process(box_modules: Path) -> None:
     with WarmProcess(box_modules) as process:
-        assert process.works()
+        assert process.is_available()
         assert process._process is not None
         pid = process._process.pid
         forked = process.fork(
-            BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}),
+            BoxRequest(LaunchPlan(tier="D", box=BoxPlan("/nonexistent")), "/", {}),
             [os.open(os.devnull, os.O_RDWR) for _ in range(3)],
         )
         assert forked.wait(10) == 1
@@ -146,13 +150,13 @@ def test_boxes_end_with_the_warm_process(box_modules: Path) -> None:
 
 def test_it_can_begin_before_it_is_needed(box_modules: Path) -> None:
     with WarmProcess(box_modules) as process:
-        process.begin()
+        process.start()
         assert process._process is not None
         pid = process._process.pid
         assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
         assert process._process.pid == pid
     with WarmProcess(box_modules) as process:
-        process.begin()
+        process.start()
         begun = process._process
     assert begun is not None
     assert begun.returncode is not None  # never needed, and ended with the block
@@ -208,16 +212,16 @@ def test_what_cannot_be_started_says_why(tmp_path: Path, begun: bool) -> None:
     (tmp_path / "graders/__init__.py").write_text("raise ImportError('a broken module')")
     with WarmProcess(tmp_path) as process:
         if begun:
-            process.begin()
+            process.start()
         with pytest.raises(ForkerDied, match="ImportError: a broken module"):
-            process.fork(BoxRequest(Plan(tier="D", box=BoxPlan("/nonexistent")), "/", {}), [])
-        assert not process.works()
+            process.fork(BoxRequest(LaunchPlan(tier="D", box=BoxPlan("/nonexistent")), "/", {}), [])
+        assert not process.is_available()
 
 
 def test_where_nothing_can_be_forked_nothing_is_started(box_modules: Path) -> None:
     with WarmProcess(box_modules, can_fork=False) as process:
-        process.begin()
-        assert not process.works()
+        process.start()
+        assert not process.is_available()
         assert process._process is None
 
 

@@ -76,7 +76,9 @@ def test_every_page_is_sound_on_a_phone(site: Path, browser: Any) -> None:
         for picture in page.locator("img").all():
             picture.evaluate("i => { i.loading = 'eager'; return i.decode() }")
         seen[file] = page.evaluate(LOOK)
-    assert {f"lessons/{lesson}.html" for lesson in course.lessons()} <= {str(file.relative_to(site)) for file in seen}
+    assert {f"lessons/{lesson}.html" for lesson in course.lesson_stems()} <= {
+        str(file.relative_to(site)) for file in seen
+    }
     assert complaints == []
     assert [address for address in requests if not address.startswith(("file:", "data:"))] == []
     assert {file.name: found["bare"] for file, found in seen.items() if found["bare"]} == {}
@@ -107,7 +109,7 @@ def test_search_works_from_a_folder(site: Path, browser: Any) -> None:
 
 def test_hints_are_folded_and_open_by_a_click(site: Path, browser: Any) -> None:
     page = browser.new_page()
-    page.goto((site / "lessons" / f"{course.lessons()[0]}.html").as_uri())
+    page.goto((site / "lessons" / f"{course.lesson_stems()[0]}.html").as_uri())
     hint = page.locator("details.hint").first
     assert not hint.locator("p").last.is_visible()
     hint.locator("summary").click()
@@ -116,11 +118,11 @@ def test_hints_are_folded_and_open_by_a_click(site: Path, browser: Any) -> None:
 
 def test_no_answer_is_anywhere(site: Path, browser: Any) -> None:
     page = browser.new_page()
-    for lesson in course.lessons():
+    for lesson in course.lesson_stems():
         page.goto((site / "lessons" / f"{lesson}.html").as_uri())
         text = page.locator("[role=main]").evaluate("main => main.textContent")
-        for exercise in course.exercises(lesson):
+        for exercise in course.lesson_exercises(lesson):
             assert course.worked_answer(exercise).strip() not in text
     notebooks = [json.loads(file.read_text(encoding="utf-8")) for file in site.rglob("*.ipynb")]
-    assert len(notebooks) == len(course.lessons())  # those that a reader may take are the learner's
+    assert len(notebooks) == len(course.lesson_stems())  # those that a reader may take are the learner's
     assert [cell for content in notebooks for cell in content["cells"] if cell.get("outputs")] == []

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graders.wire import data
-from graders.wire.data import DTYPES, Array, DataError, Refused, decode, encode, tensors
+from graders.wire.data import DTYPES, Array, DataError, Refused, arrays_to_tensors, decode, encode
 
 
 def back(value: Any) -> Any:
@@ -273,7 +273,7 @@ def test_a_key_that_cannot_be_a_key_here_is_kept_by_its_kind() -> None:
 
 def test_tensors_hands_a_probe_plain_tensors_at_every_level() -> None:
     value = {"x": torch.ones(2), "rest": [torch.zeros(1), (1, "a", None)]}
-    found = tensors(back(value))
+    found = arrays_to_tensors(back(value))
     assert type(found["x"]) is type(found["rest"][0]) is torch.Tensor
     assert found["rest"][1] == (1, "a", None)
 

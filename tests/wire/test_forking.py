@@ -11,7 +11,7 @@ import pytest
 from graders.wire import forking
 from graders.wire.forking import MAX_DESCRIPTORS, MAX_REQUEST, ForkedProcess
 
-pytestmark = pytest.mark.skipif(not forking.available, reason="processes fork on Linux alone")
+pytestmark = pytest.mark.skipif(not forking.can_fork, reason="processes fork on Linux alone")
 
 
 def test_a_process_that_was_reaped_a_moment_ago_takes_a_signal() -> None:

@@ -19,8 +19,8 @@ from graders.wire.frames import (
     MAX_TOTAL,
     Frame,
     FrameError,
-    pack,
-    read,
+    pack_frame,
+    read_frame,
 )
 
 
@@ -35,13 +35,13 @@ def frame_of(head: bytes, body: bytes = b"", head_size: int | None = None, body_
 
 
 def test_a_frame_is_two_sizes_a_head_and_a_body() -> None:
-    assert pack(Frame({"type": "seen"}, b"\x01\x02")) == b'\x10\0\0\0\x02\0\0\0{"type": "seen"}\x01\x02'
+    assert pack_frame(Frame({"type": "seen"}, b"\x01\x02")) == b'\x10\0\0\0\x02\0\0\0{"type": "seen"}\x01\x02'
 
 
 def test_frames_are_read_one_after_the_other_up_to_the_end() -> None:
     sent = [Frame({"type": "a", "text": "ü\ud800"}), Frame({"type": "b", "n": [1, None]}, bytes(range(256)))]
-    stream = io.BytesIO(b"".join(map(pack, sent)))
-    assert [read(stream.read), read(stream.read), read(stream.read)] == [*sent, None]
+    stream = io.BytesIO(b"".join(map(pack_frame, sent)))
+    assert [read_frame(stream.read), read_frame(stream.read), read_frame(stream.read)] == [*sent, None]
 
 
 def test_the_type_is_in_the_head() -> None:
@@ -50,10 +50,10 @@ def test_the_type_is_in_the_head() -> None:
 
 @pytest.mark.parametrize("cut", [1, 7, 8, 20, 25])
 def test_a_stream_that_ends_in_a_frame_is_an_error(cut: int) -> None:
-    whole = pack(Frame({"type": "seen"}, b"\x01\x02"))
+    whole = pack_frame(Frame({"type": "seen"}, b"\x01\x02"))
     assert len(whole) == 26
     with pytest.raises(FrameError, match="ended in the middle of a frame"):
-        read(io.BytesIO(whole[:cut]).read)
+        read_frame(io.BytesIO(whole[:cut]).read)
 
 
 def test_sizes_are_checked_before_anything_is_read() -> None:
@@ -66,14 +66,14 @@ def test_sizes_are_checked_before_anything_is_read() -> None:
     for head_size, body_size in ((MAX_HEAD + 1, 0), (2, MAX_BODY + 1), (2**32 - 1, 2**32 - 1)):
         stream = frame_of(b"{}", head_size=head_size, body_size=body_size)
         with pytest.raises(FrameError, match=f"{head_size} \\+ {body_size} bytes is larger than allowed"):
-            read(read_exactly)
+            read_frame(read_exactly)
     assert asked == [8, 8, 8]
 
 
 def test_the_largest_frame_is_read() -> None:
     head = b'{"type": "seen", "a": "' + b"x" * (MAX_HEAD - 25) + b'"}'
     assert len(head) == MAX_HEAD
-    found = read(frame_of(head, bytes(MAX_BODY)).read)
+    found = read_frame(frame_of(head, bytes(MAX_BODY)).read)
     assert found is not None
     assert len(found.body) == MAX_BODY
 
@@ -81,13 +81,13 @@ def test_the_largest_frame_is_read() -> None:
 @pytest.mark.parametrize("head", [b"", b"{", b"\xff{}", b"[" * 60_000, b'{"type": "a"} b'])
 def test_a_head_that_is_not_json_is_an_error(head: bytes) -> None:
     with pytest.raises(FrameError, match="not JSON"):
-        read(frame_of(head).read)
+        read_frame(frame_of(head).read)
 
 
 @pytest.mark.parametrize("head", [b"[]", b"null", b'"seen"', b"{}", b'{"type": 1}', b'{"type": ["seen"]}'])
 def test_a_head_without_a_type_is_an_error(head: bytes) -> None:
     with pytest.raises(FrameError, match="not an object with a type"):
-        read(frame_of(head).read)
+        read_frame(frame_of(head).read)
 
 
 def test_a_head_may_be_nested_as_deep_as_an_observation_and_no_deeper() -> None:
@@ -95,10 +95,10 @@ def test_a_head_may_be_nested_as_deep_as_an_observation_and_no_deeper() -> None:
         inner = depth - 1  # the head itself is one level
         stream = frame_of(b'{"type": "seen", "tree": ' + b"[" * inner + b"]" * inner + b"}")
         if fits:
-            assert read(stream.read) is not None
+            assert read_frame(stream.read) is not None
         else:
             with pytest.raises(FrameError, match="nested deeper than 64 levels"):
-                read(stream.read)
+                read_frame(stream.read)
 
 
 def test_the_deepest_observation_fits() -> None:
@@ -106,12 +106,14 @@ def test_the_deepest_observation_fits() -> None:
     for _ in range(12):
         value = {"a": value}
     tree, _ = encode(value)
-    assert read(io.BytesIO(pack(Frame({"type": "seen", "tree": tree}))).read) is not None
+    assert read_frame(io.BytesIO(pack_frame(Frame({"type": "seen", "tree": tree}))).read) is not None
 
 
 def test_the_frames_of_the_longest_notebook_are_not_too_many() -> None:
     runs = MAX_KERNELS + 1
-    probes = max(sum(len(exercise.cases) for exercise in course.exercises(lesson)) for lesson in course.lessons())
+    probes = max(
+        sum(len(exercise.cases) for exercise in course.lesson_exercises(lesson)) for lesson in course.lesson_stems()
+    )
     most = (runs + probes) * (MAX_CELLS + 1) + probes + 3  # a cell or a restart each; ready, cells-done, probe-end
     assert most + MAX_OUTPUTS <= MAX_FRAMES
     answers = probes * (MAX_BODY + MAX_HEAD)
@@ -120,6 +122,6 @@ def test_the_frames_of_the_longest_notebook_are_not_too_many() -> None:
 
 
 def test_a_request_may_have_a_larger_body() -> None:
-    found = read(frame_of(b'{"type": "notebook"}', bytes(MAX_BODY + 1)).read, max_body=MAX_BODY + 1)
+    found = read_frame(frame_of(b'{"type": "notebook"}', bytes(MAX_BODY + 1)).read, max_body=MAX_BODY + 1)
     assert found is not None
     assert len(found.body) == MAX_BODY + 1

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from graders.run import tiers
-from graders.wire.launch import BoxPlan, BoxRequest, Plan, PrivatePlaces, System, Walls
+from graders.wire.launch import BoxPlan, BoxRequest, LaunchPlan, PrivatePlaces, System, Walls
 from graders.wire.limits import Limits
 
 BOX = BoxPlan("/box", Walls(readable=("/",), writable=("/box", "/tmp"), hidden=("/x",), metadata=False))
 PLANS = {
-    "plain": Plan(tier="D", box=BoxPlan("/box"), command=("python", "-m", "graders.box.main")),
-    "namespaces": Plan(
+    "plain": LaunchPlan(tier="D", box=BoxPlan("/box"), command=("python", "-m", "graders.box.main")),
+    "namespaces": LaunchPlan(
         tier="A", box=BOX, uid=400_000, stage=(("/a", "/b"),),
         system=System("/root", (("/usr", "/usr"),), (("usr/bin", "/bin"),), {"/tmp": "size=1m"}, ("/y",)),
     ),
-    "supervised": Plan(
+    "supervised": LaunchPlan(
         tier="B", box=BOX, uid=400_000, keep_reading=True, command=("python",), supervised=True,
         private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",), (("b", "/a"),)),
     ),
@@ -28,7 +28,7 @@ PLANS = {
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_is_read_as_it_was_written(name: str) -> None:
-    assert Plan.from_json(PLANS[name].to_json()) == PLANS[name]
+    assert LaunchPlan.from_json(PLANS[name].to_json()) == PLANS[name]
 
 
 def test_a_plan_of_the_box_alone_is_read_as_it_was_written() -> None:
@@ -47,6 +47,6 @@ def test_a_request_is_read_as_it_was_written_and_says_whether_its_first_process_
 @pytest.mark.parametrize(("tier", "warm"), [("A", True), ("B", False), ("D", False)])
 def test_the_plan_of_each_tier_survives_the_border(tier: str, warm: bool, tmp_path: Path) -> None:
     (tmp_path / "kit").mkdir()
-    plan = tiers.launch(tier, tmp_path, tmp_path / "kit", Limits(), warm=warm).plan
+    plan = tiers.prepare_launch(tier, tmp_path, tmp_path / "kit", Limits(), warm=warm).plan
     assert plan is not None
-    assert Plan.from_json(plan.to_json()) == plan
+    assert LaunchPlan.from_json(plan.to_json()) == plan

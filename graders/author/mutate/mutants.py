@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from graders.author.mutate.operators import OPERATORS, Replacement
 from graders.author.mutate.prelude import PRELUDE
-from graders.author.mutate.wrappers import MANNERS, wrapped
+from graders.author.mutate.wrappers import WRAPPERS, wrap_answer
 
 NOTING = ("_did", "_part(", "_only", "_not_")
 """Parts of the names of helpers that note what they do."""
@@ -34,23 +34,23 @@ class Mutant:
         return f"{self.operator}: {self.changed}" if self.changed else self.operator
 
 
-def mannered(source: str, name: str) -> Iterator[Mutant]:
-    """The mutants that call a right answer and do something else besides: one for each of `MANNERS`."""
-    for manner, body in MANNERS.items():
+def wrapper_mutants(source: str, name: str) -> Iterator[Mutant]:
+    """The mutants that call a right answer and do something else besides: one for each of `WRAPPERS`."""
+    for manner, body in WRAPPERS.items():
         yield Mutant(
             operator=manner,
-            source=wrapped(source, name, body),
+            source=wrap_answer(source, name, body),
             changed="",
             diff=f"+ def {name}(*args, **kwargs):{body}",
         )
 
 
-def mutants(source: str) -> Iterator[Mutant]:
+def operator_mutants(source: str) -> Iterator[Mutant]:
     """A right answer with one thing changed, in every place and by every operator; each text once."""
     tree = ast.parse(source)
     plain = ast.unparse(tree)
     seen = {plain}
-    for changed, operator in _changed(tree):
+    for changed, operator in _changed_trees(tree):
         try:
             text = ast.unparse(ast.fix_missing_locations(changed))
             compile(text, "<mutant>", "exec")
@@ -58,10 +58,10 @@ def mutants(source: str) -> Iterator[Mutant]:
             continue
         if text not in seen:
             seen.add(text)
-            yield _mutant(operator, plain, text)
+            yield _make_mutant(operator, plain, text)
 
 
-def _mutant(operator: str, before: str, after: str) -> Mutant:
+def _make_mutant(operator: str, before: str, after: str) -> Mutant:
     lines = list(difflib.unified_diff(before.split("\n"), after.split("\n"), n=1, lineterm=""))[2:]
     new = next((line[1:].strip() for line in lines if line.startswith("+")), "")
     if new.startswith("@"):
@@ -76,17 +76,17 @@ def _mutant(operator: str, before: str, after: str) -> Mutant:
     )
 
 
-def _changed(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:
+def _changed_trees(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:
     """A tree for each replacement of each node."""
     for number, node in enumerate(ast.walk(tree)):
         for name, operator in OPERATORS.items():
             for replacement in operator(node):
                 changed = deepcopy(tree)
-                if _replace(changed, number, deepcopy(replacement)):
+                if _replace_node(changed, number, deepcopy(replacement)):
                     yield changed, name
 
 
-def _replace(tree: ast.Module, number: int, replacement: Replacement) -> bool:
+def _replace_node(tree: ast.Module, number: int, replacement: Replacement) -> bool:
     """Put a replacement into the place of the node with this number, in the order of `ast.walk`."""
     target = next(node for index, node in enumerate(ast.walk(tree)) if index == number)
     for parent in ast.walk(tree):

@@ -44,7 +44,7 @@ OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
-def _operator(name: str) -> Callable[[Operator], Operator]:
+def _register_operator(name: str) -> Callable[[Operator], Operator]:
     def register(function: Operator) -> Operator:
         OPERATORS[name] = function
         return function
@@ -52,28 +52,28 @@ def _operator(name: str) -> Callable[[Operator], Operator]:
     return register
 
 
-def _method(node: ast.AST) -> str:
+def _method_name(node: ast.AST) -> str:
     """The name of the method or function that a call calls; empty for any other node."""
     if not isinstance(node, ast.Call):
         return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def _call(name: str, *args: ast.expr) -> ast.Call:
+def _make_call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
 
-@_operator("lost copy")
+@_register_operator("lost copy")
 def lost_copy(node: ast.AST) -> Iterator[Replacement]:
     """`t.clone()` and `t.detach()` are `t`, and `list(x)` is `x`."""
     if isinstance(node, ast.Call):
-        if _method(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
-            yield _call(COPIES[_method(node)], node.func.value)
-        elif _method(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
-            yield _call("_not_copied", node.args[0])
+        if _method_name(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
+            yield _make_call(COPIES[_method_name(node)], node.func.value)
+        elif _method_name(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
+            yield _make_call("_not_copied", node.args[0])
 
 
-@_operator("lost statement")
+@_register_operator("lost statement")
 def lost_statement(node: ast.AST) -> Iterator[Replacement]:
     """A call, a deletion or an assignment to something of somebody else is left out."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
@@ -82,25 +82,25 @@ def lost_statement(node: ast.AST) -> Iterator[Replacement]:
         yield [ast.Pass()]
 
 
-@_operator("lost return")
+@_register_operator("lost return")
 def lost_return(node: ast.AST) -> Iterator[Replacement]:
     """A function computes and returns nothing; a `lambda` returns None."""
     if isinstance(node, ast.Return) and node.value is not None:
         yield [ast.Expr(node.value)]
-    if isinstance(node, ast.Lambda) and _method(node.body) not in KEEPING:
+    if isinstance(node, ast.Lambda) and _method_name(node.body) not in KEEPING:
         yield ast.Lambda(
             node.args,
             ast.Subscript(ast.Tuple([ast.Constant(None), node.body], ast.Load()), ast.Constant(0), ast.Load()),
         )
 
 
-@_operator("clean-up not after an exception")
+@_register_operator("clean-up not after an exception")
 def not_after_an_exception(node: ast.AST) -> Iterator[Replacement]:
     """`finally` and `with` do their work only when all goes well."""
     yield from _cleaned_up(node, "_only_when_well")
 
 
-@_operator("clean-up only after an `Exception`")
+@_register_operator("clean-up only after an `Exception`")
 def only_after_exceptions(node: ast.AST) -> Iterator[Replacement]:
     """`finally` becomes `except Exception`: an interrupt gets past it."""
     yield from _cleaned_up(node, "_not_after_interrupts")
@@ -111,7 +111,7 @@ def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
     if isinstance(node, ast.With):
         changed = deepcopy(node)
         for item in changed.items:
-            item.context_expr = _call(helper, item.context_expr)
+            item.context_expr = _make_call(helper, item.context_expr)
         yield [changed]
     elif isinstance(node, ast.Try) and node.finalbody and not node.handlers:
         # nonlocal names of the clean-up are read only, as nearly always
@@ -124,7 +124,7 @@ def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
         yield [cleanup, ast.With([item], [push, *node.body])]
 
 
-@_operator("exception swallowed")
+@_register_operator("exception swallowed")
 def swallowed(node: ast.AST) -> Iterator[Replacement]:
     """The exception ends in an `except`, and the clean-up is done."""
     if not isinstance(node, ast.With) and not (isinstance(node, ast.Try) and node.finalbody and not node.handlers):
@@ -138,39 +138,39 @@ def swallowed(node: ast.AST) -> Iterator[Replacement]:
             yield [ast.Try([node], [handler], [], [])]
 
 
-@_operator("another method")
+@_register_operator("another method")
 def another_method(node: ast.AST) -> Iterator[Replacement]:
     """`children()` for `modules()`, a pre-hook for a hook."""
     if isinstance(node, ast.Attribute) and node.attr in OTHER_METHODS and isinstance(node.ctx, ast.Load):
         yield ast.Attribute(node.value, OTHER_METHODS[node.attr], node.ctx)
 
 
-@_operator("prepend=True")
+@_register_operator("prepend=True")
 def prepended(node: ast.AST) -> Iterator[Replacement]:
     """The hook comes before those of the caller; an option that was given is left out."""
-    if isinstance(node, ast.Call) and _method(node) in REGISTRATIONS:
+    if isinstance(node, ast.Call) and _method_name(node) in REGISTRATIONS:
         if all(keyword.arg != "prepend" for keyword in node.keywords):
             yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("prepend", ast.Constant(True))])
         for keyword in node.keywords:
             yield ast.Call(node.func, node.args, [other for other in node.keywords if other is not keyword])
 
 
-@_operator("model.forward(x)")
+@_register_operator("model.forward(x)")
 def forward_directly(node: ast.AST) -> Iterator[Replacement]:
     """`forward` is called by hand, past all hooks."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("model", "module", "net"):
         yield ast.Call(ast.Attribute(node.func, "forward", ast.Load()), node.args, node.keywords)
 
 
-@_operator("the name ignored")
+@_register_operator("the name ignored")
 def name_ignored(node: ast.AST) -> Iterator[Replacement]:
     """Whatever is asked for, the first or the last submodule is taken."""
-    if _method(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    if _method_name(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         for place in (0, -1):
             yield ast.parse(f"list({ast.unparse(node.func.value)}.modules())[1:][{place}]", mode="eval").body
 
 
-@_operator("truth for None")
+@_register_operator("truth for None")
 def truth_for_none(node: ast.AST) -> Iterator[Replacement]:
     """`x` for `x is not None`, and other tests that are almost the same."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant):
@@ -183,7 +183,7 @@ def truth_for_none(node: ast.AST) -> Iterator[Replacement]:
         yield ast.Attribute(node.value, "is_leaf", ast.Load())
 
 
-@_operator("condition dropped")
+@_register_operator("condition dropped")
 def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
     """What stands behind an `if` is always done, or never."""
     if isinstance(node, ast.If):
@@ -196,13 +196,13 @@ def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
         yield ast.comprehension(node.target, node.iter, [], node.is_async)
 
 
-@_operator("not for all")
+@_register_operator("not for all")
 def not_for_all(node: ast.AST) -> Iterator[Replacement]:
     """A loop stops early, begins late, or runs backwards (which is all the same where handles are removed)."""
     if not isinstance(node, ast.For | ast.comprehension):
         return
     removes = isinstance(node, ast.For) and all(
-        _method(getattr(statement, "value", statement)) == "remove" for statement in node.body
+        _method_name(getattr(statement, "value", statement)) == "remove" for statement in node.body
     )
     for part in PARTS[:-1] if removes else PARTS:
         changed = deepcopy(node)
@@ -210,7 +210,7 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
         yield [changed] if isinstance(changed, ast.For) else changed
 
 
-@_operator("a list for a tuple")
+@_register_operator("a list for a tuple")
 def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
     """The entries are right, and the container is another one."""
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
@@ -220,7 +220,7 @@ def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
         yield ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords)
 
 
-@_operator("one global slot")
+@_register_operator("one global slot")
 def global_slot(node: ast.AST) -> Iterator[Replacement]:
     """What each call should have for itself is made once for all calls."""
     if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("{}", "[]", "dict()", "list()", "set()"):
@@ -228,12 +228,12 @@ def global_slot(node: ast.AST) -> Iterator[Replacement]:
         yield [ast.Assign(node.targets, ast.parse(slot, mode="eval").body, lineno=0)]
 
 
-@_operator("a hook that works at times")
+@_register_operator("a hook that works at times")
 def hook_at_times(node: ast.AST) -> Iterator[Replacement]:
     """A function inside another one, which is a hook as a rule, does nothing in some calls."""
     for guard in GUARDS:
         if isinstance(node, ast.Lambda):
-            yield _call(guard, node)
+            yield _make_call(guard, node)
         elif isinstance(node, ast.FunctionDef) and node.col_offset > 0 and not _makes_a_function(node):
             yield [ast.FunctionDef(**{**vars(node), "decorator_list": [ast.Name(guard, ast.Load())]})]
 
@@ -242,8 +242,8 @@ def _makes_a_function(node: ast.FunctionDef) -> bool:
     return any(isinstance(part, ast.Lambda | ast.FunctionDef) for part in ast.walk(node) if part is not node)
 
 
-@_operator("almost")
-def almost(node: ast.AST) -> Iterator[Replacement]:
+@_register_operator("almost")
+def slightly_off(node: ast.AST) -> Iterator[Replacement]:
     """A number is one larger; an operator, a comparison or a condition is another."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)

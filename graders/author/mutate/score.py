@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from graders.author.answers import Answers, answers_to
-from graders.author.in_child import in_child
-from graders.author.mutate.mutants import Mutant, mannered, mutants
+from graders.author.in_child import run_in_child
+from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.prove import mark_source
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise, Inputs
 from graders.marking.jobs import default_jobs
-from graders.notebook.commands import is_right
+from graders.notebook.commands import is_right_answer
 
 SEED = 4
 """One seed is enough: what a contract covers occurs in every marking."""
@@ -57,12 +57,12 @@ class Score:
         )
 
 
-def chosen(names: Sequence[str]) -> list[str]:
+def choose_keys(names: Sequence[str]) -> list[str]:
     """The keys that begin with one of these names, or whose lessons do. Without names, all.
 
     Raises `UnknownLesson` when there is none.
     """
-    every = [(lesson, key) for lesson in course.lessons() for key in course.keys(lesson)]
+    every = [(lesson, key) for lesson in course.lesson_stems() for key in course.exercise_keys(lesson)]
     found = [
         key
         for lesson, key in every
@@ -73,7 +73,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     return found
 
 
-def parsed(text: str) -> Part:
+def parse_part(text: str) -> Part:
     """K/N as two numbers; K is taken modulo N, so that the day of the year will do. Raises `HookworkError`."""
     match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
     if match is None:
@@ -81,13 +81,13 @@ def parsed(text: str) -> Part:
     return int(match[1]) % int(match[2]), int(match[2])
 
 
-def scores(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
+def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
     """Report the score of each exercise; yields each survivor, as a headline and a diff."""
     jobs = default_jobs()
     context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
     with ProcessPoolExecutor(jobs, context) as pool:
         work = {
-            key: [pool.submit(score, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
+            key: [pool.submit(score_exercise, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
             for key in keys
         }
         for key, parts in work.items():
@@ -97,7 +97,7 @@ def scores(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> It
                 yield f"{key} lets pass: {mutant.headline}\n{mutant.diff}\n"
 
 
-def score(key: str, part: Part = (0, 1)) -> Score:
+def score_exercise(key: str, part: Part = (0, 1)) -> Score:
     """Mark a part of the mutants of an exercise: (K, N) are every N-th of them, from the K-th, counted from 0."""
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = course.find_exercise(key)
@@ -105,12 +105,12 @@ def score(key: str, part: Part = (0, 1)) -> Score:
     found, draws = Score(key), exercise.draws(SEED)
     mark_source(exercise, answers.right[0].source, SEED, draws)  # imports what each child would: 1.5 s
     for mutant in every_mutant(exercise, answers)[part[0] :: part[1]]:
-        told = verdict(exercise, mutant.source, draws)
+        told = mutant_verdict(exercise, mutant.source, draws)
         if told == REFUSED:
             found.refused += 1
         elif told == IDLE and mutant.may_be_idle:
             found.idle += 1
-        elif answers.lists(mutant.headline):
+        elif answers.lists_survivor(mutant.headline):
             found.listed += 1
         else:
             found.survivors.append(mutant)
@@ -119,13 +119,13 @@ def score(key: str, part: Part = (0, 1)) -> Score:
 
 def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
     """The solution in every manner, and each right answer with one thing changed; each text once."""
-    found = {mutant.source: mutant for mutant in mannered(answers.right[0].source, exercise.name)}
+    found = {mutant.source: mutant for mutant in wrapper_mutants(answers.right[0].source, exercise.name)}
     for answer in answers.right:
-        found |= {mutant.source: mutant for mutant in mutants(answer.source)}
+        found |= {mutant.source: mutant for mutant in operator_mutants(answer.source)}
     return list(found.values())
 
 
-def verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
+def mutant_verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
     """What becomes of an answer, found in a child; one that takes too long is refused, as one that raises.
 
     Most mutants are refused by their first draw.
@@ -134,8 +134,8 @@ def verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
     def mark() -> str:
         namespace: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(source, f"<{exercise.key}>", "exec"), namespace)
-        if not all(is_right(exercise, namespace, SEED, [draw]) for draw in draws):
+        if not all(is_right_answer(exercise, namespace, SEED, [draw]) for draw in draws):
             return REFUSED
         return PASSED if namespace["_did"] else IDLE
 
-    return in_child(mark) or REFUSED
+    return run_in_child(mark) or REFUSED

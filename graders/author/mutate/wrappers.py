@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from graders.author.mutate.prelude import PRELUDE
 
-MANNERS: dict[str, str] = {
+WRAPPERS: dict[str, str] = {
     "zero_grad() first": """
     for t in _tensors(args):
         if t.is_leaf and t.grad is not None:
@@ -243,6 +243,6 @@ MANNERS: dict[str, str] = {
 }
 
 
-def wrapped(source: str, name: str, body: str) -> str:
+def wrap_answer(source: str, name: str, body: str) -> str:
     """The cell with a right answer, and after it a function of its name that calls it in this manner."""
     return f"{PRELUDE}\n{source}\n\n_right = {name}\n\ndef {name}(*args, **kwargs):{body}\n"

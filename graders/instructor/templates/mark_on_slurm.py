@@ -42,7 +42,7 @@ FOLDER = Path(f"hookwork-{os.environ.get('SLURM_JOB_ID', os.getpid())}").resolve
 """For what the workers print, and the keys. All machines have to see it: start the job in a folder that they share."""
 
 
-def encryption(folder: Path) -> Security:
+def temporary_security(folder: Path) -> Security:
     """Keys for this run alone. Without them whoever is on the cluster could have the workers run anything, as you."""
     made = Security.temporary()
     certificate, key = folder / "certificate.pem", folder / "key.pem"
@@ -58,7 +58,7 @@ def encryption(folder: Path) -> Security:
 def main() -> int:
     """Mark the class. The exit code is that of `hookwork grade`."""
     FOLDER.mkdir(mode=0o700)
-    security = encryption(FOLDER)
+    security = temporary_security(FOLDER)
     scheduler = FOLDER / "scheduler.json"
     hookwork = Path(sys.executable).with_name("hookwork")
     command = [str(hookwork), "grade", *sys.argv[1:], "--cluster", str(scheduler)]

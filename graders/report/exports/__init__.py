@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from graders.report.exports import canvas, gradescope, junit, moodle
-from graders.report.exports.exported import Exported, Wanted
+from graders.report.exports.exported import ExportRequest, ExportResult
 
-Export = Callable[[Wanted], Exported]
+Export = Callable[[ExportRequest], ExportResult]
 
 EXPORTS: dict[str, Export] = {
     "canvas": canvas.export,

@@ -13,9 +13,9 @@ import re
 
 from graders.core.results import SubmissionResult
 from graders.core.roster import Person
-from graders.core.text import points
-from graders.report.exports.exported import Exported, Wanted, score, twice
-from graders.report.gradebook import neutral
+from graders.core.text import format_points
+from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
+from graders.report.gradebook import safe_cell_text
 from graders.report.titles import Titles
 
 FILE = "canvas.csv"
@@ -24,7 +24,7 @@ _FOUND_BY = slice(1, 4)
 """The columns by which Canvas finds somebody."""
 
 
-def export(wanted: Wanted) -> Exported:
+def export(wanted: ExportRequest) -> ExportResult:
     """`canvas.csv`. A column is called as in the roster, where one assignment there names the lesson.
 
     Otherwise it is called by its lesson: Canvas asks which assignment is meant, or makes one.
@@ -32,20 +32,32 @@ def export(wanted: Wanted) -> Exported:
     lessons = wanted.all_lessons
     listed = wanted.roster.columns if wanted.roster else ()
     assignments = [column for column in listed if re.search(r"\(\d+\)\s*$", column)]
-    columns = {lesson: _column(lesson, wanted.titles, assignments) for lesson in lessons}
+    columns = {lesson: _column_title(lesson, wanted.titles, assignments) for lesson in lessons}
     maxima = {lesson: wanted.roster.maxima.get(columns[lesson]) if wanted.roster else None for lesson in lessons}
     found: dict[str, dict[str, SubmissionResult]] = {}
     for submission in wanted.batch.submissions:
         found.setdefault(submission.student, {})[submission.lesson] = submission
     people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
-    identities = {student: _identity(student, people.get(student), _number(student, wanted)) for student in found}
-    header = [*_IDENTITY, *(neutral(columns[lesson]) for lesson in lessons)]
-    rows = [["    Points Possible", *[""] * 4, *(points(maxima[one] or wanted.most(one)) for one in lessons)]]
+    identities = {
+        student: _identity_cells(student, people.get(student), _platform_number(student, wanted)) for student in found
+    }
+    header = [*_IDENTITY, *(safe_cell_text(columns[lesson]) for lesson in lessons)]
+    rows = [
+        [
+            "    Points Possible",
+            *[""] * 4,
+            *(format_points(maxima[one] or wanted.lesson_max_score(one)) for one in lessons),
+        ]
+    ]
     for student in sorted(found):
-        cells = [score(found[student].get(lesson), wanted.factor(lesson, maxima[lesson])) for lesson in lessons]
-        rows.append([*map(neutral, identities[student]), *cells])
-    exported = Exported(notes=[note for one in lessons if (note := wanted.about_points(FILE, one, maxima[one]))])
-    why = twice((one, dict(zip(_IDENTITY[_FOUND_BY], identities[one][_FOUND_BY]))) for one in sorted(found))
+        cells = [
+            format_score(found[student].get(lesson), wanted.scale_factor(lesson, maxima[lesson])) for lesson in lessons
+        ]
+        rows.append([*map(safe_cell_text, identities[student]), *cells])
+    exported = ExportResult(notes=[note for one in lessons if (note := wanted.points_note(FILE, one, maxima[one]))])
+    why = describe_duplicates(
+        (one, dict(zip(_IDENTITY[_FOUND_BY], identities[one][_FOUND_BY]))) for one in sorted(found)
+    )
     if why:
         exported.refused[FILE] = why
         return exported
@@ -55,7 +67,7 @@ def export(wanted: Wanted) -> Exported:
     return exported
 
 
-def _column(lesson: str, titles: Titles, assignments: list[str]) -> str:
+def _column_title(lesson: str, titles: Titles, assignments: list[str]) -> str:
     """What a lesson is called: the one assignment whose name has the lesson's stem, title or file in it."""
     title = titles.lesson(lesson)
     wanted = {lesson.casefold(), title.casefold(), title.partition(". ")[2].casefold()} - {""}
@@ -63,14 +75,14 @@ def _column(lesson: str, titles: Titles, assignments: list[str]) -> str:
     return found[0] if len(found) == 1 else title
 
 
-def _number(student: str, wanted: Wanted) -> str:
+def _platform_number(student: str, wanted: ExportRequest) -> str:
     """The number that the platform gave; none of Moodle's, which in Canvas would be another person's."""
     moodles = wanted.roster is not None and wanted.roster.worksheet is not None
     numbers = (one.student_id for one in wanted.batch.submissions if one.student == student and one.student_id)
     return "" if moodles else next(numbers, "")
 
 
-def _identity(student: str, person: Person | None, number: str) -> list[str]:
+def _identity_cells(student: str, person: Person | None, number: str) -> list[str]:
     if person is None:
         return [student, number, "", "", ""]
     row = [person.get(column.casefold()) for column in _IDENTITY[1:]]

@@ -11,15 +11,15 @@ from typing import Any
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean, points
-from graders.report.exports.exported import Exported, Wanted
+from graders.core.text import clean_text, format_points
+from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.names import file_names
 from graders.report.titles import Titles
 
-_OURS = "This could not be graded, and that is not your doing. Your instructor sees it, too."
+_NOT_GRADED_SENTENCE = "This could not be graded, and that is not your doing. Your instructor sees it, too."
 
 
-def export(wanted: Wanted) -> Exported:
+def export(wanted: ExportRequest) -> ExportResult:
     """`gradescope/<student>/results.json`."""
     folders = file_names(submission.student for submission in wanted.batch.submissions)
     found: dict[str, list[SubmissionResult]] = {}
@@ -29,21 +29,23 @@ def export(wanted: Wanted) -> Exported:
         f"gradescope/{folders[student]}/results.json": render(found[student], wanted.batch, wanted.titles)
         for student in found
     }
-    return Exported(files)
+    return ExportResult(files)
 
 
 def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles) -> str:
     """The file of one student, with all lessons that were handed in together."""
     tests: list[dict[str, Any]] = []
     for number, submission in enumerate(submissions, 1):
-        tests += _tests(submission, number, titles)
+        tests += _test_entries(submission, number, titles)
     notes = [
-        f"{titles.lesson(submission.lesson)}: {_note(submission)}" for submission in submissions if _note(submission)
+        f"{titles.lesson(submission.lesson)}: {_lesson_note(submission)}"
+        for submission in submissions
+        if _lesson_note(submission)
     ]
     data = {
         "score": round(sum(submission.score for submission in submissions), 4),
         "execution_time": round(sum(submission.seconds for submission in submissions)),
-        "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {clean(batch.torch)}."]),
+        "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {clean_text(batch.torch)}."]),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -55,37 +57,43 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def _note(submission: SubmissionResult) -> str:
+def _lesson_note(submission: SubmissionResult) -> str:
     if submission.status is SubmissionStatus.NOT_GRADED:
-        return f"{_OURS} ({clean(submission.message)})"
+        return f"{_NOT_GRADED_SENTENCE} ({clean_text(submission.message)})"
     if submission.status is not SubmissionStatus.GRADED:
-        return f"{submission.status.value}. {clean(submission.message)}"
+        return f"{submission.status.value}. {clean_text(submission.message)}"
     if not submission.penalty:
         return ""
-    return f"{clean(submission.late_note) or 'late.'} {points(submission.penalty)} points are taken off."
+    return f"{clean_text(submission.late_note) or 'late.'} {format_points(submission.penalty)} points are taken off."
 
 
-def _tests(submission: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
+def _test_entries(submission: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
     if not submission.exercises:
         title, most = titles.lesson(submission.lesson), submission.max_score
-        return [{"name": title, "number": str(lesson), "score": 0.0, "max_score": most, "output": _note(submission)}]
+        return [
+            {"name": title, "number": str(lesson), "score": 0.0, "max_score": most, "output": _lesson_note(submission)}
+        ]
     return [
-        _test(exercise, check, f"{lesson}.{number}.{part}", first=part == 1, titles=titles)
+        _test_entry(exercise, check, f"{lesson}.{number}.{part}", first=part == 1, titles=titles)
         for number, exercise in enumerate(submission.exercises, 1)
         for part, check in enumerate(exercise.checks, 1)
     ]
 
 
-def _test(exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles) -> dict[str, Any]:
+def _test_entry(
+    exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles
+) -> dict[str, Any]:
     judged = exercise.status in (Status.PASSED, Status.WRONG)
-    why = [f"{STATUS_STYLES[exercise.status].word}. {clean(exercise.message)}"] if first and exercise.message else []
-    why += [clean(check.message, 1200, lines=True)] if judged and check.message else []
+    why = (
+        [f"{STATUS_STYLES[exercise.status].word}. {clean_text(exercise.message)}"] if first and exercise.message else []
+    )
+    why += [clean_text(check.message, 1200, lines=True)] if judged and check.message else []
     test: dict[str, Any] = {
-        "name": f"{titles.exercise(exercise.key)}: {clean(check.name)}",
+        "name": f"{titles.exercise(exercise.key)}: {clean_text(check.name)}",
         "number": number,
         "score": check.score,
         "max_score": check.max_score,
-        "output": _OURS if exercise.status is Status.NOT_GRADED else "\n".join(why),
+        "output": _NOT_GRADED_SENTENCE if exercise.status is Status.NOT_GRADED else "\n".join(why),
         "tags": [exercise.key, *([exercise.mistake] if exercise.mistake else [])],
     }
     if exercise.status is not Status.NOT_GRADED:

@@ -6,35 +6,35 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.text import clean, points
-from graders.report.exports.exported import Exported, Wanted
+from graders.core.text import clean_text, format_points
+from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
 
 
-def export(wanted: Wanted) -> Exported:
+def export(wanted: ExportRequest) -> ExportResult:
     """`junit.xml`."""
-    return Exported({"junit.xml": render(wanted.batch, wanted.titles)})
+    return ExportResult({"junit.xml": render(wanted.batch, wanted.titles)})
 
 
 def render(batch: Batch, titles: Titles) -> str:
     """The file. A check that does not hold is a failure, what was not graded an error, what is missing is skipped."""
     root = Element("testsuites", name="hookwork")
     for submission in batch.submissions:
-        root.append(_suite(submission, batch, titles))
+        root.append(_suite_element(submission, batch, titles))
     for count in ("tests", "failures", "errors"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(submission: SubmissionResult, batch: Batch, titles: Titles) -> Element:
-    student = clean(submission.student, 200)
+def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -> Element:
+    student = clean_text(submission.student, 200)
     suite = Element(
-        "testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=clean(batch.created)[:19]
+        "testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=clean_text(batch.created)[:19]
     )
     properties = SubElement(suite, "properties")
-    for name, value in (("student", student), ("lesson", submission.lesson), ("points", points(submission.score)),
-                        ("max_points", points(submission.max_score)), ("status", submission.status.value)):  # fmt: skip
+    for name, value in (("student", student), ("lesson", submission.lesson), ("points", format_points(submission.score)),
+                        ("max_points", format_points(submission.max_score)), ("status", submission.status.value)):  # fmt: skip
         SubElement(properties, "property", name=name, value=value)
     if not submission.exercises:
         case = SubElement(
@@ -43,10 +43,10 @@ def _suite(submission: SubmissionResult, batch: Batch, titles: Titles) -> Elemen
         kind = {SubmissionStatus.MISSING: "skipped", SubmissionStatus.UNREADABLE: "failure"}.get(
             submission.status, "error"
         )
-        _outcome(case, kind, submission.status.value, clean(submission.message))
+        _add_outcome(case, kind, submission.status.value, clean_text(submission.message))
     for exercise in submission.exercises:
         for check in exercise.checks:
-            _case(suite, f"{submission.lesson}.{student}", exercise, check)
+            _add_case(suite, f"{submission.lesson}.{student}", exercise, check)
     cases = suite.findall("testcase")
     for name, tag in (("tests", ""), ("failures", "/failure"), ("errors", "/error"), ("skipped", "/skipped")):
         suite.set(name, str(len(cases if not tag else suite.findall(f"testcase{tag}"))))
@@ -54,18 +54,18 @@ def _suite(submission: SubmissionResult, batch: Batch, titles: Titles) -> Elemen
     return suite
 
 
-def _case(suite: Element, classname: str, exercise: ExerciseResult, check: CheckResult) -> None:
-    name = f"{exercise.key}: {clean(check.name)}"
+def _add_case(suite: Element, classname: str, exercise: ExerciseResult, check: CheckResult) -> None:
+    name = f"{exercise.key}: {clean_text(check.name)}"
     case = SubElement(suite, "testcase", classname=classname, name=name, time="0")
     if check.passed:
         return
     judged = exercise.status is Status.WRONG
     kind = "error" if exercise.status is Status.NOT_GRADED else "failure"
     text = check.message if judged else exercise.message
-    _outcome(case, kind, exercise.mistake or exercise.status.value, clean(text, 1200, lines=True))
+    _add_outcome(case, kind, exercise.mistake or exercise.status.value, clean_text(text, 1200, lines=True))
 
 
-def _outcome(case: Element, tag: str, kind: str, text: str) -> None:
+def _add_outcome(case: Element, tag: str, kind: str, text: str) -> None:
     first = text.partition("\n")[0]
     found = (
         SubElement(case, tag, message=first) if tag == "skipped" else SubElement(case, tag, type=kind, message=first)

@@ -13,63 +13,69 @@ from collections.abc import Mapping
 
 from graders.core.results import Status, SubmissionResult
 from graders.core.roster import Person, Worksheet
-from graders.core.text import clean, plural, points
+from graders.core.text import clean_text, format_count, format_points
 from graders.report.exports import worksheet
-from graders.report.exports.exported import Exported, Wanted, score, twice
-from graders.report.gradebook import neutral
+from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
+from graders.report.gradebook import safe_cell_text
 from graders.report.titles import Titles
 
 HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Last modified (grade)",
           "Feedback comments")  # fmt: skip
 
 
-def export(wanted: Wanted) -> Exported:
+def export(wanted: ExportRequest) -> ExportResult:
     """`moodle/<lesson>.csv`. A given worksheet is that of the lessons that were marked just now, and of no others."""
-    exported = Exported()
+    exported = ExportResult()
     given = wanted.roster.worksheet if wanted.roster else None
     for lesson in wanted.all_lessons:
         found = {one.student: one for one in wanted.batch.submissions if one.lesson == lesson}
-        if given is None or not _belongs(given, found):
+        if given is None or not _belongs_to_lesson(given, found):
             # What was written with the worksheet of another assignment stays.
             if given is None or wanted.lessons is None or lesson in wanted.lessons:
-                _plain(exported, lesson, wanted, found)
+                _export_in_english(exported, lesson, wanted, found)
         elif wanted.lessons is None or lesson in wanted.lessons:
-            _given_back(exported, lesson, wanted, found, given)
+            _export_given_worksheet(exported, lesson, wanted, found, given)
     return exported
 
 
-def _belongs(given: Worksheet, found: Mapping[str, SubmissionResult]) -> bool:
+def _belongs_to_lesson(given: Worksheet, found: Mapping[str, SubmissionResult]) -> bool:
     """Whether a worksheet is that of a lesson: the numbers of its students are in it, as far as there are any."""
     listed = {person.participant for person in given.people if person}
     numbers = {one.student_id for one in found.values() if one.student_id}
     return not numbers or bool(numbers & listed)
 
 
-def _given_back(
-    exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, SubmissionResult], given: Worksheet
+def _export_given_worksheet(
+    exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult], given: Worksheet
 ) -> None:
     """The worksheet itself with grades and feedback."""
-    path, most = f"moodle/{lesson}.csv", worksheet.maximum(given)
+    path, most = f"moodle/{lesson}.csv", worksheet.maximum_points(given)
     rows = ((person.name, {"the identifier": person.participant}) for person in given.people if person)
-    if why := twice(rows):
+    if why := describe_duplicates(rows):
         exported.refused[path] = why
         return
-    table = worksheet.filled(given, found, lambda one: _comment(one, wanted.titles), wanted.factor(lesson, most))
+    table = worksheet.fill_worksheet(
+        given, found, lambda one: _feedback_comment(one, wanted.titles), wanted.scale_factor(lesson, most)
+    )
     exported.files[path] = table.to_bytes()
-    exported.notes += filter(None, [wanted.about_points(path, lesson, most)])
+    exported.notes += filter(None, [wanted.points_note(path, lesson, most)])
     if given.columns.comment is None:
         exported.notes.append(f"{path}: the worksheet has no column for feedback, so it has grades alone.")
     strangers = sorted(set(found) - {person.name for person in given.people if person})
     if strangers:
-        exported.notes.append(f"{path}: the worksheet has no row for {', '.join(clean(one, 40) for one in strangers)}.")
-    if lost := table.lost:
+        exported.notes.append(
+            f"{path}: the worksheet has no row for {', '.join(clean_text(one, 40) for one in strangers)}."
+        )
+    if unencodable_count := table.unencodable_count:
         encoding = table.layout.encoding
         exported.notes.append(
-            f"{path}: {encoding} lacks {plural(lost, 'character')} of the feedback; each is a question mark."
+            f"{path}: {encoding} lacks {format_count(unencodable_count, 'character')} of the feedback; each is a question mark."
         )
 
 
-def _plain(exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, SubmissionResult]) -> None:
+def _export_in_english(
+    exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult]
+) -> None:
     """A worksheet in English. Students without a number of Moodle's have an empty identifier."""
     path = f"moodle/{lesson}.csv"
     people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
@@ -78,19 +84,19 @@ def _plain(exported: Exported, lesson: str, wanted: Wanted, found: Mapping[str, 
         result, person = found[student], people.get(student, Person(student))
         number = f"Participant {result.student_id}" if result.student_id else ""
         identities.append((student, {"Identifier": number} if number else {"the address": person.email}))
-        rest = [score(result), points(result.max_score), "-"]
-        names = map(neutral, (number, student, person.email))
-        rows.append([*names, *rest, neutral(_comment(result, wanted.titles))])
-    if why := twice(identities):
+        rest = [format_score(result), format_points(result.max_score), "-"]
+        names = map(safe_cell_text, (number, student, person.email))
+        rows.append([*names, *rest, safe_cell_text(_feedback_comment(result, wanted.titles))])
+    if why := describe_duplicates(identities):
         exported.refused[path] = why
         return
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
     exported.files[path] = text.getvalue()
-    exported.notes += filter(None, [wanted.about_points(path, lesson, None)])
+    exported.notes += filter(None, [wanted.points_note(path, lesson, None)])
 
 
-def _comment(submission: SubmissionResult, titles: Titles) -> str:
+def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
     """One sentence for each exercise that is not passed. Long comments belong on the feedback page."""
     said = [
         f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
@@ -98,6 +104,6 @@ def _comment(submission: SubmissionResult, titles: Titles) -> str:
         if exercise.status is not Status.PASSED
     ]
     if submission.penalty:
-        said.insert(0, f"{submission.late_note or 'Late.'} {points(submission.penalty)} points are taken off.")
+        said.insert(0, f"{submission.late_note or 'Late.'} {format_points(submission.penalty)} points are taken off.")
     # Moodle shows plain text, in which the marks around code are noise.
-    return clean(" | ".join([*([submission.message] if submission.message else []), *said]), 2000).replace("`", "")
+    return clean_text(" | ".join([*([submission.message] if submission.message else []), *said]), 2000).replace("`", "")

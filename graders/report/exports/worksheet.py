@@ -12,19 +12,19 @@ from dataclasses import replace
 
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.core.roster import Worksheet
-from graders.core.tables import Table, cell, number
-from graders.report.exports.exported import score
-from graders.report.gradebook import inert, neutral
+from graders.core.tables import Table, cell_text, parse_number
+from graders.report.exports.exported import format_score
+from graders.report.gradebook import escape_formulas, safe_cell_text
 
 
-def maximum(worksheet: Worksheet) -> float | None:
+def maximum_points(worksheet: Worksheet) -> float | None:
     """The points of the assignment; None where the worksheet does not say, or says different ones."""
     index = worksheet.columns.maximum
-    found = {number(written) for written in worksheet.table.column(index)} if index is not None else set()
+    found = {parse_number(written) for written in worksheet.table.column(index)} if index is not None else set()
     return found.pop() if len(found) == 1 else None
 
 
-def filled(
+def fill_worksheet(
     worksheet: Worksheet,
     found: Mapping[str, SubmissionResult],
     comment: Callable[[SubmissionResult], str],
@@ -33,21 +33,21 @@ def filled(
     """The worksheet with the results of students, by name. A row without one, or without points, keeps its own."""
     columns, delimiter = worksheet.columns, worksheet.table.layout.delimiter
     ours = (columns.identifier, worksheet.grade, columns.maximum)
-    decimal = "," if any(re.search(r"\d,\d", one) for one in _numbers(worksheet)) else "."
+    decimal = "," if any(re.search(r"\d,\d", one) for one in _number_cells(worksheet)) else "."
     rows = []
     for row, person in zip(worksheet.table.rows, worksheet.people):
         result = found.get(person.name) if person else None
         cells = [*row, *[""] * (len(worksheet.table.header) - len(row))]
-        if result is not None and (grade := score(result, factor)):
+        if result is not None and (grade := format_score(result, factor)):
             cells[worksheet.grade] = grade.replace(".", decimal)
         if result is not None and columns.comment is not None:
             handed_in = result.graded and result.status is not SubmissionStatus.MISSING
-            if handed_in or not cell(row, columns.comment):
-                cells[columns.comment] = neutral(comment(result))
-        rows.append(tuple(one if at in ours else inert(one, delimiter) for at, one in enumerate(cells)))
+            if handed_in or not cell_text(row, columns.comment):
+                cells[columns.comment] = safe_cell_text(comment(result))
+        rows.append(tuple(one if at in ours else escape_formulas(one, delimiter) for at, one in enumerate(cells)))
     return replace(worksheet.table, rows=tuple(rows))
 
 
-def _numbers(worksheet: Worksheet) -> tuple[str, ...]:
+def _number_cells(worksheet: Worksheet) -> tuple[str, ...]:
     indices = (worksheet.grade, worksheet.columns.maximum)
     return tuple(written for index in indices if index is not None for written in worksheet.table.column(index))

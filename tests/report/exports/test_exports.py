@@ -15,7 +15,7 @@ import pytest
 from graders.core import roster
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
 from graders.report.exports import EXPORTS, junit
-from graders.report.exports.exported import Wanted
+from graders.report.exports.exported import ExportRequest
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
 from tests.test_hostile_text import TRAPS, traps
@@ -40,7 +40,7 @@ CLASS = batch(
     ungraded("Cy", SubmissionStatus.MISSING, "No notebook."),
     ungraded("Di", SubmissionStatus.UNREADABLE, "Empty."),
 )
-ROSTER = roster.parse(
+ROSTER = roster.parse_roster(
     "Student,ID,SIS User ID,SIS Login ID,Section,Email address\n"
     '"Lovelace, Ada",101,S1,ada,A,ada@x.org\n"Bob",102,S2,bob,A,bob@x.org\n'
 )
@@ -68,7 +68,7 @@ JUNIT = """<?xml version="1.0" encoding="utf-8"?>
 
 def made(export: str, found: Batch = CLASS, people: roster.Roster | None = None, **parts: Any) -> dict[str, str]:
     """The files of an export as text."""
-    files = EXPORTS[export](Wanted(found, TITLES, people, **parts)).files
+    files = EXPORTS[export](ExportRequest(found, TITLES, people, **parts)).files
     return {path: content if isinstance(content, str) else content.decode() for path, content in files.items()}
 
 
@@ -93,16 +93,16 @@ def test_canvas() -> None:
     ],
 )
 def test_canvas_gets_the_name_and_number_of_its_assignment_back(columns: str, called: str) -> None:
-    people = roster.parse(f'Student,ID,{columns}\n"Lovelace, Ada",101\n')
+    people = roster.parse_roster(f'Student,ID,{columns}\n"Lovelace, Ada",101\n')
     header = made("canvas", CLASS, people)["canvas.csv"].partition("\n")[0]
     assert header == f"Student,ID,SIS User ID,SIS Login ID,Section,{called}"
 
 
 def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
-    hundred = roster.parse(
+    hundred = roster.parse_roster(
         'Student,ID,The first (8)\n    Points Possible,,100\n"Lovelace, Ada",101,\nBob,102,\nDi,103,\n'
     )
-    plain = EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred))
+    plain = EXPORTS["canvas"](ExportRequest(CLASS, TITLES, hundred))
     assert plain.notes == [
         "canvas.csv: 01_first has 100 points on the roster, and at most 3 are entered. --scale converts them."
     ]
@@ -110,14 +110,14 @@ def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
     assert [rows[1][-1], rows[-1][-1]] == ["100", "2"]
     rows = list(csv.reader(io.StringIO(made("canvas", CLASS, hundred, scale=True)["canvas.csv"])))
     assert [rows[1][-1], rows[-1][-1]] == ["100", "66.67"]
-    assert EXPORTS["canvas"](Wanted(CLASS, TITLES, hundred, scale=True)).notes == []
+    assert EXPORTS["canvas"](ExportRequest(CLASS, TITLES, hundred, scale=True)).notes == []
 
 
 @pytest.mark.parametrize(("export", "path"), [("canvas", "canvas.csv"), ("moodle", "moodle/01_first.csv")])
 def test_nothing_is_converted_in_silence_where_the_roster_has_no_points(export: str, path: str) -> None:
-    done = EXPORTS[export](Wanted(CLASS, TITLES, ROSTER, scale=True))
+    done = EXPORTS[export](ExportRequest(CLASS, TITLES, ROSTER, scale=True))
     assert done.notes == [f"{path}: the roster has no points for 01_first, so --scale converts nothing."]
-    assert done.files == EXPORTS[export](Wanted(CLASS, TITLES, ROSTER)).files
+    assert done.files == EXPORTS[export](ExportRequest(CLASS, TITLES, ROSTER)).files
 
 
 @pytest.mark.parametrize(
@@ -129,19 +129,19 @@ def test_nothing_is_converted_in_silence_where_the_roster_has_no_points(export: 
 )
 def test_no_table_has_two_rows_for_one_identity(export: str, path: str, why: str) -> None:
     twice = batch(graded("Ann", exercise("01-a"), student_id="7A"), graded("Bob", exercise("01-a"), student_id=" 7a"))
-    done = EXPORTS[export](Wanted(twice, TITLES))
+    done = EXPORTS[export](ExportRequest(twice, TITLES))
     assert (done.files, done.refused) == ({}, {path: why})
 
 
 @pytest.mark.parametrize("column", ["ID", "SIS User ID", "SIS Login ID"])
 def test_canvas_finds_people_in_three_ways_and_none_is_there_twice(column: str) -> None:
-    people = roster.parse(f"Student,{column}\nAnn,x\nBob,x\n")
-    done = EXPORTS["canvas"](Wanted(batch(graded("Ann"), graded("Bob")), TITLES, people))
+    people = roster.parse_roster(f"Student,{column}\nAnn,x\nBob,x\n")
+    done = EXPORTS["canvas"](ExportRequest(batch(graded("Ann"), graded("Bob")), TITLES, people))
     assert done.refused == {"canvas.csv": f"{column} x stands for Ann and for Bob"}
 
 
 def test_a_number_of_moodle_is_nobodys_in_canvas() -> None:
-    sheet = roster.parse("ID,Vollständiger Name,Bewertung,Bestwertung\nTeilnehmer/in7,Ann,,1\n")
+    sheet = roster.parse_roster("ID,Vollständiger Name,Bewertung,Bestwertung\nTeilnehmer/in7,Ann,,1\n")
     (text,) = made("canvas", batch(graded("Ann", exercise("01-a"), student_id="7")), sheet).values()
     assert text.endswith("\nAnn,,,,,1\n")
 

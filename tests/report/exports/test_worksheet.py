@@ -9,7 +9,7 @@ import pytest
 from graders.core import roster
 from graders.core.results import Batch, Status, SubmissionStatus
 from graders.report.exports import EXPORTS
-from graders.report.exports.exported import Exported, Wanted
+from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
 
@@ -35,8 +35,8 @@ FILLED = (
 
 def exported(
     content: bytes | str, found: Batch = FOUND, *, scale: bool = False, lessons: set[str] | None = None
-) -> Exported:
-    return EXPORTS["moodle"](Wanted(found, TITLES, roster.parse(content), scale, lessons))
+) -> ExportResult:
+    return EXPORTS["moodle"](ExportRequest(found, TITLES, roster.parse_roster(content), scale, lessons))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_points_are_converted_only_when_that_is_asked_for_and_said_otherwise() -
     assert scaled.notes == []
 
 
-def content(made: Exported) -> str:
+def content(made: ExportResult) -> str:
     (raw,) = made.files.values()
     assert isinstance(raw, bytes)
     return raw.decode()

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.probing import snapshot
+from graders.box.probing import detached_copy
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -18,4 +18,4 @@ def doubles_a_gradient(call: Callable[[Tensor], Tensor], rng: Rng, case: Any, se
     x = rng.tensor(3).requires_grad_()
     up = rng.uniform(1, 2) * (-1 if case.sign == "negative" else 1)
     torch.autograd.backward(call(x) * up)
-    doubled["x.grad"] = snapshot(x.grad)
+    doubled["x.grad"] = detached_copy(x.grad)

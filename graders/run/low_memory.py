@@ -28,10 +28,10 @@ class Bound(Protocol):
     pause: float
     """Seconds until the next look is worth it."""
 
-    def exceeded(self) -> bool:
+    def is_exceeded(self) -> bool:
         """Whether the box took more than it may."""
 
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes that the box holds beyond what it held at first."""
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ def _is_short_here() -> bool:
     return is_short(memory.available, memory.total)
 
 
-class LastFuse:
+class LowMemoryGuard:
     """Knows the boxes of this process."""
 
     def __init__(self, short: Callable[[], bool] = _is_short_here) -> None:
@@ -71,7 +71,7 @@ class LastFuse:
             if self._ending is box:
                 self._ending, self._due = None, 0.0
 
-    def blows(self, box: Bound) -> bool:
+    def must_end(self, box: Bound) -> bool:
         """Whether this box has to end, for the machine is short of memory and no other holds as much.
 
         While one ends, no other has to: what it held is not free yet.
@@ -80,10 +80,12 @@ class LastFuse:
             if (now := time.monotonic()) >= self._due:
                 self._found, self._due = self._short(), now + SECONDS
             if self._found and self._ending is None and self._boxes:
-                held, _, largest = max((other.held(), number, other) for number, other in enumerate(self._boxes))
-                self._ending = largest if held >= LEAST_HELD else None
+                held_bytes, _, largest = max(
+                    (other.held_bytes(), number, other) for number, other in enumerate(self._boxes)
+                )
+                self._ending = largest if held_bytes >= LEAST_HELD else None
             return self._ending is box
 
 
-last_fuse = LastFuse()
+low_memory_guard = LowMemoryGuard()
 """That of this process."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from graders.core.text import clean
+from graders.core.text import clean_text
 
 SHOWN = 20
 
 
-class Fences:
+class FileNotes:
     """What has to be said about files, in the order in which it happened."""
 
     def __init__(self) -> None:
@@ -22,16 +22,16 @@ class Fences:
 
     def note(self, text: str) -> None:
         """Say something that a person should know, and that is no failure."""
-        self._notes.append(clean(text, 1000))
+        self._notes.append(clean_text(text, 1000))
 
     @contextmanager
-    def around(self, what: Path | str) -> Iterator[None]:
+    def noting_failure(self, what: Path | str) -> Iterator[None]:
         """Whatever fails inside ends here, and it is said that `what` was not written, and why."""
         try:
             yield
         except Exception as error:
             self.failed = True
-            self.note(f"{what} was not written: {_why(error)}.")
+            self.note(f"{what} was not written: {_failure_reason(error)}.")
 
     @property
     def notes(self) -> list[str]:
@@ -40,7 +40,7 @@ class Fences:
         return self._notes[:SHOWN] + ([f"… and {more} more like these."] if more > 0 else [])
 
 
-def _why(error: Exception) -> str:
+def _failure_reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[:1].lower() + error.strerror[1:]
-    return f"{type(error).__name__}: {clean(error)}"
+    return f"{type(error).__name__}: {clean_text(error)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graders.core.results import (
@@ -70,3 +72,22 @@ def ungraded(
 def batch(*submissions: SubmissionResult) -> Batch:
     """A batch of these."""
     return Batch(seed=42, torch="2.13.0", created="2026-01-02T03:04:05+00:00", submissions=submissions)
+
+
+def at_random(students: int, keys: Mapping[str, Sequence[str]]) -> Batch:
+    """A batch of so many students, with verdicts of many kinds on the exercises of these lessons: always the same."""
+    kinds = ((Status.PASSED, 2.0), (Status.WRONG, 0.0), (Status.WRONG, 0.5), (Status.WRONG, 1.33), (Status.RAISED, 0.0),
+             (Status.NOT_ATTEMPTED, 0.0))  # fmt: skip
+    results = {key: [exercise(key, *kind, 2.0) for kind in kinds] for every in keys.values() for key in every}
+    rng = random.Random(7)
+    found = []
+    for number in range(students):
+        student, skill = f"student {number:05}", rng.random()
+        weights = (1 + 5 * skill, *((1 - skill,) * 4), 1)
+        for lesson, every in keys.items():
+            if rng.random() < 0.98:
+                verdicts = (rng.choices(results[key], weights)[0] for key in every)
+                found.append(graded(student, *verdicts, lesson=lesson))
+            else:
+                found.append(ungraded(student, SubmissionStatus.MISSING, lesson=lesson))
+    return batch(*found)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from graders.core import course
 from graders.core.cells import defining_cell_by_name
 from graders.core.text import clean_text
-from graders.report.similar import Pair, similar
+from graders.report.similar import MAX_COMPARED, Answers, Pair, similar
 from graders.report.titles import Titles
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.submissions import Submission
@@ -27,20 +28,28 @@ def course_titles(lessons: Iterable[str]) -> Titles:
 
 def similar_answers(submissions: Sequence[Submission]) -> list[Pair]:
     """Pairs of students whose answers are alike, in all lessons together."""
-    answers: dict[str, dict[str, str]] = {}
-    for submission in submissions:
-        for key, text in _answer_texts(submission.lesson, submission.file).items():
-            answers.setdefault(key, {})[clean_text(submission.student, 200)] = text
-    given: dict[str, list[str]] = {}
-    for lesson in {submission.lesson for submission in submissions}:
+    return similar(_answers_by_exercise(submissions))
+
+
+def _answers_by_exercise(submissions: Sequence[Submission]) -> Iterator[Answers]:
+    """All answers to each exercise. The text of one lesson is in memory at a time."""
+    for lesson in sorted({submission.lesson for submission in submissions}):
         stubs = _answer_texts(lesson, course.lessons_folder() / f"{lesson}.ipynb")
+        texts: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        for submission in submissions:
+            if submission.lesson == lesson:
+                for key, text in _answer_texts(lesson, submission.file).items():
+                    texts[key][clean_text(submission.student, 200)] = text
         for exercise in course.lesson_exercises(lesson):
-            given[exercise.key] = [course.worked_answer(exercise), stubs.get(exercise.key, "")]
-    return similar(answers, given)
+            given = course.worked_answer(exercise), stubs.get(exercise.key, "")
+            yield Answers(exercise.key, texts[exercise.key], given)
 
 
 def _answer_texts(lesson: str, file: Path | None) -> dict[str, str]:
-    """The text of the cell with the answer, by exercise key; none where the notebook cannot be read."""
+    """The text of the cell with the answer, by exercise key; none where the notebook cannot be read.
+
+    What is too long to be compared is cut to what is still too long.
+    """
     if file is None:
         return {}
     try:
@@ -48,8 +57,5 @@ def _answer_texts(lesson: str, file: Path | None) -> dict[str, str]:
     except Unreadable:
         return {}
     home = defining_cell_by_name(cells)
-    return {
-        exercise.key: cells[home[exercise.name]]
-        for exercise in course.lesson_exercises(lesson)
-        if exercise.name in home
-    }
+    asked = [exercise for exercise in course.lesson_exercises(lesson) if exercise.name in home]
+    return {exercise.key: cells[home[exercise.name]][: MAX_COMPARED + 1] for exercise in asked}

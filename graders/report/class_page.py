@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
@@ -15,13 +16,22 @@ from graders.report.class_numbers import CommonMistake, ExerciseNumbers
 from graders.report.similar import Pair
 from graders.report.titles import Titles
 
-SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP = 12, 20, 8, 15
+SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODULES = 12, 20, 8, 15, 200, 50
+SHOWN_STUDENTS = 100
+"""Rows of the matrix at a time."""
 
 _STATES = {
     SubmissionStatus.MISSING: "missing",
     SubmissionStatus.UNREADABLE: "unreadable",
     SubmissionStatus.NOT_GRADED: "not graded",
 }
+_SIGNS: dict[Status | str | None, tuple[str, str]] = {
+    **{status: (pages.sign(status), status.value) for status in Status},
+    "partly": ("◐", Status.WRONG.value),
+    None: ("", ""),
+}
+"""How an exercise is shown in the matrix: its sign and style. A row names it by its place here, a hexadecimal digit."""
+_DIGITS = {kind: f"{place:x}" for place, kind in enumerate(_SIGNS)}
 
 
 def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[Pair] = ()) -> str:
@@ -30,7 +40,9 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
     students = numbers.student_numbers(batch)
     lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _keys(batch, lesson) for lesson in lessons}
-    needy = numbers.students_needing_help(students)
+    rows = _rows(batch, lessons, keys, folders)
+    needy, ungraded = numbers.students_needing_help(students), numbers.ungraded_items(batch)
+    modules = numbers.missing_module_counts(batch)
     shares = [student.share for student in students if student.max_score]
     return pages.render(
         "class.html",
@@ -50,10 +62,15 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         hardest=numbers.hardest_exercises(found),
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
-        ungraded=numbers.ungraded_items(batch),
-        missing_modules=numbers.missing_module_counts(batch),
+        ungraded=ungraded[:SHOWN_UNGRADED],
+        more_ungraded=max(0, len(ungraded) - SHOWN_UNGRADED),
+        missing_modules=modules[:SHOWN_MODULES],
+        more_modules=max(0, len(modules) - SHOWN_MODULES),
         script=pages.script("class.js"),
-        rows=_rows(batch, lessons, keys, folders),
+        signs=dict(zip(_DIGITS.values(), _SIGNS.values())),
+        rows=rows[:SHOWN_STUDENTS],
+        more_rows=max(0, len(rows) - SHOWN_STUDENTS),
+        data=_data(rows, lessons),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
         similar=list(similar)[:SHOWN_PAIRS],
         more_similar=max(0, len(similar) - SHOWN_PAIRS),
@@ -118,35 +135,21 @@ def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
     )
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One exercise of one student in the matrix."""
+class LessonView(NamedTuple):
+    """A lesson of one student in the matrix: the points, or the word that stands for them; and a digit an exercise."""
 
-    sign: str
-    style: str
-
-
-@dataclass(frozen=True)
-class LessonView:
-    """A lesson of one student in the matrix: the points, or the word that stands for them; and a cell an exercise.
-
-    A cell is some twenty bytes, for the page of a thousand students; the link to what there is to say is in the points.
-    """
-
-    points: str = ""
-    href: str = ""
-    cells: tuple[Cell, ...] = ()
-    empty: int = 0
-    """How many exercises have no cell."""
+    points: str
+    digits: str
 
 
 @dataclass(frozen=True)
 class Row:
-    """One student in the matrix."""
+    """One student in the matrix. The points of a lesson lead into `folder`."""
 
     student: str
-    lessons: list[LessonView]
+    folder: str
     score: str
+    lessons: list[LessonView]
 
 
 def _rows(
@@ -157,31 +160,43 @@ def _rows(
         by_student.setdefault(submission.student, {})[submission.lesson] = submission
     rows = []
     for student, found in sorted(by_student.items()):
-        parts = [_lesson(found.get(lesson), keys[lesson], folders) for lesson in lessons]
         score, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )
         rows.append(
             Row(
-                student=clean_text(student, 60), lessons=parts, score=f"{format_points(score)} of {format_points(most)}"
+                student=clean_text(student, 60),
+                folder=quote(folders[student]),
+                score=f"{format_points(score)} of {format_points(most)}",
+                lessons=[_lesson(found.get(lesson), keys[lesson]) for lesson in lessons],
             )
         )
     return rows
 
 
-def _lesson(submission: SubmissionResult | None, keys: Sequence[str], folders: Mapping[str, str]) -> LessonView:
+def _lesson(submission: SubmissionResult | None, keys: Sequence[str]) -> LessonView:
     if submission is None:
-        return LessonView(empty=len(keys))
-    href = f"feedback/{quote(folders[submission.student])}/{quote(submission.lesson)}.html"
-    if not submission.exercises:
-        return LessonView(points=_STATES.get(submission.status, ""), href=href, empty=len(keys))
+        return LessonView(points="", digits=_DIGITS[None] * len(keys))
     found = {exercise.key: exercise for exercise in submission.exercises}
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)}"
-    return LessonView(points=score, href=href, cells=tuple(_cell(found.get(key)) for key in keys))
+    return LessonView(
+        points=score if found else _STATES.get(submission.status, ""),
+        digits="".join(_DIGITS[_kind(found.get(key))] for key in keys),
+    )
 
 
-def _cell(exercise: ExerciseResult | None) -> Cell:
+def _kind(exercise: ExerciseResult | None) -> Status | str | None:
     if exercise is None:
-        return Cell(sign="", style="")
-    partly = exercise.status is Status.WRONG and exercise.score > 0
-    return Cell(sign="◐" if partly else pages.sign(exercise.status), style=exercise.status.value)
+        return None
+    return "partly" if exercise.status is Status.WRONG and exercise.score > 0 else exercise.status
+
+
+def _data(rows: Sequence[Row], lessons: Sequence[str]) -> dict[str, object]:
+    """All rows, for the script: in a large class some eighty bytes each, as many students have the same in a lesson."""
+    views: dict[LessonView, int] = {}
+    lines = [
+        (row.student, row.folder, row.score, *(views.setdefault(view, len(views)) for view in row.lessons))
+        for row in rows
+    ]
+    files = [f"{quote(lesson)}.html" for lesson in lessons]
+    return {"size": SHOWN_STUDENTS, "signs": list(_SIGNS.values()), "files": files, "views": list(views), "rows": lines}

@@ -58,6 +58,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(code=code, points=format_points, clean=clean_text, plural=format_count, sign=sign)
+    made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)
     return made
 

@@ -1,4 +1,4 @@
-"""A large class from start to finish: `python -m tests.benchmarks.bench_class [--students N] [--folder DIR]`.
+"""A large class from start to finish: `python -m tests.benchmarks.bench_class [--students N | --synthetic N]`.
 
 Each student hands in three lessons, most of them all three, with right, wrong and missing answers in a mix of their
 own, and lines of their own above each, so that no two files are equal. What each answer is worth is known beforehand:
@@ -7,6 +7,9 @@ say the same of every student, or the program fails.
 
 Prints the seconds, the memory of each kind of process over time, the size of what was written, and, where there is a
 Chromium, how long it takes to open `class.html`, to sort it and to search it.
+
+`--synthetic N` runs no notebook: the answers to the three lessons are compared as they are, and `class.html` is written
+of verdicts at random. In a class of 2,000 the index has to find the pairs that comparing each with each finds.
 """
 
 from __future__ import annotations
@@ -16,19 +19,27 @@ import csv
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from graders.core import course
+from graders.instructor.report_inputs import course_titles
+from graders.report import class_page
+from graders.report.names import file_names
+from graders.report.similar import MIN_SHARE, Answers, alike, likeness, similar, telling
 from graders.run.memory import process_tree
 from tests.answers import answers_of
+from tests.batches import at_random
 from tests.benchmarks.measuring import proportional
 from tests.make_class import SETUP, hand_in
 
@@ -66,6 +77,15 @@ def own_lines(rng: random.Random) -> str:
     return f"numbers = {[rng.randrange(1000) for _ in range(rng.randrange(4, 60))]}\n"
 
 
+def choose(rng: random.Random, skill: float, lesson: str, every: dict[str, list[Answer]]) -> dict[str, Answer]:
+    """A student's answers to a lesson."""
+    given = {}
+    for key in course.exercise_keys(lesson):
+        status = rng.choices(("passed", "wrong", "not-attempted"), (0.2 + skill, 1 - skill, 0.2))[0]
+        given[key] = rng.choice([answer for answer in every[key] if answer.status == status])
+    return given
+
+
 Mix = dict[tuple[str, str], dict[str, Answer]]
 """For each student and lesson the answers, by exercise; nothing where nothing was handed in."""
 
@@ -77,13 +97,11 @@ def make_class(folder: Path, students: int, every: dict[str, list[Answer]]) -> M
         rng = random.Random(number)
         skill = rng.random()
         for lesson in LESSONS:
-            student, given = f"student {number:05}", {}
-            mix[student, lesson] = given
+            student = f"student {number:05}"
+            mix[student, lesson] = {}
             if rng.random() > HANDED_IN and lesson != LESSONS[0]:
                 continue
-            for key in course.exercise_keys(lesson):
-                status = rng.choices(("passed", "wrong", "not-attempted"), (0.2 + skill, 1 - skill, 0.2))[0]
-                given[key] = rng.choice([answer for answer in every[key] if answer.status == status])
+            mix[student, lesson] = given = choose(rng, skill, lesson, every)
             cells = [own_lines(rng) + answer.source.strip("\n") for answer in given.values()]
             hand_in(folder / student, lesson, [SETUP, *cells])
     return mix
@@ -202,16 +220,99 @@ def print_browser(page: Path) -> None:
         browser.close()
 
 
+def written(students: int, every: dict[str, list[Answer]]) -> Iterator[Answers]:
+    """The answers of a class to each exercise. Half are as given, one in ten is a copy, the rest have own lines."""
+    for lesson in LESSONS:
+        texts: dict[str, dict[str, str]] = {key: {} for key in course.exercise_keys(lesson)}
+        for number in range(students):
+            rng = random.Random(f"{number} {lesson}")
+            for key, answer in choose(rng, rng.random(), lesson, every).items():
+                lines, own = answer.source.strip("\n").split("\n"), f"value = {rng.randrange(10**6)}"
+                if number % 10 in (5, 6):
+                    for line in rng.sample(range(len(lines)), min(2, len(lines))):
+                        lines[line] += f"; {own}"
+                elif number % 10 in (7, 8):
+                    lines.insert(0, own_lines(rng))
+                elif number % 10 == 9:
+                    lines = [texts[key][f"student {number - 1:05}"], own]
+                texts[key][f"student {number:05}"] = "\n".join(lines)
+        for exercise in course.lesson_exercises(lesson):
+            yield Answers(exercise.key, texts[exercise.key], [course.worked_answer(exercise)])
+
+
+def compare_ways(students: int, every: dict[str, list[Answer]]) -> None:
+    """Fail unless the index finds the pairs that comparing each with each finds."""
+    seconds, pairs = [0.0, 0.0], 0
+    for exercise in written(students, every):
+        sets = [frozenset(array("q", runs)) for runs in telling(exercise)]
+        times = [time.process_time()]
+        by_index = sorted(alike(sets))
+        times.append(time.process_time())
+        by_pairs = [
+            (one, two, share)
+            for (one, mine), (two, theirs) in combinations(enumerate(sets), 2)
+            if min(len(mine), len(theirs)) >= MIN_SHARE * max(len(mine), len(theirs))
+            and (share := likeness(mine, theirs)) >= MIN_SHARE
+        ]
+        times.append(time.process_time())
+        assert by_index == by_pairs, exercise.key
+        seconds = [total + after - before for total, before, after in zip(seconds, times, times[1:])]
+        pairs += len(by_pairs)
+    print(
+        f"{students} students: {pairs} pairs, by the index in {seconds[0]:.2f} s and one by one in {seconds[1]:.2f} s"
+    )
+
+
+def print_similar(students: int, every: dict[str, list[Answer]]) -> None:
+    """How long it takes to make up the answers of a class and to find those that are alike."""
+    started = time.process_time()
+    found = similar(written(students, every))
+    seconds = (time.process_time() - started) / len(every)
+    print(f"{students} students: {len(found)} pairs, {seconds:.2f} s an exercise; {peak()}", flush=True)
+
+
+def print_page(students: int, lessons: Sequence[str], folder: Path) -> None:
+    """How large `class.html` is, and how long it takes."""
+    found = at_random(students, {lesson: course.exercise_keys(lesson) for lesson in lessons})
+    started = time.process_time()
+    names = file_names(submission.student for submission in found.submissions)
+    page = folder / "class.html"
+    page.write_text(class_page.render(found, course_titles(lessons), names))
+    seconds, size = time.process_time() - started, megabytes([page])
+    print(f"{students} students, {len(lessons)} lessons: class.html has {size:.2f} MB, {seconds:.2f} s; {peak()}")
+    print_browser(page)
+
+
+def peak() -> str:
+    """The most memory that this process has held."""
+    return f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB"
+
+
+def synthetic(students: int, folder: Path) -> None:
+    """Reports of a class without marking it."""
+    every = answers()
+    compare_ways(2000, every)
+    for size in (2000, students):
+        print_similar(size, every)
+    for lessons in (LESSONS, course.lesson_stems()):
+        print_page(students, lessons, folder)
+
+
 def main() -> None:
     """Make the class, mark it, compare, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--students", type=int, default=334, help="three notebooks each; default: 334")
+    parser.add_argument("--synthetic", type=int, metavar="N", help="reports of so many students, without marking them")
     parser.add_argument("--jobs", type=int, default=2, help="notebooks at a time")
     parser.add_argument("--isolation", default="auto")
     parser.add_argument("--folder", type=Path, help="where the class and the results are left")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder, every = options.folder or Path(temporary), answers()
+        folder = options.folder or Path(temporary)
+        if options.synthetic:
+            synthetic(options.synthetic, folder)
+            return
+        every = answers()
         points = alone(folder, every)
         mix = make_class(folder / "class", options.students, every)
         notebooks = sum(bool(given) for given in mix.values())

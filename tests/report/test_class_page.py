@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+from typing import Any
 
 import pytest
 
 from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.text import clean
 from graders.report import class_page, plots
 from graders.report.names import file_names
 from graders.report.similar import Pair
 from graders.report.titles import Titles
-from tests.batches import batch, exercise, graded, ungraded
+from tests.batches import at_random, batch, exercise, graded, ungraded
 from tests.report.test_class_numbers import CLASS
 from tests.report.test_feedback import Page
 from tests.test_hostile_text import TRAPS, traps
@@ -63,20 +66,51 @@ def test_nothing_but_its_own_script_may_run() -> None:
     assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'\">" in shown
 
 
-def test_a_thousand_students_in_three_lessons_are_a_few_hundred_kilobytes() -> None:
-    statuses = (Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED, Status.RAISED)
-    found = batch(
-        *(
-            graded(
-                f"student {number:04}",
-                *(exercise(f"{lesson}-exercise-{k}", statuses[(number + k) % 4]) for k in range(5)),
-                lesson=f"{lesson}_some_lesson",
-            )
-            for number in range(1000)
-            for lesson in ("01", "02", "03")
-        )
-    )
-    assert len(source(found)) < 800_000
+def rows(page: str) -> dict[str, Any]:
+    """What the script has to show."""
+    (data,) = re.findall('<script type="application/json" id="rows">(.*?)</script>', page)
+    found: dict[str, Any] = json.loads(data)
+    return found
+
+
+def test_the_script_has_the_rows_of_the_table() -> None:
+    data = rows(source(CLASS))
+    assert (data["size"], data["files"]) == (100, ["01_first.html"])
+    shown = [(*row[:3], *data["views"][row[3]]) for row in data["rows"]]
+    assert shown == [
+        ("ann", "ann", "2 of 2", "2 of 2", "00"),
+        ("bob", "bob", "0 of 2", "0 of 2", "12"),
+        ("cy", "cy", "0 of 2", "0 of 2", "13"),
+        ("di", "di", "0 of 2", "0 of 2", "87"),
+        ("eve", "eve", "0 of 3", "missing", "aa"),
+        ("fay", "fay", "0 of 3", "not graded", "aa"),
+        ("gil", "gil", "0 of 3", "unreadable", "aa"),
+    ]
+    assert data["signs"] == [
+        ["✓", "passed"], ["✗", "wrong"], ["·", "not-attempted"], ["!", "raised"], ["∞", "timed-out"],
+        ["▲", "over-limit"], ["†", "crashed"], ["?", "suspect"], ["–", "not-graded"], ["◐", "wrong"], ["", ""],
+    ]  # fmt: skip
+
+
+def test_ten_thousand_students_in_three_lessons_are_less_than_two_megabytes() -> None:
+    lessons = ("01_some_lesson", "02_some_lesson", "03_some_lesson")
+    shown = source(at_random(10_000, {lesson: [f"{lesson[:2]}-exercise-{k}" for k in range(5)] for lesson in lessons}))
+    assert len(shown.encode()) < 2_000_000
+    assert len(rows(shown)["rows"]) == 10_000
+    page = Page(shown)
+    assert "These are the first 100 students; 9900 more are in gradebook.csv ." in page.text
+    assert "student 00099" in page.text
+    assert "student 00100" not in page.text
+
+
+def test_what_could_not_be_graded_is_listed_up_to_a_limit() -> None:
+    found = [
+        graded(f"student {number:03}", exercise("01-a", Status.SUSPECT, 0), missing_modules=(f"module{number}",))
+        for number in range(203)
+    ]
+    text = Page(source(batch(*found))).text
+    assert "And 3 more, in results.json ." in text
+    assert "And 153 more, in results.json ." in text
 
 
 def test_similar_answers_are_a_hint() -> None:
@@ -109,7 +143,8 @@ def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
     shown = source(found, Pair(text, "bob", ("01-a",), 1.0))
     page = Page(shown)
     assert page.open == []
-    assert len(page.named("script")) == 1  # the page's own
+    assert len(page.named("script")) == 2  # the rows, and the page's own
+    assert {row[0] for row in rows(shown)["rows"]} == {clean(text, 60), clean(text + "2", 60), "bob"}
     assert not {tag for tag, _ in page.tags} & {"img", "iframe", "object", "link", "form", "base"}
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert all((link["href"] or "").startswith(("#", "feedback/")) for link in page.named("a"))

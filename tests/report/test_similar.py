@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from graders.report.similar import Pair, likeness, shingles, similar, tokens
+from graders.report.similar import MIN_SHARE, Answers, Pair, alike, likeness, shingles, similar, tokens
 
 LONG = '''
 def watch(model, names):
@@ -32,7 +35,7 @@ def watch(model, names):
 
 
 def pairs(texts: dict[str, str], *given: str) -> list[Pair]:
-    return similar({"01-a": texts}, {"01-a": given})
+    return similar([Answers("01-a", texts, given)])
 
 
 def test_names_comments_docstrings_and_layout_do_not_count() -> None:
@@ -56,13 +59,41 @@ def test_what_many_wrote_or_what_is_short_tells_nothing() -> None:
 
 
 def test_those_with_the_most_in_common_come_first() -> None:
-    found = similar(
-        {"01-a": {"ann": LONG, "bob": LONG, "cy": OTHER, "di": OTHER}, "01-b": {"cy": LONG, "di": LONG}}, {}
-    )
+    texts = {"ann": LONG, "bob": LONG, "cy": OTHER, "di": OTHER}
+    found = similar([Answers("01-a", texts), Answers("01-b", {"cy": LONG, "di": LONG})])
     assert [(pair.first, pair.second, pair.keys) for pair in found] == [
         ("cy", "di", ("01-a", "01-b")),
         ("ann", "bob", ("01-a",)),
     ]
+
+
+def test_equal_and_nearly_equal_answers_are_all_paired() -> None:
+    more = LONG + "    # more\n    return len(handles)\n"
+    found = pairs({"a": LONG, "b": more, "c": more, "d": RENAMED})
+    assert [(pair.first, pair.second, round(pair.share, 3)) for pair in found] == [
+        ("a", "d", 1.0), ("b", "c", 1.0), ("a", "b", 0.938), ("a", "c", 0.938), ("b", "d", 0.938), ("c", "d", 0.938),
+    ]  # fmt: skip
+
+
+@st.composite
+def some_sets(draw: st.DrawFn) -> list[list[int]]:
+    """Sets of which many are nearly equal: each is an earlier one with few elements less and more."""
+    numbers = st.integers(-99, 99)
+    found = [draw(st.frozensets(numbers, min_size=10, max_size=60))]
+    for _ in range(draw(st.integers(1, 12))):
+        earlier = draw(st.sampled_from(found))
+        away = draw(st.frozensets(st.sampled_from(sorted(earlier)), max_size=3)) if earlier else earlier
+        found.append((earlier - away) | draw(st.frozensets(numbers, max_size=3)))
+    return [sorted(one) for one in found]
+
+
+@given(some_sets())
+def test_the_index_finds_the_pairs_that_comparing_each_with_each_finds(sets: list[list[int]]) -> None:
+    every = [
+        (one, two, likeness(frozenset(sets[one]), sets[two]))
+        for one, two in itertools.combinations(range(len(sets)), 2)
+    ]
+    assert sorted(alike(sets)) == [pair for pair in every if pair[2] >= MIN_SHARE]
 
 
 @pytest.mark.parametrize("text", ["def f(:", '"""', "\x00", "  x\n y", "(" * 3000, "1__2 $ ?", "é" * 500, "\ud800"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from graders.core import course
 from graders.core.cells import defining_cell_by_name
 from graders.core.text import clean_text
-from graders.report.similar import MAX_COMPARED, Answers, Pair, similar
+from graders.report.similar import MAX_COMPARED, Answers, SimilarPair, similar_pairs
 from graders.report.titles import Titles
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.submissions import Submission
@@ -26,9 +26,9 @@ def course_titles(lessons: Iterable[str]) -> Titles:
     )
 
 
-def similar_answers(submissions: Sequence[Submission]) -> list[Pair]:
+def similar_answers(submissions: Sequence[Submission]) -> list[SimilarPair]:
     """Pairs of students whose answers are alike, in all lessons together."""
-    return similar(_answers_by_exercise(submissions))
+    return similar_pairs(_answers_by_exercise(submissions))
 
 
 def _answers_by_exercise(submissions: Sequence[Submission]) -> Iterator[Answers]:

@@ -10,7 +10,7 @@ from graders.core.results import Batch
 from graders.instructor import accounts
 from graders.instructor.report_inputs import similar_answers
 from graders.report import outputs
-from graders.report.similar import Pair
+from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
 from graders.run.run_options import RunOptions
 from graders.run.submissions import FoundSubmissions, Submission
@@ -31,7 +31,7 @@ def write_reports(
     All that was `handed_in` is compared; executed notebooks are those of what was `marked` now. What fails for one
     student is said in `file_notes`, and the rest is written.
     """
-    similar: list[Pair] = []
+    similar: list[SimilarPair] = []
     with file_notes.noting_failure("Which answers are alike"):
         similar = similar_answers(handed_in)
     written = outputs.write_pages(batch, out, titles, file_notes, similar)

@@ -13,7 +13,7 @@ from graders.core.text import clean_text, format_count, format_points
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
 from graders.report.class_numbers import CommonMistake, ExerciseNumbers
-from graders.report.similar import Pair
+from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
 
 SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODULES = 12, 20, 8, 15, 200, 50
@@ -26,7 +26,7 @@ _STATES = {
     SubmissionStatus.NOT_GRADED: "not graded",
 }
 _SIGNS: dict[Status | str | None, tuple[str, str]] = {
-    **{status: (pages.sign(status), status.value) for status in Status},
+    **{status: (pages.status_sign(status), status.value) for status in Status},
     "partly": ("◐", Status.WRONG.value),
     None: ("", ""),
 }
@@ -34,30 +34,30 @@ _SIGNS: dict[Status | str | None, tuple[str, str]] = {
 _DIGITS = {kind: f"{place:x}" for place, kind in enumerate(_SIGNS)}
 
 
-def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[Pair] = ()) -> str:
+def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[SimilarPair] = ()) -> str:
     """The page. `folders` has the name of each student's folder in `feedback/`."""
     found = numbers.exercise_numbers(batch)
     students = numbers.student_numbers(batch)
     lessons = sorted({submission.lesson for submission in batch.submissions})
-    keys = {lesson: _keys(batch, lesson) for lesson in lessons}
-    rows = _rows(batch, lessons, keys, folders)
+    keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
+    rows = _matrix_rows(batch, lessons, keys, folders)
     needy, ungraded = numbers.students_needing_help(students), numbers.ungraded_items(batch)
     modules = numbers.missing_module_counts(batch)
     shares = [student.share for student in students if student.max_score]
-    return pages.render(
+    return pages.render_template(
         "class.html",
-        headline=_headline(batch, len(students)),
+        headline=_class_headline(batch, len(students)),
         lessons=[(lesson, titles.lesson(lesson), keys[lesson]) for lesson in lessons],
         titles=titles,
         found=found,
-        bars=plots.bars(
-            [(exercise.key, _segments(exercise)) for exercise in found],
+        bars=plots.bar_chart(
+            [(exercise.key, _bar_segments(exercise)) for exercise in found],
             "Verdicts by exercise. The numbers are in the table that follows.",
         ),
-        segments={exercise.key: _segments(exercise) for exercise in found},
-        meanings=plots.PARTS,
-        histogram=plots.histogram(shares, _distribution(shares)),
-        distribution=_distribution(shares),
+        segments={exercise.key: _bar_segments(exercise) for exercise in found},
+        meanings=plots.BAR_PARTS,
+        histogram=plots.histogram(shares, _describe_distribution(shares)),
+        distribution=_describe_distribution(shares),
         mistakes=[_mistake_view(mistake, titles) for mistake in numbers.common_mistakes(batch)[:SHOWN_MISTAKES]],
         hardest=numbers.hardest_exercises(found),
         help=needy[:SHOWN_HELP],
@@ -66,11 +66,11 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         more_ungraded=max(0, len(ungraded) - SHOWN_UNGRADED),
         missing_modules=modules[:SHOWN_MODULES],
         more_modules=max(0, len(modules) - SHOWN_MODULES),
-        script=pages.script("class.js"),
+        script=pages.load_script("class.js"),
         signs=dict(zip(_DIGITS.values(), _SIGNS.values())),
         rows=rows[:SHOWN_STUDENTS],
         more_rows=max(0, len(rows) - SHOWN_STUDENTS),
-        data=_data(rows, lessons),
+        data=_rows_as_data(rows, lessons),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
         similar=list(similar)[:SHOWN_PAIRS],
         more_similar=max(0, len(similar) - SHOWN_PAIRS),
@@ -79,24 +79,24 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
     )
 
 
-def _headline(batch: Batch, students: int) -> str:
+def _class_headline(batch: Batch, students: int) -> str:
     graded = sum(submission.status is SubmissionStatus.GRADED for submission in batch.submissions)
     return f"{format_count(students, 'student')}, {format_count(graded, 'notebook')} of {len(batch.submissions)} marked"
 
 
-def _keys(batch: Batch, lesson: str) -> list[str]:
+def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
     return max(
         ([exercise.key for exercise in sub.exercises] for sub in batch.submissions if sub.lesson == lesson), key=len
     )
 
 
-def _segments(exercise: ExerciseNumbers) -> list[int]:
-    """The counts of `plots.PARTS`."""
+def _bar_segments(exercise: ExerciseNumbers) -> list[int]:
+    """The counts of `plots.BAR_PARTS`."""
     ended = exercise.students - exercise.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
     return [exercise.count(Status.PASSED), exercise.count(Status.WRONG), ended, exercise.count(Status.NOT_ATTEMPTED)]
 
 
-def _distribution(shares: Sequence[float]) -> str:
+def _describe_distribution(shares: Sequence[float]) -> str:
     if not shares:
         return "Nobody has been marked yet."
     ordered = sorted(shares)
@@ -143,7 +143,7 @@ class LessonView(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Row:
+class MatrixRow:
     """One student in the matrix. The points of a lesson lead into `folder`."""
 
     student: str
@@ -152,9 +152,9 @@ class Row:
     lessons: list[LessonView]
 
 
-def _rows(
+def _matrix_rows(
     batch: Batch, lessons: Sequence[str], keys: Mapping[str, Sequence[str]], folders: Mapping[str, str]
-) -> list[Row]:
+) -> list[MatrixRow]:
     by_student: dict[str, dict[str, SubmissionResult]] = {}
     for submission in batch.submissions:
         by_student.setdefault(submission.student, {})[submission.lesson] = submission
@@ -164,34 +164,34 @@ def _rows(
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )
         rows.append(
-            Row(
+            MatrixRow(
                 student=clean_text(student, 60),
                 folder=quote(folders[student]),
                 score=f"{format_points(score)} of {format_points(most)}",
-                lessons=[_lesson(found.get(lesson), keys[lesson]) for lesson in lessons],
+                lessons=[_lesson_view(found.get(lesson), keys[lesson]) for lesson in lessons],
             )
         )
     return rows
 
 
-def _lesson(submission: SubmissionResult | None, keys: Sequence[str]) -> LessonView:
+def _lesson_view(submission: SubmissionResult | None, keys: Sequence[str]) -> LessonView:
     if submission is None:
         return LessonView(points="", digits=_DIGITS[None] * len(keys))
     found = {exercise.key: exercise for exercise in submission.exercises}
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)}"
     return LessonView(
         points=score if found else _STATES.get(submission.status, ""),
-        digits="".join(_DIGITS[_kind(found.get(key))] for key in keys),
+        digits="".join(_DIGITS[_cell_kind(found.get(key))] for key in keys),
     )
 
 
-def _kind(exercise: ExerciseResult | None) -> Status | str | None:
+def _cell_kind(exercise: ExerciseResult | None) -> Status | str | None:
     if exercise is None:
         return None
     return "partly" if exercise.status is Status.WRONG and exercise.score > 0 else exercise.status
 
 
-def _data(rows: Sequence[Row], lessons: Sequence[str]) -> dict[str, object]:
+def _rows_as_data(rows: Sequence[MatrixRow], lessons: Sequence[str]) -> dict[str, object]:
     """All rows, for the script: in a large class some eighty bytes each, as many students have the same in a lesson."""
     views: dict[LessonView, int] = {}
     lines = [

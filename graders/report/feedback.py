@@ -23,7 +23,7 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
     """The page of one submission. All text from outside is cleaned and escaped."""
     graded = submission.status is SubmissionStatus.GRADED
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)} points"
-    return pages.render(
+    return pages.render_template(
         "feedback.html",
         title=titles.lesson(submission.lesson),
         student=clean_text(submission.student, 200),

@@ -10,7 +10,7 @@ from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.report import class_page, feedback, gradebook, results_json
 from graders.report.names import file_names
-from graders.report.similar import Pair
+from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
 
 
@@ -26,7 +26,7 @@ def write_tables(batch: Batch, out: Path, file_notes: FileNotes) -> list[Path]:
 
 
 def write_pages(
-    batch: Batch, out: Path, titles: Titles, file_notes: FileNotes, similar: Sequence[Pair] = ()
+    batch: Batch, out: Path, titles: Titles, file_notes: FileNotes, similar: Sequence[SimilarPair] = ()
 ) -> list[Path]:
     """Write a page for each submission, and that of the class; the paths that a person would open."""
     folders = file_names(submission.student for submission in batch.submissions)

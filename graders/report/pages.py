@@ -20,7 +20,7 @@ from graders.core.text import clean_text, format_count, format_points
 FOLDER = Path(__file__).with_name("templates")
 
 
-def code(text: str) -> Markup:
+def backticks_to_code(text: str) -> Markup:
     """Escaped text in which `backticked` parts are set as code; with an odd backtick, as it is."""
     parts = str(escape(text)).split("`")
     if len(parts) % 2 == 0:
@@ -28,7 +28,7 @@ def code(text: str) -> Markup:
     return Markup("".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)))
 
 
-def sign(status: Status) -> str:
+def status_sign(status: Status) -> str:
     """The sign of a status. Few fonts of browsers have the hourglass that terminals show."""
     return "∞" if status is Status.TIMED_OUT else STATUS_STYLES[status].sign
 
@@ -41,14 +41,14 @@ class Script:
     rule: Markup
 
 
-def script(name: str) -> Script:
+def load_script(name: str) -> Script:
     """A script in `templates/`."""
     source = (FOLDER / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
     return Script(source=Markup(source), rule=Markup(f"script-src 'sha256-{digest}'"))
 
 
-def _environment() -> Environment:
+def _make_environment() -> Environment:
     # Always escaping: the names of templates must not decide it.
     made = Environment(
         loader=FileSystemLoader(FOLDER),
@@ -57,15 +57,17 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(code=code, points=format_points, clean=clean_text, plural=format_count, sign=sign)
+    made.filters.update(
+        code=backticks_to_code, points=format_points, clean=clean_text, plural=format_count, sign=status_sign
+    )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)
     return made
 
 
-_TEMPLATES = _environment()
+_TEMPLATES = _make_environment()
 
 
-def render(template: str, **values: object) -> str:
+def render_template(template: str, **values: object) -> str:
     """A page from a template in `templates/`."""
     return _TEMPLATES.get_template(template).render(**values)

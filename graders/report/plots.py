@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-PARTS = (("passed", "✓", "--passed"), ("not yet right", "✗", "--wrong"), ("ended early", "!", "--other"),
+BAR_PARTS = (("passed", "✓", "--passed"), ("not yet right", "✗", "--wrong"), ("ended early", "!", "--other"),
          ("not attempted", "·", "--none"))  # fmt: skip
 """Segments of a bar: what they mean, their sign, and the colour in the page's style sheet."""
 
 
-def bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
-    """A bar for each row, with one segment for each of `PARTS`: its count and sign stand in it where there is room.
+def bar_chart(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
+    """A bar for each row, with one segment for each of `BAR_PARTS`: its count and sign stand in it where there is room.
 
     The table next to it is the text for people who do not see it; `label` says what it is.
     """
@@ -21,9 +21,9 @@ def bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
     parts = []
     for index, (name, counts) in enumerate(rows):
         top = index * height
-        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(_cut(name, 26))}</text>')
+        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(_shorten_text(name, 26))}</text>')
         start = float(left)
-        for (meaning, sign, colour), count in zip(PARTS, counts):
+        for (meaning, sign, colour), count in zip(BAR_PARTS, counts):
             size = width * count / most
             if count:
                 box = f'x="{start:.1f}" y="{top + 3}" width="{max(0.0, size - 1.5):.1f}" height="{height - 6}"'
@@ -34,7 +34,7 @@ def bars(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
                     f'class="on">{sign} {count}</text>'
                 )
             start += size
-    return _svg(left + width, height * len(rows), label, parts)
+    return _svg_image(left + width, height * len(rows), label, parts)
 
 
 def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
@@ -51,9 +51,11 @@ def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
         parts.append(f'<rect {box} rx="2" fill="var(--link)"/>')
         if count:
             parts.append(f'<text x="{middle:.1f}" y="{base - tall - 6:.1f}" text-anchor="middle">{count}</text>')
-        parts.append(f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{_range(index, bins)}</text>')
+        parts.append(
+            f'<text x="{middle:.1f}" y="{base + 17}" text-anchor="middle">{_percent_range(index, bins)}</text>'
+        )
     parts.append(f'<text x="{width / 2}" y="{height - 4}" text-anchor="middle">percent of the points</text>')
-    return _svg(width, height, label, parts)
+    return _svg_image(width, height, label, parts)
 
 
 def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
@@ -64,16 +66,16 @@ def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
     return counts
 
 
-def _range(index: int, bins: int) -> str:
+def _percent_range(index: int, bins: int) -> str:
     step = 100 // bins
     return f"{index * step}–{(index + 1) * step}"
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten_text(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def _svg(width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
+def _svg_image(width: float, height: float, label: str, parts: Sequence[str]) -> Markup:
     return Markup(
         f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {max(height, 1):g}" width="{width:g}" '
         f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'

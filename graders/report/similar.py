@@ -24,7 +24,7 @@ MAX_COMPARED = 10_000
 """Characters of an answer that is compared. To take tokens apart can cost the square of a line's length."""
 MIN_TOKENS = 40
 MIN_SHARE = 0.9
-COMMON = 4
+NATURAL_ANSWER_COUNT = 4
 """An answer that this many have in common is the natural one."""
 _COUNTERS = 1 << 16
 
@@ -43,7 +43,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Pair:
+class SimilarPair:
     """Two students, the exercises whose answers are alike, and how alike they are on average: 0 to 1."""
 
     first: str
@@ -52,7 +52,7 @@ class Pair:
     share: float
 
 
-def tokens(source: str) -> list[str]:
+def comparable_tokens(source: str) -> list[str]:
     """The tokens of Python code by which answers are compared; none for text that is no Python, or too long.
 
     Names that follow a dot, keywords and builtins stay; other names become one sign, as do texts and docstrings.
@@ -78,39 +78,39 @@ def tokens(source: str) -> list[str]:
     return found
 
 
-def shingles(source: str) -> frozenset[int]:
+def make_shingles(source: str) -> frozenset[int]:
     """All runs of five tokens, each as its hash."""
-    found = tokens(source)
+    found = comparable_tokens(source)
     return frozenset(map(hash, zip(*(found[start:] for start in range(_LENGTH)))))
 
 
-def likeness(first: frozenset[int], second: Collection[int]) -> float:
+def jaccard_similarity(first: frozenset[int], second: Collection[int]) -> float:
     """How many of all runs both have: 0 to 1."""
     both = len(first.intersection(second))
     union = len(first) + len(second) - both
     return both / union if union else 0.0
 
 
-def similar(exercises: Iterable[Answers]) -> list[Pair]:
+def similar_pairs(exercises: Iterable[Answers]) -> list[SimilarPair]:
     """Pairs of students with similar answers, those with the most first."""
     found: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for exercise in exercises:
-        groups = telling(exercise)
+        groups = informative_answers(exercise)
         students = list(groups.values())
         for equal in students:
             for first, other in combinations(equal, 2):
                 found[first, other][exercise.key] = 1.0
-        for one, two, share in alike([array("q", runs) for runs in groups]):
+        for one, two, share in pairs_above_share([array("q", runs) for runs in groups]):
             for first, other in product(students[one], students[two]):
                 found[min(first, other), max(first, other)][exercise.key] = share
     pairs = [
-        Pair(first=first, second=second, keys=tuple(keys), share=sum(keys.values()) / len(keys))
+        SimilarPair(first=first, second=second, keys=tuple(keys), share=sum(keys.values()) / len(keys))
         for (first, second), keys in found.items()
     ]
     return sorted(pairs, key=lambda pair: (-len(pair.keys), -pair.share, pair.first, pair.second))
 
 
-def alike(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, int, float]]:
+def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, int, float]]:
     """The places of any two sets of hashes that are alike, and how alike they are.
 
     At most a tenth of the larger is not in the smaller, and a nineteenth of the smaller not in the larger. So with all
@@ -129,19 +129,19 @@ def alike(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, int, float]]:
         for one in {one for run in rarest[: size - int(MIN_SHARE * size) + 1] for one in having[run]}:
             # The sizes alone bound the likeness, and cost nothing.
             if len(sets[one]) >= MIN_SHARE * size:
-                share = likeness(mine, sets[one])
+                share = jaccard_similarity(mine, sets[one])
                 if share >= MIN_SHARE:
                     yield min(one, two), max(one, two), share
         for run in rarest[: size - int(2 * MIN_SHARE / (1 + MIN_SHARE) * size) + 1]:
             having[run].append(two)
 
 
-def telling(exercise: Answers) -> dict[bytes, list[str]]:
+def informative_answers(exercise: Answers) -> dict[bytes, list[str]]:
     """The students by the hashes of their answer, where it could tell something. As bytes, a large class is small."""
-    ours = [shingles(text) for text in exercise.given]
+    ours = [make_shingles(text) for text in exercise.given]
     groups: defaultdict[bytes, list[str]] = defaultdict(list)
     for student in sorted(exercise.texts):
-        runs = shingles(exercise.texts[student])
-        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(likeness(runs, other) < MIN_SHARE for other in ours):
+        runs = make_shingles(exercise.texts[student])
+        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(jaccard_similarity(runs, other) < MIN_SHARE for other in ours):
             groups[array("q", sorted(runs)).tobytes()].append(student)
-    return {runs: students for runs, students in groups.items() if len(students) < COMMON}
+    return {runs: students for runs, students in groups.items() if len(students) < NATURAL_ANSWER_COUNT}

@@ -36,7 +36,14 @@ from graders.core import course
 from graders.instructor.report_inputs import course_titles
 from graders.report import class_page
 from graders.report.names import file_names
-from graders.report.similar import MIN_SHARE, Answers, alike, likeness, similar, telling
+from graders.report.similar import (
+    MIN_SHARE,
+    Answers,
+    informative_answers,
+    jaccard_similarity,
+    pairs_above_share,
+    similar_pairs,
+)
 from graders.run.memory import process_tree
 from tests.answers import answers_of
 from tests.batches import at_random
@@ -244,15 +251,15 @@ def compare_ways(students: int, every: dict[str, list[Answer]]) -> None:
     """Fail unless the index finds the pairs that comparing each with each finds."""
     seconds, pairs = [0.0, 0.0], 0
     for exercise in written(students, every):
-        sets = [frozenset(array("q", runs)) for runs in telling(exercise)]
+        sets = [frozenset(array("q", runs)) for runs in informative_answers(exercise)]
         times = [time.process_time()]
-        by_index = sorted(alike(sets))
+        by_index = sorted(pairs_above_share(sets))
         times.append(time.process_time())
         by_pairs = [
             (one, two, share)
             for (one, mine), (two, theirs) in combinations(enumerate(sets), 2)
             if min(len(mine), len(theirs)) >= MIN_SHARE * max(len(mine), len(theirs))
-            and (share := likeness(mine, theirs)) >= MIN_SHARE
+            and (share := jaccard_similarity(mine, theirs)) >= MIN_SHARE
         ]
         times.append(time.process_time())
         assert by_index == by_pairs, exercise.key
@@ -266,7 +273,7 @@ def compare_ways(students: int, every: dict[str, list[Answer]]) -> None:
 def print_similar(students: int, every: dict[str, list[Answer]]) -> None:
     """How long it takes to make up the answers of a class and to find those that are alike."""
     started = time.process_time()
-    found = similar(written(students, every))
+    found = similar_pairs(written(students, every))
     seconds = (time.process_time() - started) / len(every)
     print(f"{students} students: {len(found)} pairs, {seconds:.2f} s an exercise; {peak()}", flush=True)
 

@@ -6,7 +6,7 @@ from graders.core import course
 from graders.core.source import exercise_cells
 from graders.instructor.group_work import without_copies
 from graders.instructor.report_inputs import course_titles, similar_answers
-from graders.report.similar import Pair
+from graders.report.similar import SimilarPair
 from graders.run.submissions import Submission
 from tests import notebooks
 from tests.notebooks import KEYS, LESSON
@@ -30,7 +30,7 @@ def test_answers_are_found_by_their_name_in_the_last_cell_that_defines_them(tmp_
             Submission("eve", LESSON, tmp_path / "nothing.ipynb"),
         ]
     )
-    assert found == [Pair("ann", "cy", ("01-chain-grads",), 1.0)]
+    assert found == [SimilarPair("ann", "cy", ("01-chain-grads",), 1.0)]
 
 
 def test_the_stub_and_the_worked_answer_tell_nothing(tmp_path: Path) -> None:

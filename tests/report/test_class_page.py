@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from graders.core.results import Batch, Status, SubmissionStatus
-from graders.core.text import clean
+from graders.core.text import clean_text
 from graders.report import class_page, plots
 from graders.report.names import file_names
-from graders.report.similar import Pair
+from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
 from tests.batches import at_random, batch, exercise, graded, ungraded
 from tests.report.test_class_numbers import CLASS
@@ -20,7 +20,7 @@ from tests.report.test_feedback import Page
 from tests.test_hostile_text import TRAPS, traps
 
 
-def source(found: Batch, *similar: Pair) -> str:
+def source(found: Batch, *similar: SimilarPair) -> str:
     folders = file_names(submission.student for submission in found.submissions)
     return class_page.render(found, Titles({"01_first": "1. The first"}, {"01-a": "Sum"}), folders, similar)
 
@@ -114,7 +114,7 @@ def test_what_could_not_be_graded_is_listed_up_to_a_limit() -> None:
 
 
 def test_similar_answers_are_a_hint() -> None:
-    text = Page(source(CLASS, Pair("ann", "bob", ("01-a", "01-b"), 0.957))).text
+    text = Page(source(CLASS, SimilarPair("ann", "bob", ("01-a", "01-b"), 0.957))).text
     assert "A hint to look, never a verdict" in text
     assert "ann and bob 01-a 01-b 96 %" in text
 
@@ -140,11 +140,11 @@ def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
         graded("bob", exercise("01-a", Status.WRONG, 0, mistake="m", message=text)),
         ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
     )
-    shown = source(found, Pair(text, "bob", ("01-a",), 1.0))
+    shown = source(found, SimilarPair(text, "bob", ("01-a",), 1.0))
     page = Page(shown)
     assert page.open == []
     assert len(page.named("script")) == 2  # the rows, and the page's own
-    assert {row[0] for row in rows(shown)["rows"]} == {clean(text, 60), clean(text + "2", 60), "bob"}
+    assert {row[0] for row in rows(shown)["rows"]} == {clean_text(text, 60), clean_text(text + "2", 60), "bob"}
     assert not {tag for tag, _ in page.tags} & {"img", "iframe", "object", "link", "form", "base"}
     assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     assert all((link["href"] or "").startswith(("#", "feedback/")) for link in page.named("a"))
@@ -156,7 +156,7 @@ def test_shares_are_counted_in_ten_bins_and_all_belongs_to_the_last() -> None:
 
 
 def test_a_bar_has_a_segment_for_each_count_that_is_not_zero() -> None:
-    svg = str(plots.bars([("<b>", (3, 0, 1, 0))], 'a "label"'))
+    svg = str(plots.bar_chart([("<b>", (3, 0, 1, 0))], 'a "label"'))
     assert svg.count("<rect") == 2
     assert "<b>" not in svg
     assert 'aria-label="a &#34;label&#34;"' in svg

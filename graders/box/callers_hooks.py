@@ -1,4 +1,4 @@
-"""Hooks that a caller of the learner's function has on tensors and modules: they watch or replace, and log each call."""
+"""Hooks that a caller of the learner's function has on tensors and modules: they watch or replace, and log calls."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
-        """Return an object that has every attribute. Results that notebooks use further have the type that Colab returns."""
+        """Return an object that has every attribute. What notebooks compute with has the type that Colab returns."""
         if spec.name == "google":
             return None  # an ordinary module
         if spec.name != COLAB_NAME:

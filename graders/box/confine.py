@@ -47,7 +47,7 @@ _DENIED = {
     "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "settimeofday": (164, 170),
     "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
     "sethostname": (170, 161), "setdomainname": (171, 162), "quotactl": (179, 60),
-    "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "inotify_add_watch": (254, 27),  # Landlock does not stop these
+    "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "inotify_add_watch": (254, 27),  # Landlock allows these
     # Memory that belongs to no process: nobody would count it, and the first three kinds outlive the box.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),

@@ -26,7 +26,7 @@ READING_SHARE = 0.8
 
 
 class EndlessResult(BaseException):
-    """Raised when a result does not end; the message says after how much. Not an `Exception`, which probes would catch."""
+    """Raised when a result does not end; the message says after how much. No `Exception`: probes catch those."""
 
 
 @dataclass(frozen=True)

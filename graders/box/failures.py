@@ -35,7 +35,7 @@ class Failure:
         self._left = 1 if run == "first" else 2
 
     def raise_if_due(self, *args: Any, **kwargs: Any) -> None:
-        """Count one run, and raise if this is the one. Fits wherever torch calls a hook, or a caller calls a loss."""
+        """Count one run, and raise if it is the one. Fits wherever torch calls a hook, or a caller calls a loss."""
         self._left -= 1
         if self._left == 0:
             raise self.error
@@ -66,7 +66,7 @@ class Failure:
             error.__traceback__ = None  # it may be a copy of ours, where the answer copies whatever raises it
             return became
         finally:
-            # The frames of a traceback keep alive what was interrupted. Before torch 2.8 that may be a checkpoint, which
-            # would go on packing the tensors that others save.
+            # The frames of a traceback keep alive what was interrupted. Before torch 2.8 that may be a checkpoint,
+            # which would go on packing the tensors that others save.
             self.error.__traceback__ = None
         return "never raised" if self.is_pending else "swallowed"

@@ -244,8 +244,8 @@ def _decode_dict(content: list[Any], body: bytes, count: _Count, depth: int) -> 
         if type(pair) is not list or len(pair) != 2:
             raise DataError("not a dict")
         key, value = (_decode_value(part, body, count, depth + 1) for part in pair)
-        # A key that cannot be hashed here (a tensor, a list) is replaced by the name of its type, so that a wrong answer
-        # with such keys can still be shown.
+        # A key that cannot be hashed here (a tensor, a list) is replaced by the name of its type, so that a wrong
+        # answer with such keys can still be shown.
         found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
     return found
 

@@ -37,7 +37,7 @@ class Walls:
 
 @dataclass(frozen=True)
 class BoxPlan:
-    """What the process that runs the notebook does first: it makes its folders in `folder`, then raises `walls`, if any."""
+    """How the process that runs the notebook begins: it makes its folders in `folder`, then sets up `walls`, if any."""
 
     folder: str
     walls: Walls | None = None
@@ -86,7 +86,7 @@ class System:
 
 @dataclass(frozen=True)
 class PrivatePlaces:
-    """Tier B where mounting is allowed: all files are read-only, and small file systems cover what the box writes to."""
+    """Tier B where it can mount: all files are read-only, and small file systems cover what the box writes to."""
 
     box: BoxPlan
     """The plan of the box if mounting succeeds; otherwise that of the `LaunchPlan` holds."""

@@ -42,13 +42,13 @@ class Limits:
     descriptors: int = 128
     output: int = 8 * MIB
     pace: float = 1.0
-    """The factor by which the seconds were stretched for a slow machine. Messages leave it out, so they never vary."""
+    """By what factor the seconds were stretched for a slow machine. Messages leave it out, so they do not vary."""
     spent: float = 0.0
     """Seconds of the notebook's time that an earlier try used up."""
 
     @property
     def notebook_allowed(self) -> float:
-        """The seconds that a notebook has for everything, as messages state them: earlier tries included, unstretched."""
+        """The seconds that a notebook has for everything, as messages state them: with earlier tries, unstretched."""
         return round((self.notebook_seconds + self.spent) / self.pace, 3)
 
     @property

@@ -175,7 +175,10 @@ def processes_exhausted() -> bool:
 
 
 def exceeded_limit(error: str, message: str) -> str | None:
-    """Return the limit that an exception, by name and message, shows: memory, files, descriptors, processes, or None."""
+    """Return the limit that an exception hit, judged by its name and message; None if it hit none.
+
+    This is "memory", "files", "descriptors" or "processes".
+    """
     if error == "MemoryError" or "can't allocate memory" in message or f"[Errno {errno.ENOMEM}]" in message:
         return "memory"
     if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):

@@ -5,7 +5,7 @@ A submission is one `notebook`, any number of `run` and `probe`, and `end`. A se
     notebook    code cells as JSON in the body,      `ready`: there is a kernel, and no cell has run
                 limits, whether to keep outputs
     run         the number of cells to have run      a `cell` each, `restart` if they run again, then `cells-done`
-    probe       the probes of one exercise           `seen` or `raised` for each, with its nonce, up to the first `raised`
+    probe       the probes of one exercise           `seen` for each, with its nonce; the last may be `raised`
     end                                              an `output` for each that was kept, then `probe-end`
     self-test   what to try                          a `cell` each, then `held`
 """
@@ -50,7 +50,7 @@ async def serve_submission(out: int, forker: socket.socket | None = None) -> Non
     request = receive()
     limits = Limits(**request.head["limits"])
     limit_processes(limits)
-    from graders.box.session import Session  # imports the Jupyter stack, which processes that only prepare a box do not need
+    from graders.box.session import Session  # imports Jupyter, which is not needed to prepare a box
 
     if request.type == "self-test":
         walls = check_walls(request.head, limits) if request.head["walls"] else {}

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def in_mode(model: nn.Module, mode: str) -> nn.Module:
-    """Put the model in "train" or "eval" mode, or "mixed": in train mode, but every other leaf module in eval mode."""
+    """Put the model in "train" or "eval" mode; "mixed" puts every other module without children in eval mode."""
     model.train(mode != "eval")
     if mode == "mixed":
         inner = [module for module in model.modules() if not list(module.children())]
@@ -42,7 +42,7 @@ def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
 
 
 def pack_output(t: Tensor, output: str) -> Any:
-    """Return a module's output with `t`: the "tensor" itself, or in a "tuple" or "dict" with a value that is no tensor."""
+    """Return `t` as a module's output: the "tensor" itself, or in a "tuple" or "dict" beside a value that is none."""
     return {"tensor": t, "tuple": (t, "a text"), "dict": {"out": t, "count": 3}}[output]
 
 

@@ -103,7 +103,7 @@ def unshare_all_namespaces() -> None:
 
 
 def pivot_to_system(system: System) -> None:
-    """Replace the root of this process, the first in its namespaces, by a system that is read-only except for `places`."""
+    """Replace the root of this process, the first in its namespaces, by a system that is read-only but for `places`."""
     root = system.root
     _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.mkdir(root + "/proc")

@@ -1,7 +1,7 @@
 """Tell results that never end from functions that never return.
 
 A probe reads what the learner's function returned. That may run the learner's code again, as a generator does, or go on
-for ever, as `itertools.count()` does.
+forever, as `itertools.count()` does.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Clock:
 
 
 def bounded_iterator(result: Any) -> Any:
-    """Return `result`, but a built-in or `itertools` iterator wrapped in a class of the same name that ends.
+    """Return `result`, or a bounded iterator over it, of a class of the same name, if it is one of Python's own.
 
     No signal interrupts such an iterator while `list` or `sum` reads it: both are written in C.
     """

@@ -24,7 +24,7 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
 
 
 def _is_our_own(place: str) -> bool:
-    """Whether a file system was mounted here for this box. Those of the machine belong to root."""
+    """Whether a file system was mounted here for this box: root owns the machine's, and a box of root has none."""
     with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows has no user ids
         return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
     return False
@@ -58,7 +58,7 @@ def _folder_usage(folder: str, limits: Limits) -> tuple[int, int]:
 
 
 def remove_notebook_files(folder: str) -> None:
-    """Remove all that a notebook may have written, even in folders that it closed. Its kernel must have ended."""
+    """Remove all that a notebook may have written, even in folders that it made inaccessible. Its kernel must have ended."""
     for place in (*(os.path.join(folder, name) for name in NOTEBOOK_FOLDERS), *filter(_is_our_own, _PRIVATE_MOUNTS)):
         with contextlib.suppress(OSError):
             _empty_folder(place)

@@ -48,8 +48,8 @@ class ForkedProbes:
     def answer(self, exercise: str, request: Frame, seconds: float, pace: float = 1.0) -> Answer:
         """Return what `work` answers in the child of an exercise, or how the child ended instead.
 
-        A child whose answer is not "seen", or not there after `seconds`, is not asked again. If it had answered other
-        requests before and was in time, a new child gets the same request: what those left behind must not decide
+        A child that answers anything but "seen", or nothing within `seconds`, is ended. If it had answered other
+        requests before, and did not time out, a new child gets the request: what those left behind must not decide
         this one. `pace` is the factor by which the seconds were stretched; the message leaves it out.
         """
         used = self._child is not None and self._exercise == exercise
@@ -190,7 +190,7 @@ def _read_frame_bytes(reader: int, deadline: float) -> tuple[bytes, bool]:
         if not part:
             break
         raw += part
-        if _is_complete_frame(raw):  # a grandchild may hold the pipe open for ever
+        if _is_complete_frame(raw):  # a grandchild may hold the pipe open forever
             break
     return bytes(raw), True
 

@@ -86,7 +86,7 @@ async def serve_submission(out: int, forker: socket.socket | None = None) -> Non
     finally:
         watch.cancel()
         await session.stop()
-    send(Frame({"type": "probe-end"}))  # comes last, because this process is ended as soon as it arrives outside
+    send(Frame({"type": "probe-end"}))  # last: this process is ended as soon as it arrives outside
 
 
 def prepare_box(plan: BoxPlan) -> None:

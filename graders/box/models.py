@@ -34,7 +34,7 @@ def tie_parameters(model: nn.Module, first: str, second: str) -> nn.Module:
 
 
 def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
-    """Fill the `.grad` of every parameter that requires grad with `old`, which float32 cannot hold exactly."""
+    """Fill the `.grad` of every parameter that requires grad with `old`; float32 cannot hold the default exactly."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.grad = parameter.detach().clone().fill_(old)
@@ -42,7 +42,7 @@ def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
 
 
 def pack_output(t: Tensor, output: str) -> Any:
-    """Return `t` as a module's output: the "tensor" itself, or in a "tuple" or "dict" beside a value that is none."""
+    """Return `t` as a module's output: the "tensor" itself, or in a "tuple" or "dict" beside another value."""
     return {"tensor": t, "tuple": (t, "a text"), "dict": {"out": t, "count": 3}}[output]
 
 

@@ -64,7 +64,7 @@ class ForkingProvisioner(LocalProvisioner):
             await self._wait_for_news(left)
 
     async def _wait_for_news(self, seconds: float | None) -> None:
-        """Wait for news of the forked process, for at most `seconds`; None waits for ever."""
+        """Wait for news of the forked process, for at most `seconds`; None waits forever."""
         loop, news, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.process.fileno()
         loop.add_reader(descriptor, news.set)
         try:

@@ -42,9 +42,9 @@ PICTURE_TYPES = ("image/", "application/pdf")
 TEXT_LIMIT = 300
 """Characters of a message."""
 INTERRUPT_SECONDS = 2.0
-"""How long the kernel may take to answer after an interrupt, and a probe's answer beyond its own time."""
+"""Seconds that a kernel may take to answer after an interrupt, and an answer to a probe beyond its own time."""
 WATCH_SECONDS = 0.5
-"""Between two looks at the files."""
+"""Seconds between two looks at the files."""
 TRANSPORT = "ipc" if hasattr(socket, "AF_UNIX") else "tcp"
 """How to talk to a kernel: most boxes have no network, but Windows offers nothing else."""
 
@@ -54,7 +54,7 @@ class TooMuchOutput(Exception):
 
 
 class _OneKernel(KernelSpecManager):
-    """The kernels that Jupyter finds: only this Python, whatever the notebook's metadata name."""
+    """The kernels that Jupyter finds: only this Python, whatever the notebook's metadata says."""
 
     limits = Limits()
     draws = False

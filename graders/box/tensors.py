@@ -31,7 +31,7 @@ def prepare_tensor(
 ) -> Tensor:
     """Return a tensor with the values of `t` that requires grad: a "leaf", a "parameter", or a "non-leaf".
 
-    With `grad="filled"`, its `.grad` holds `old` everywhere, which float32 cannot hold exactly; not for a "non-leaf".
+    With `grad="filled"`, a leaf's `.grad` holds `old` everywhere; float32 cannot hold the default exactly.
     """
     values = with_layout(t, layout)
     if place == "non-leaf":

@@ -113,7 +113,7 @@ class _Count:
             raise DataError(f"more than {MAX_ITEMS} values")
 
     def add_empty_tensor(self, shape: Sequence[int]) -> None:
-        """Count a tensor without entries. Raises `DataError` when all of them have too many rows."""
+        """Count a tensor without entries. Raises `DataError` when they have too many rows in total."""
         self.rows += math.prod(max(1, size) for size in shape)
         if self.rows > MAX_EMPTY:
             raise DataError(f"more than {MAX_EMPTY} rows of tensors without entries")

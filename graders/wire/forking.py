@@ -4,7 +4,7 @@ This happens twice: outside, where a warm process forks boxes, and in each box, 
 `graders.box.forker` is the process that is asked.
 
 A request is one datagram with JSON and descriptors. The first descriptor is a stream for the answers, one per line:
-`pid N`, then perhaps `ready` from the child, then `exit N`. To close our end of that stream ends the child.
+`pid N`, then perhaps `ready` from the child, then `exit N`. Closing our end of that stream ends the child.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ForkedProcess:
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the process to end, and return its exit code.
 
-        Raises `subprocess.TimeoutExpired` after `timeout` seconds; None waits for ever.
+        Raises `subprocess.TimeoutExpired` after `timeout` seconds; None waits forever.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.poll() is None:

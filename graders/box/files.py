@@ -58,7 +58,7 @@ def _folder_usage(folder: str, limits: Limits) -> tuple[int, int]:
 
 
 def remove_notebook_files(folder: str) -> None:
-    """Remove all that a notebook may have written, even in folders that it made inaccessible. Its kernel must have ended."""
+    """Remove all that a notebook may have written, even in folders that it closed. Its kernel must have ended."""
     for place in (*(os.path.join(folder, name) for name in NOTEBOOK_FOLDERS), *filter(_is_our_own, _PRIVATE_MOUNTS)):
         with contextlib.suppress(OSError):
             _empty_folder(place)

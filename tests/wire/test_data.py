@@ -120,10 +120,10 @@ class _Odd:
 @pytest.mark.parametrize(
     ("value", "refused"),
     [
-        (_Number(1.0), Refused("_Number", "it is a subclass of float; a plain float is asked for")),
+        (_Number(1.0), Refused("_Number", "it is a subclass of float; a plain float is expected")),
         (
             torch.ones(2).as_subclass(_Tensor),
-            Refused("_Tensor", "it is a subclass of Tensor; a plain Tensor is asked for"),
+            Refused("_Tensor", "it is a subclass of Tensor; a plain Tensor is expected"),
         ),
         (_Odd(), Refused("_Odd", "it is not a tensor, a number, a string, or a list, tuple or dict of these")),
         (len, Refused("builtin_function_or_method",

@@ -1,4 +1,4 @@
-"""The hooks of the caller: they watch or they replace, on tensors and modules, and remember that they were called."""
+"""Hooks that a caller of the learner's function has on tensors and modules: they watch or replace, and log calls."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Any
 from torch import Tensor, nn
 
 REPLACING_FACTOR = 2.0
-"""By what a replacing hook multiplies: an output, or a gradient."""
+"""What a replacing hook multiplies an output or a gradient by."""
 
 
 class CallersHooks:
-    """Hooks that were there before the learner's function came, and what became of them.
+    """Hooks that are registered before the learner's function is called, and a log of their calls.
 
-    `what` is "none", "watching" (they return nothing) or "replacing" (an output, or a gradient, times `REPLACING_FACTOR`).
-    `log` holds an event such as "forward model" for each time that one was called. A `Witness` made afterwards tells
-    whether they are still there, the same ones in the same order.
+    `what` is "none", "watching" (they return nothing) or "replacing" (they return an output, or a gradient, times
+    `REPLACING_FACTOR`). `log` holds an event such as "forward model" for each call of a hook. A `Witness` made after
+    they are registered tells whether they are still there, the same ones in the same order.
     """
 
     def __init__(self, what: str = "watching") -> None:
-        """No hook yet."""
+        """Choose what the hooks do; none is registered yet."""
         self.what = what
         self.log: list[str] = []
         self.handles: list[Any] = []
 
     def on_tensor(self, t: Tensor, name: str) -> CallersHooks:
-        """Two hooks on a tensor that requires grad: the first watches, the second does what the caller's do."""
+        """Register two hooks on a tensor that requires grad: the first watches, the second does what `what` says."""
         register: Any = t.register_hook
         if self.what != "none":
             self.handles += [register(self._watching_hook(f"grad {name}")), register(self._gradient_hook(name))]
         return self
 
     def on_parameter(self, p: Tensor, name: str) -> CallersHooks:
-        """As on a tensor, and one that is called when `.grad` has been filled."""
+        """Register hooks as on a tensor, and one that is called when `.grad` has been filled."""
         register: Any = p.register_post_accumulate_grad_hook
         if self.what != "none":
             self.on_tensor(p, name)
@@ -40,10 +40,10 @@ class CallersHooks:
         return self
 
     def on_module(self, module: nn.Module, name: str, *, backward: bool = False) -> CallersHooks:
-        """Forward pre-hooks and forward hooks, two each, and with `backward` full backward ones.
+        """Register two forward pre-hooks and two forward hooks, and with `backward` also full backward hooks.
 
-        The second forward hook does what the caller's do; the others watch. Full backward hooks forbid in-place layers
-        right behind the module.
+        The second forward hook does what `what` says; all others watch. Full backward hooks forbid in-place layers
+        right after the module.
         """
         if self.what == "none":
             return self
@@ -61,7 +61,7 @@ class CallersHooks:
         return self
 
     def remove(self) -> None:
-        """Take all of them away."""
+        """Remove all hooks that were registered here."""
         for handle in self.handles:
             handle.remove()
 
@@ -87,7 +87,7 @@ class CallersHooks:
 
 
 def scale_tensors(value: Any, factor: float) -> Any:
-    """Every floating tensor in a tensor, tuple, list or dict, multiplied; everything else as it is."""
+    """Return a tensor, tuple, list or dict with every floating-point tensor multiplied, and the rest unchanged."""
     if isinstance(value, Tensor):
         return value * factor if value.is_floating_point() else value
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""A stub of `google.colab`: whatever a notebook calls of it does nothing.
+"""A stub of `google.colab`, in which every call does nothing.
 
-Only a notebook that imports it as a matter of course gets it. One that asks by `try` whether this is Colab is told that
-it is not, and takes the way that it has for other places.
+Only a notebook that imports it outside of any `try` gets it. One that uses `try` to find out whether it runs on Colab
+gets an `ImportError`, and goes on as it would elsewhere.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ COLAB_NAME = "google.colab"
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds `google.colab` and all below it, where no other finder does."""
+    """Finds `google.colab` and all modules below it, if no other finder does."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A spec for a module of Colab, and for the package that it lies in."""
+        """Return a spec for a module of Colab, or for the package `google`."""
         if name == "google" or f"{name}.".startswith(f"{COLAB_NAME}."):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Any:
-        """An object that has every attribute. What notebooks compute with is of the type that Colab gives them."""
+        """Return an object that has every attribute. What notebooks compute with has the type that Colab returns."""
         if spec.name == "google":
             return None  # an ordinary module
         if spec.name != COLAB_NAME:
@@ -43,17 +43,17 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing to run."""
+        """Do nothing: a stub has no code to run."""
 
 
 @functools.cache
 def make_colab_importable() -> None:
-    """From here on `import google.colab` finds the stub, unless the package itself is there."""
+    """From here on, `import google.colab` finds the stub, unless the real package is installed."""
     sys.meta_path.append(_Finder())
 
 
 def imports_colab(statement: ast.stmt) -> bool:
-    """Whether a statement, or one within it, imports something of Colab outside of any `try`."""
+    """Whether a statement, or one within it, imports a module of Colab outside of any `try`."""
     return any(f"{name}.".startswith(f"{COLAB_NAME}.") for name in _imported_names(statement))
 
 

@@ -1,7 +1,8 @@
 """Linux confinement without dependencies: Landlock, seccomp, rlimits, and giving up root.
 
-Used by every tier of isolation on Linux; each function changes the calling process for good. Constants are those of
-the kernel's uapi headers. Only standard library here: this runs before anything else does.
+Every tier of isolation on Linux uses it, and what these functions change cannot be undone in the same process. The
+constants are those of the kernel's uapi headers. Only the standard library is imported, because this runs before
+anything else does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ AF_UNIX = 1
 _CLONE_NAMESPACES = 0x7E020000 | 0x00000080  # user, mount, pid, net, ipc, uts, cgroup; time
 
 _ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# What no exercise needs and escapes are made of. Numbers for x86_64 and aarch64.
+# System calls that no exercise needs and that help to escape, with their numbers on x86_64 and aarch64.
 _DENIED = {
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271), "kcmp": (312, 272),
     "pidfd_getfd": (438, 438), "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
@@ -46,15 +47,15 @@ _DENIED = {
     "swapoff": (168, 225), "acct": (163, 89), "syslog": (103, 116), "settimeofday": (164, 170),
     "clock_settime": (227, 112), "clock_adjtime": (305, 266), "adjtimex": (159, 171),
     "sethostname": (170, 161), "setdomainname": (171, 162), "quotactl": (179, 60),
-    "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "inotify_add_watch": (254, 27),  # Landlock lets them see
-    # Memory that belongs to no process: it would count nowhere, and the first three kinds outlive the box.
+    "fanotify_init": (300, 262), "fanotify_mark": (301, 263), "inotify_add_watch": (254, 27),  # Landlock allows these
+    # Memory that belongs to no process: nobody would count it, and the first three kinds outlive the box.
     "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
     "memfd_create": (319, 279), "memfd_secret": (447, 447),
-    # A byte on its way through a pipe holds the page it lies in, or a huge one, when everybody has let go of it.
+    # A byte spliced into a pipe keeps its whole page, perhaps a huge one, after every process has unmapped it.
     "splice": (275, 76), "tee": (276, 77), "vmsplice": (278, 75), "sendfile": (40, 71),
-    "landlock_create_ruleset": (444, 444),  # rules are kept in memory of the kernel; ours are set by now
+    "landlock_create_ruleset": (444, 444),  # rules take memory of the kernel; ours are set by now
 }  # fmt: skip
-# What Landlock does not cover: permissions, owners and times of files, where they are those of our own user.
+# What Landlock does not cover: permissions, owners and times of files that belong to our own user.
 _METADATA = {
     "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "chown": (92, None),
     "lchown": (94, None), "fchown": (93, 55), "fchownat": (260, 54), "utime": (132, None), "utimes": (235, None),
@@ -77,7 +78,7 @@ def _machine_name() -> str:
 
 
 class CannotConfine(OSError):
-    """The kernel or the platform does not offer a means of confinement; the message says which."""
+    """Raised when the kernel or the platform lacks a means of confinement; the message says which."""
 
 
 def _checked_result(what: str, result: int) -> int:
@@ -95,33 +96,33 @@ def _prctl(what: str, *arguments: int) -> None:
 
 
 def no_new_privileges() -> None:
-    """No program that this process or its children start can gain privileges."""
+    """Keep every program that this process or its children start from gaining privileges."""
     _prctl("no-new-privs", _PR_SET_NO_NEW_PRIVS, 1)
 
 
 def become_subreaper() -> None:
-    """Orphans among the descendants of this process become its children."""
+    """Make orphans among the descendants of this process its children."""
     _prctl("subreaper", _PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(number: int = 9) -> None:
-    """Ask Linux to send this process a signal (SIGKILL) when its parent ends; elsewhere nothing happens."""
+    """Ask Linux to send this process a signal, SIGKILL by default, when its parent ends; elsewhere do nothing."""
     if _libc is not None:
         _prctl("parent-death signal", _PR_SET_PDEATHSIG, number)
 
 
 def set_nondumpable() -> None:
-    """No other process of this user can read this one's memory or open its descriptors through /proc."""
+    """Keep other processes of this user from reading this one's memory or opening its descriptors through /proc."""
     _prctl("not dumpable", _PR_SET_DUMPABLE, 0)
 
 
 def set_dumpable() -> None:
-    """A process can look at itself through /proc again, as a program that was started can."""
+    """Let this process look at itself through /proc again, as a newly started program can."""
     _prctl("dumpable", _PR_SET_DUMPABLE, 1)
 
 
 def landlock_abi() -> int:
-    """The version of Landlock that the kernel speaks; 0 for none."""
+    """Return the version of Landlock that the kernel supports; 0 for none."""
     if _libc is None:
         return 0
     abi: int = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint(1))
@@ -134,10 +135,10 @@ def seccomp_possible() -> bool:
 
 
 def restrict_files(readable: Iterable[str], writable: Iterable[str], hidden: Iterable[str] = ()) -> None:
-    """Landlock: from now on only these folders and files exist for this process and its children.
+    """Use Landlock: from now on, this process and its children can use only these folders and files.
 
-    What lies below `hidden` stays unreadable even inside a readable folder. TCP is closed where the kernel can (ABI 4),
-    abstract sockets and signals to processes outside, too (ABI 6). Raises `CannotConfine`.
+    What lies below `hidden` stays unreadable even inside a readable folder. Where the kernel can, TCP is closed, too
+    (ABI 4), and so are abstract sockets and signals to processes outside (ABI 6). Raises `CannotConfine`.
     """
     abi = landlock_abi()
     if _libc is None or abi < 1:
@@ -171,10 +172,10 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _readable_parts(path: str, hidden: set[str], modules: set[str]) -> Iterator[tuple[str, int]]:
-    """The parts of a folder that are readable when some of what lies in it is hidden.
+    """Yield the readable parts of a folder of which some are hidden, each with its Landlock access rights.
 
-    The other entries of a folder that holds something hidden can be read. It can be listed, and the hidden folder with
-    it, only in folders of `modules`, for Python finds none without.
+    A folder that contains something hidden can be listed, hidden names included, only if it lies in one of `modules`,
+    because Python finds no modules in a folder that it cannot list.
     """
     if path in hidden:
         return
@@ -185,11 +186,11 @@ def _readable_parts(path: str, hidden: set[str], modules: set[str]) -> Iterator[
         yield path, _READ_DIR
     try:
         names = os.listdir(path)
-    except PermissionError:  # closed to this user, and so is all that lies in it
+    except PermissionError:  # closed to this user, with all that lies in it
         return
     for name in names:
         entry = os.path.join(path, name)
-        if not os.path.islink(entry):  # what a link points to is readable or not by its own place
+        if not os.path.islink(entry):  # whether its target is readable depends on where that lies
             yield from _readable_parts(entry, hidden, modules)
 
 
@@ -209,9 +210,9 @@ def _allow_access(ruleset: int, path: str, access: int) -> None:
 
 
 def filter_system_calls(*, metadata: bool = True) -> None:
-    """seccomp: sockets of the family AF_UNIX only, no tracing, mounting, namespaces, io_uring, keys, modules.
+    """Use seccomp: only AF_UNIX sockets, no tracing, mounting, namespaces, io_uring, keys or kernel modules.
 
-    Nor is there memory that counts for no process, and no process can end all others at once: people restart a kernel
+    Memory that counts for no process is refused, too, and so is ending all processes at once: people restart a kernel
     with `kill -9 -1`. Without `metadata`, permissions, owners and times of files cannot be changed either. Raises
     `CannotConfine`.
     """
@@ -228,10 +229,10 @@ def has_system_call_filter() -> bool:
 
 
 def refuse_connections() -> None:
-    """seccomp: this process and its children cannot connect or send to any socket by its address from here on.
+    """Use seccomp: from here on, this process and its children cannot connect or send to a socket by its address.
 
-    Landlock does not keep a process from the sockets of other programs, which have a path and belong to no network.
-    What is connected already goes on, servers can accept, and pairs can be made. Raises `CannotConfine`.
+    Landlock does not protect those sockets of other programs that have a path and belong to no network. Connections
+    that exist go on, servers can accept new ones, and pairs can be made. Raises `CannotConfine`.
     """
     _install_filter(_connection_filter(_machine_name()))
 
@@ -246,7 +247,7 @@ def _install_filter(program: bytes) -> None:
     number = _SECCOMP[0 if _machine_name() == "x86_64" else 1]
     in_all_threads = ctypes.c_ulong(1)
     if (found := _libc.syscall(number, ctypes.c_ulong(1), in_all_threads, holder)) > 0:
-        raise CannotConfine(_ENOSYS, f"seccomp: the thread {found} has another filter")
+        raise CannotConfine(_ENOSYS, f"seccomp: thread {found} has another filter")
     _checked_result("seccomp", found)
 
 
@@ -254,7 +255,7 @@ def _connection_filter(machine: str) -> bytes:
     """A filter that refuses connect(2), sendto(2) with an address, and sockets that could send without them."""
     column = 0 if machine == "x86_64" else 1
     parts = [*_filter_prologue(machine), _skip_unless(_CONNECT[column], 1), _return_errno(_EPERM)]
-    # The address is the fifth argument, a pointer of two halves. Where both are zero, it is a plain send.
+    # The address is the fifth argument, a pointer that is read in two halves. If both are zero, it is a plain send.
     parts += [
         _skip_unless(_SENDTO[column], 6),
         _load_word(48),
@@ -264,7 +265,7 @@ def _connection_filter(machine: str) -> bytes:
     ]
     parts += [_return_errno(_EPERM), _return_verdict(_ALLOW)]
     for numbers in (_SOCKET, _SOCKETPAIR):
-        # Datagrams carry addresses in memory, where a filter does not see them; streams and packets ignore them.
+        # A datagram may have its address in memory, which a filter cannot read; streams and packets ignore it.
         parts += [_skip_unless(numbers[column], 6), _load_word(24), _mask_word(0xF), _jump_if_equal(_SOCK_STREAM, 2, 0)]
         parts += [_jump_if_equal(_SOCK_SEQPACKET, 1, 0), _return_errno(_EPERM), _return_verdict(_ALLOW)]
     return b"".join([*parts, _return_verdict(_ALLOW)])
@@ -292,7 +293,7 @@ def _return_errno(number: int) -> bytes:
 
 
 def _jump_if_equal(value: int, equal: int, other: int) -> bytes:
-    """Go on so many instructions further when what was loaded is equal to a value, or is not."""
+    """Skip `equal` instructions if the loaded word is equal to `value`, and `other` instructions if it is not."""
     return struct.pack("<HBBI", 0x15, equal, other, value)
 
 
@@ -301,7 +302,7 @@ def _skip_unless(value: int, count: int) -> bytes:
 
 
 def _filter_prologue(machine: str) -> list[bytes]:
-    """Kill for another architecture, refuse its variants, load the number."""
+    """Kill the process on any other architecture, and load the number of the call."""
     parts = [
         _load_word(4),
         _skip_unless(_ARCH[machine], 1),
@@ -309,13 +310,13 @@ def _filter_prologue(machine: str) -> list[bytes]:
         _return_verdict(_KILL),
         _load_word(0),
     ]
-    if machine == "x86_64":  # the x32 variants of all calls
+    if machine == "x86_64":  # refuse the x32 variants of all calls
         parts += [struct.pack("<HBBI", 0x35, 0, 1, 0x40000000), _return_errno(_ENOSYS)]
     return parts
 
 
 def _system_call_filter(machine: str, denied: Iterable[tuple[int, int | None]]) -> bytes:
-    """A filter that refuses the calls in `denied`, by column; None where an architecture has no such call."""
+    """A filter for the calls in `denied`, as numbers on x86_64 and aarch64 (None: no such call), and some arguments."""
     column = 0 if machine == "x86_64" else 1
     parts = _filter_prologue(machine)
     for call in denied:
@@ -324,7 +325,7 @@ def _system_call_filter(machine: str, denied: Iterable[tuple[int, int | None]]) 
     for numbers in (_SOCKET, _SOCKETPAIR):
         parts += [_skip_unless(numbers[column], 4), _load_word(16), _skip_unless(AF_UNIX, 1), _return_verdict(_ALLOW)]
         parts += [_return_errno(_EAFNOSUPPORT)]
-    everybody = 0xFFFFFFFF  # the process -1
+    everybody = 0xFFFFFFFF  # pid -1 stands for all processes
     parts += [
         _skip_unless(_KILL_CALL[column], 4),
         _load_word(16),
@@ -340,7 +341,7 @@ def _system_call_filter(machine: str, denied: Iterable[tuple[int, int | None]]) 
     parts += [_skip_unless(_CLONE3[column], 1), _return_errno(_ENOSYS)]
     any_bit = struct.pack("<HBBI", 0x45, 0, 1, _CLONE_NAMESPACES)
     parts += [_skip_unless(_CLONE[column], 7), _load_word(16), any_bit, _return_errno(_EPERM)]
-    # What a thread has open is found with its process.
+    # A thread must share the descriptors of its process: what is open is looked up there.
     parts += [
         _mask_word(_CLONE_THREAD | _CLONE_FILES),
         _skip_unless(_CLONE_THREAD, 1),
@@ -351,11 +352,11 @@ def _system_call_filter(machine: str, denied: Iterable[tuple[int, int | None]]) 
 
 
 def _uncounted_memory(column: int) -> list[bytes]:
-    """Refuse memory that no page table has to show, so that what `graders.run.memory` counts is all there is.
+    """Refuse memory that need not show in any page table, so that `graders.run.memory` counts all there is.
 
-    Anonymous memory that is shared stays while anybody has the map, filled or not. Sockets hold what is on its way, up
-    to a size that is the machine's as long as nobody may set it. Locks on parts of files have no number and count
-    nowhere, not even in a cgroup, and to end a process that has many takes minutes.
+    Shared anonymous memory stays allocated while any process maps it, even one whose page table is empty. Sockets hold
+    data in transit, up to a size that the machine chooses as long as nobody may set it. Locks on parts of files are
+    unlimited and count nowhere, not even in a cgroup, and a process that holds many takes minutes to end.
     """
     mapped = [
         _load_word(40),
@@ -381,21 +382,22 @@ def _uncounted_memory(column: int) -> list[bytes]:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability of this process, and of whatever it may start."""
+    """Give up every capability of this process and of whatever it starts."""
     if _libc is None:
         raise CannotConfine(_ENOSYS, "capabilities: this is not Linux")
     for number in range(64):
-        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:  # the kernel has no more of them
+        if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(number), 0, 0, 0) < 0:  # there are no more of them
             break
     header = struct.pack("<Ii", 0x20080522, 0)
     _checked_result("capabilities", _libc.capset(header, bytes(24)))
 
 
 def give_up_root(uid: int, *, keep_reading: bool = False) -> None:
-    """Become `uid`, with a group of the same number and no others.
+    """Become the user `uid`, with the group of the same number and no others.
 
-    With `keep_reading` the process may still enter folders whatever their permissions (CAP_DAC_READ_SEARCH), because
-    the Python installation lies in a home folder that is closed to others. It must restrict files afterwards.
+    With `keep_reading` the process can still read files and enter folders whatever their permissions
+    (CAP_DAC_READ_SEARCH), because Python is installed in a home folder that is closed to others. The caller must
+    restrict files afterwards.
     """
     os.setgroups([])
     if keep_reading:

@@ -1,6 +1,7 @@
-"""Results that do not come to an end: told from functions that do not.
+"""Tell results that never end from functions that never return.
 
-A probe reads what the learner's function returned, and that may run code of the learner's again, or count for ever.
+A probe reads what the learner's function returned. That may run the learner's code again, as a generator does, or go on
+forever, as `itertools.count()` does.
 """
 
 from __future__ import annotations
@@ -19,25 +20,28 @@ from graders.wire.data import MAX_ITEMS
 
 READING_METHODS = {"__iter__", "__next__", "__getitem__", "__len__", "__contains__", "__bool__", "__eq__", "__hash__",
            "__reversed__", "__missing__", "keys", "values", "items"}  # fmt: skip
-"""Methods that run when somebody looks at an object. A generator has the name of its function."""
+"""Methods that run when somebody reads an object. (A generator runs under the name of its function.)"""
 READING_SHARE = 0.8
-"""Of the time for a probe: what is read longer than that is not read to its end."""
+"""The share of a probe's time after which a result that is still being read counts as endless."""
 
 
 class EndlessResult(BaseException):
-    """What was returned goes on and on; the message says how far. No `Exception`: probes note those and go on."""
+    """Raised when a result does not end; the message says after how much. No `Exception`: probes catch those."""
 
 
 @dataclass(frozen=True)
 class Clock:
-    """How many seconds a probe may take, and by what they were stretched for a slow machine."""
+    """How many seconds a probe may take, and the factor by which they were stretched for a slow machine."""
 
     seconds: float
     pace: float = 1.0
 
 
 def bounded_iterator(result: Any) -> Any:
-    """`result`; one of Python's own iterators with a bound, under the same name. No signal interrupts these."""
+    """Return `result`, or a bounded iterator over it, of a class of the same name, if it is one of Python's own.
+
+    No signal interrupts such an iterator while `list` or `sum` reads it: both are written in C.
+    """
     kind = type(result)
     if kind.__module__ not in ("builtins", "itertools") or not hasattr(kind, "__next__"):
         return result
@@ -45,7 +49,7 @@ def bounded_iterator(result: Any) -> Any:
 
 
 class _Bounded:
-    """An iterator that raises `EndlessResult` instead of a value too many."""
+    """An iterator that raises `EndlessResult` after `MAX_ITEMS` values."""
 
     def __init__(self, values: Iterator[Any]) -> None:
         self._values, self._left = values, MAX_ITEMS
@@ -62,9 +66,10 @@ class _Bounded:
 
 @contextlib.contextmanager
 def alarm_for_endless_results(clock: Clock | None, namespace: Mapping[str, Any]) -> Iterator[None]:
-    """Raise `EndlessResult` in here when the time is nearly over and what was returned is still being read.
+    """Raise `EndlessResult` inside if the time is nearly over and what was returned is still being read.
 
-    Nothing happens to a function that is still running, nor where a platform or a thread gets no signals.
+    A function that is still running is not interrupted. Without a `clock`, and where a platform or a thread gets no
+    signals, nothing happens.
     """
     alarms = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if clock is None or not alarms:
@@ -76,7 +81,7 @@ def alarm_for_endless_results(clock: Clock | None, namespace: Mapping[str, Any])
             raise EndlessResult(f"{round(READING_SHARE * clock.seconds / clock.pace, 1):g} seconds")
 
     before = signal.signal(signal.SIGALRM, raise_if_reading)
-    # Again and again: between two values, there is nothing to be seen.
+    # Repeatedly, because between two values none of the learner's code is on the stack.
     signal.setitimer(signal.ITIMER_REAL, READING_SHARE * clock.seconds, clock.seconds / 200)
     try:
         yield
@@ -86,9 +91,9 @@ def alarm_for_endless_results(clock: Clock | None, namespace: Mapping[str, Any])
 
 
 def reads_result(frames: Sequence[FrameType], namespace: Mapping[str, Any]) -> bool:
-    """Whether a probe looks at an object of the learner's. `frames` come from the outermost inwards.
+    """Whether these frames, outermost first, show a probe that is reading an object of the learner's.
 
-    The learner's code is recognised by its globals. What torch calls is a hook, and no look at a result.
+    The learner's code is recognised by its globals. If torch calls it, it is a hook and not a result.
     """
     for outer, inner in itertools.pairwise(frames):
         code = inner.f_code
@@ -109,7 +114,7 @@ def _stack_frames(innermost: FrameType | None) -> list[FrameType]:
 
 
 def traceback_frames(trace: TracebackType | None) -> list[FrameType]:
-    """The frames of a traceback, from the outermost inwards."""
+    """Return the frames of a traceback, outermost first."""
     found = []
     while trace is not None:
         found.append(trace.tb_frame)

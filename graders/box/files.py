@@ -1,4 +1,4 @@
-"""What a notebook has written: whether it is too much, and away with it."""
+"""Find out whether a notebook has written too many files, and remove them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import shutil
 from graders.wire.limits import FILES_SLACK, NOTEBOOK_FOLDERS, Limits
 
 _PRIVATE_MOUNTS = ("/tmp", "/dev/shm")
-"""Where a box may have file systems of its own, in memory, beside its folder."""
+"""Where a box may have file systems of its own, in memory, besides its folder."""
 
 
 def files_over_limit(folder: str, limits: Limits) -> str | None:
-    """What a folder, or a file system of the box's own, holds too much of, in words, or None."""
+    """Return what the folder or a file system of the box holds too much of, as "more than 4000 files", or None."""
     found = [_file_system_usage(place) for place in (folder, *_PRIVATE_MOUNTS) if _is_our_own(place)]
     if not _is_our_own(folder):
         found.append(_folder_usage(folder, limits))
@@ -24,20 +24,20 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
 
 
 def _is_our_own(place: str) -> bool:
-    """Whether a file system was mounted for this box. Root owns those of the machine, and of tier D what it made."""
-    with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows knows no users
+    """Whether a file system was mounted here for this box: root owns the machine's, and a box of root has none."""
+    with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows has no user ids
         return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
     return False
 
 
 def _file_system_usage(place: str) -> tuple[int, int]:
-    """Files and bytes of a whole file system: also those in folders that are closed, and those without a name."""
+    """Files and bytes of a whole file system, even those in closed folders and deleted files that are still open."""
     facts = os.statvfs(place)
     return facts.f_files - facts.f_ffree, (facts.f_blocks - facts.f_bfree) * facts.f_frsize
 
 
 def _folder_usage(folder: str, limits: Limits) -> tuple[int, int]:
-    """Files and bytes found in a folder. Looks at no more entries than the limit."""
+    """Files and bytes found in a folder, counted until a limit is exceeded."""
     folders = [folder]
     count = size = 0
     while folders and count <= limits.inodes and size <= limits.files + FILES_SLACK:
@@ -52,13 +52,13 @@ def _folder_usage(folder: str, limits: Limits) -> tuple[int, int]:
                         size += facts.st_blocks * 512 if hasattr(facts, "st_blocks") else facts.st_size
                     if count > limits.inodes:
                         break
-        except OSError:  # gone by now, closed, or a path longer than the system takes
+        except OSError:  # gone by now, closed, or a path longer than the system allows
             continue
     return count, size
 
 
 def remove_notebook_files(folder: str) -> None:
-    """Remove all that a notebook may have written, also in folders that it closed. Its kernel has ended."""
+    """Remove all that a notebook may have written, even in folders that it closed. Its kernel must have ended."""
     for place in (*(os.path.join(folder, name) for name in NOTEBOOK_FOLDERS), *filter(_is_our_own, _PRIVATE_MOUNTS)):
         with contextlib.suppress(OSError):
             _empty_folder(place)

@@ -1,4 +1,4 @@
-"""The warm process: it has imported torch, Jupyter and matplotlib once, and forks a box for each notebook.
+"""The warm process: it imports torch, Jupyter and matplotlib once, and then forks a box for each notebook.
 
     warm process              trusted: no code of a notebook ever runs in it
     └ first process of a box  gives up root, enters the tier (`start.py`)
@@ -7,7 +7,7 @@
         └ kernel              the learner's code
 
 Run as `python -m graders.box.fork_server DESCRIPTOR [optimizes]`, with the environment of a box. The descriptor is the
-socket on which requests come; it says `ready` first. With `optimizes`, notebooks will come that make optimizers.
+socket for requests, on which it first sends `ready`. `optimizes` announces notebooks that create optimizers.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ PRELOADED_MODULES = (
     *("IPython.core.oinspect", "IPython.extensions.storemagic", "sqlite3", "encodings.unicode_escape"),
     *("graders.box.callers_hooks", "graders.box.failures", "graders.box.models", "graders.box.passes"),
 )
-"""What every kernel imports, the process that runs a notebook, or most probes."""
+"""Modules that every kernel, every process that runs a notebook, or most probes import."""
 
 
 def preload_modules() -> Preloaded:
     """Import what notebooks and the programs around them need, without leaving a thread behind.
 
-    It takes 1.4 s of processor time once, and no notebook has to spend it again.
+    It takes 1.4 s of processor time, once instead of for each notebook.
     """
     with _pretend_absent("rfc3987_syntax"):
         for name in PRELOADED_MODULES:
@@ -61,13 +61,14 @@ def preload_modules() -> Preloaded:
 
 
 def background_steps(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """What can wait until there are boxes: a step after each, on another core meanwhile. First `compiler` is called.
+    """Do what can wait until there are boxes: one step after each fork, while the box runs on another core.
 
-    It saves a notebook what it would import itself: 0.4 s of processor time for matplotlib and its fonts. Then memory
-    is moved into huge pages, for as long as boxes are asked for: the compiler may come late.
+    The first step calls `compiler` and imports matplotlib with its fonts, which saves each notebook 0.4 s of processor
+    time. All others move memory into huge pages. They go on as long as boxes are asked for, because the compiler may be
+    imported late.
 
-    The first boxes are the self-test, which ends before the next one starts, and the control. Neither draws. A notebook
-    that comes earlier, as in a worker of pytest-xdist, imports it itself.
+    The first two boxes are the self-test, which ends before the next one starts, and the control. Neither draws
+    anything. A notebook that comes earlier, as in a worker of pytest-xdist, imports matplotlib itself.
     """
     compiler()
     with _ready_to_fork():
@@ -81,22 +82,22 @@ def background_steps(preloaded: Preloaded, compiler: Callable[[], None] = lambda
 
 
 def import_compiler(preloaded: Preloaded) -> None:
-    """Import torch's compiler, as the first optimizer does: it takes 1.2 s, and who has none does not wait."""
+    """Import torch's compiler, as the first optimizer does. It takes 1.2 s, and nobody else waits for it."""
     with _ready_to_fork():
         preloaded.add("torch._dynamo")
 
 
 @contextlib.contextmanager
 def _pretend_absent(name: str) -> Iterator[None]:
-    """Let a module seem not to be installed.
+    """Make a module look as if it were not installed.
 
-    jsonschema, which Jupyter imports, can do without this one: a grammar for URLs. Where it is installed, which
-    JupyterLab asks for, importing jsonschema takes 1.5 s with it and 0.1 s without.
+    jsonschema, which Jupyter imports, can do without `rfc3987_syntax`, a grammar for URLs. JupyterLab installs it, and
+    then importing jsonschema takes 1.5 s with it and 0.1 s without.
     """
     if name in sys.modules:
         yield
         return
-    sys.modules[name] = None  # type: ignore[assignment]  # None is how Python marks what must not be imported
+    sys.modules[name] = None  # type: ignore[assignment]  # None marks a module that must not be imported
     try:
         yield
     finally:
@@ -104,7 +105,7 @@ def _pretend_absent(name: str) -> Iterator[None]:
 
 
 def _draw_once() -> None:
-    """Let matplotlib load its fonts and renderer; not through pyplot, whose backend has to stay unchosen."""
+    """Make matplotlib load its fonts and renderer, without pyplot, which would choose a backend."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -117,10 +118,10 @@ def _draw_once() -> None:
 
 
 def serve_boxes() -> None:
-    """Entry point of the warm process."""
+    """Entry point of the warm process: prepare, then fork a box for each request."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
-    confine.become_subreaper()  # what a box leaves behind is reaped here: the first process of a container may not
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the process that asks
+    confine.become_subreaper()  # reap what boxes leave behind: the first process of a container may not
     with _ready_to_fork():
         preloaded = preload_modules()
     control.send(b"ready")
@@ -141,10 +142,10 @@ def serve_boxes() -> None:
 
 @contextlib.contextmanager
 def _ready_to_fork() -> Iterator[None]:
-    """Import without the garbage collector, which would take 0.3 s of 1.7; have one thread afterwards."""
+    """Import without the garbage collector, which would take 0.3 s of 1.7 s; exit unless one thread is left."""
     gc.disable()
     yield
-    gc.freeze()  # the collector writes to what it looks at, and written pages are shared no more
+    gc.freeze()  # the collector writes to all objects that it visits, and written pages are no longer shared
     gc.enable()
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
@@ -152,7 +153,7 @@ def _ready_to_fork() -> Iterator[None]:
 
 
 def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloaded) -> NoReturn:
-    """In the forked process: what starting a process would have done, then the tier."""
+    """In the forked process: do what starting a new process would have done, then enter the tier."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     requests, out, errors = descriptors
@@ -162,7 +163,7 @@ def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloade
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(request.environment)
-    tempfile.tempdir = None  # found out anew from the environment
+    tempfile.tempdir = None  # to be found again from the new environment
     os.chdir(request.folder)
     start.enter_tier(request.plan, out, lambda inner: _become_kernel_forker(inner, out, request.limits, preloaded))
 
@@ -171,14 +172,14 @@ def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits, preloaded: P
     """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
     main.prepare_box(inner)
     limit_processes(limits)
-    control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    control, main_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     process = os.fork()
     if process == 0:
-        forker.close_all_but({0, 1, 2, out, theirs.fileno()})
+        forker.close_all_but({0, 1, 2, out, main_end.fileno()})
         confine.die_with_parent()
-        main.run(out, theirs)
+        main.run(out, main_end)
         os._exit(0)
-    theirs.close()
+    main_end.close()
     os.close(out)
     os.dup2(1, 0)
 
@@ -190,14 +191,14 @@ def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits, preloaded: P
 
 
 def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preloaded: Preloaded) -> None:
-    """In the forked process: an IPython kernel, as fresh as if it had been started."""
+    """In the forked process: become an IPython kernel, as fresh as a newly started one."""
     os.setsid()
     confine.set_dumpable()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
-    numpy.random.seed()  # `random` does so by itself, and torch starts from the same seed in every process
+    numpy.random.seed()  # `random` reseeds itself after a fork, and torch has the same seed in every new process
     preloaded.hide()
 
     from graders.box import kernel

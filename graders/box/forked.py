@@ -1,8 +1,8 @@
-"""Probes in child processes that start from the executed notebook.
+"""Run probes in child processes that start from the executed notebook.
 
-A child is a fork of the kernel: it has every name the notebook defined. It answers the probes of one exercise, one
-after the other, and nothing that it does reaches those of another. It may loop, crash or exit; that costs this probe
-and no other. Background threads of the notebook do not exist in it.
+A child is a fork of the kernel: it has every name that the notebook defined, but none of its background threads. It
+answers the probes of one exercise, one after the other, and cannot affect those of another. It may loop, crash or exit;
+that costs only this probe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graders.box.probing import Answer
 from graders.wire import frames
 from graders.wire.frames import Frame
 
-# Bound before any learner's code runs in this process.
+# Bound before any learner's code runs in this process, which may replace them.
 _fork, _exit, _kill, _killpg, _waitpid = os.fork, os._exit, os.kill, os.killpg, os.waitpid
 _pipe, _read, _write, _close, _set_blocking = os.pipe, os.read, os.write, os.close, os.set_blocking
 _setsid, _monotonic, _set_num_threads, _select = os.setsid, time.monotonic, torch.set_num_threads, select.select
@@ -37,20 +37,20 @@ _NO_MEMORY = frames.pack_frame(
 
 
 class ForkedProbes:
-    """Asks children of this process. A fork takes longer than most probes, so a child is kept for its exercise."""
+    """Asks children of this process. A fork takes longer than most probes, so a child stays for the whole exercise."""
 
     def __init__(self, work: Callable[[Frame], Answer]) -> None:
-        """`work` turns a request into an answer, in a child."""
+        """`work` turns a request into an answer; it is called in a child."""
         self._work = work
         self._exercise = ""
         self._child: _Child | None = None
 
     def answer(self, exercise: str, request: Frame, seconds: float, pace: float = 1.0) -> Answer:
-        """What `work` makes of a request in the child of an exercise, or how the child ended instead.
+        """Return what `work` answers in the child of an exercise, or how the child ended instead.
 
-        A child that does not come to a proper end is not asked again. If it had answered other requests before, a new
-        one is asked in its place: what they left behind must not decide over this one. `pace` is what the seconds were
-        stretched by; the message leaves it out.
+        A child that answers anything but "seen", or nothing within `seconds`, is ended. If it had answered other
+        requests before, and did not time out, a new child gets the request: what those left behind must not decide
+        this one. `pace` is the factor by which the seconds were stretched; the message leaves it out.
         """
         used = self._child is not None and self._exercise == exercise
         if not used:
@@ -73,7 +73,7 @@ class ForkedProbes:
         return found or Answer({"type": "raised", "status": "crashed", "message": _exit_text(status)})
 
     def end(self) -> int:
-        """End the child that there is, with everything in its session; returns its status as `os.wait` tells it."""
+        """End the child, if any, with everything in its session; return its status as from `os.wait`."""
         child, self._child = self._child, None
         return 0 if child is None else child.end()
 
@@ -82,13 +82,13 @@ class _Child:
     """One forked process, and a pipe in each direction."""
 
     def __init__(self, work: Callable[[Frame], Answer]) -> None:
-        """Fork. Raises `OSError` when there is no room for a process or its pipes."""
+        """Fork a child. Raises `OSError` when there is no room for a process or its pipes."""
         pipes: list[int] = []
         try:
             pipes += _pipe()
             pipes += _pipe()
             with warnings.catch_warnings(), room_for_a_process():
-                # Python 3.12 warns of forks in a process with threads; a notebook may have made warnings errors.
+                # Python 3.12 warns when a process with threads forks; a notebook may have made warnings errors.
                 warnings.simplefilter("ignore")
                 self._pid = _fork()
         except OSError:
@@ -105,7 +105,7 @@ class _Child:
         _set_blocking(self._requests, False)
 
     def ask(self, request: Frame, deadline: float) -> tuple[bytes, bool]:
-        """What the child writes in answer, and whether it came in time; too little when the child has ended."""
+        """Return the bytes of the child's answer, too few if the child has ended, and whether they came in time."""
         raw = frames.pack_frame(request)
         while raw:
             left = deadline - _monotonic()
@@ -118,23 +118,23 @@ class _Child:
         return _read_frame_bytes(self._answers, deadline)
 
     def end(self) -> int:
-        """Kill it and what it started; returns its status."""
+        """Kill the child and everything that it started; return its status."""
         _close(self._requests)
         _close(self._answers)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             _killpg(self._pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             _kill(self._pid, signal.SIGKILL)
-        with contextlib.suppress(ChildProcessError):  # a notebook may have said that it ignores its children
+        with contextlib.suppress(ChildProcessError):  # a notebook may have chosen to ignore SIGCHLD
             return _waitpid(self._pid, 0)[1]
         return 0
 
 
 def _no_room_answer(error: OSError) -> Answer:
     if error.errno in (errno.EMFILE, errno.ENFILE):
-        message = f"descriptors: none is left ({error})"
+        message = f"descriptors: none are left ({error})"
     else:
-        message = f"processes: the notebook left no room for another one ({error})"
+        message = f"processes: the notebook left no room for another ({error})"
     return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
@@ -147,12 +147,12 @@ def _read_answer(raw: bytes) -> Answer | None:
 
 
 def _serve_probes(work: Callable[[Frame], Answer], requests: int, answers: int) -> NoReturn:
-    """In the child. Never returns: learner's code must not go on in a copy of the kernel."""
+    """In the child: answer requests until the pipe closes. Never returns, or a copy of the kernel would go on."""
     try:
         with contextlib.suppress(OSError):
             _setsid()
-        die_with_parent()  # a fork does not inherit it, and a box may be ended while this probe hangs
-        # A parent that ever computed with several threads leaves a pool that is dead here.
+        die_with_parent()  # not inherited by a fork; the box may be ended while this probe hangs
+        # If the parent ever computed with several threads, its thread pool is dead here.
         _set_num_threads(1)
         use_probe_memory()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -168,7 +168,7 @@ def _serve_probes(work: Callable[[Frame], Answer], requests: int, answers: int) 
 
 
 def _exact_reader(descriptor: int) -> Callable[[int], bytes]:
-    """A function that reads so many bytes from a pipe, fewer only at its end."""
+    """Return a function that reads exactly `count` bytes from a pipe, fewer only at its end."""
 
     def read_exactly(count: int) -> bytes:
         found = bytearray()
@@ -180,7 +180,7 @@ def _exact_reader(descriptor: int) -> Callable[[int], bytes]:
 
 
 def _read_frame_bytes(reader: int, deadline: float) -> tuple[bytes, bool]:
-    """The bytes of one frame, or those up to the end of the pipe, and whether they came in time."""
+    """Return the bytes of one frame, or those up to the end of the pipe, and whether they came in time."""
     raw = bytearray()
     while len(raw) <= frames.MAX_HEAD + frames.MAX_BODY + 8:
         left = deadline - _monotonic()
@@ -190,7 +190,7 @@ def _read_frame_bytes(reader: int, deadline: float) -> tuple[bytes, bool]:
         if not part:
             break
         raw += part
-        if _is_complete_frame(raw):  # a grandchild may hold the pipe open for ever
+        if _is_complete_frame(raw):  # a grandchild may hold the pipe open forever
             break
     return bytes(raw), True
 
@@ -206,5 +206,5 @@ def _exit_text(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
-        return f"the process that ran it was ended by the signal {name}"
+        return f"the process that ran it was ended by signal {name}"
     return f"the process that ran it exited with code {os.WEXITSTATUS(status)}"

@@ -1,7 +1,7 @@
-"""A process that forks on request. The side that asks, and what is said between them, is `graders.wire.forking`.
+"""A process that forks on request. `graders.wire.forking` is the side that asks, and describes the messages.
 
-Used twice: outside, where a warm process forks boxes, and in each box, where a process forks kernels. The forking
-process has to have one thread alone, and it computes nothing.
+This is used twice: outside, where a warm process forks boxes, and in each box, where a process forks kernels. The
+forking process must have a single thread, and does nothing else.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import Any
 from graders.wire.forking import MAX_DESCRIPTORS, MAX_REQUEST
 
 END_SECONDS = 7.0
-"""How long all that was forked may take to end: longer than the first process of a supervised box sweeps."""
+"""Seconds that all forked processes have to end: more than `start.SWEEP_SECONDS`, which a supervised box may take."""
 
 ChildFunction = Callable[[dict[str, Any], list[int], int], None]
-"""What a forked child does with the request, its descriptors, and the stream for its answers."""
+"""What a forked child runs, given the request, its descriptors, and the descriptor for its answers."""
 
 
 def serve_fork_requests(
@@ -33,14 +33,14 @@ def serve_fork_requests(
     background_steps: Iterator[None] | None = None,
     before: Callable[[dict[str, Any]], None] | None = None,
 ) -> int:
-    """Fork for every request until the other end of `control` is closed, or the child `until` has ended.
+    """Fork for every request until the other end of `control` is closed, or the child with the pid `until` has ended.
 
-    `before` is called with a request before its fork. After the fork, `background_steps` take a step, as long as there
-    are any. What comes meanwhile waits.
+    `before` is called with each request before its fork. After the fork, `background_steps` take one step, if any are
+    left. Requests that arrive meanwhile wait.
 
-    Returns the exit code of `until`, 0 when it did not end. All that was forked here is ended and reaped before.
+    Returns the exit code of `until`, or 0 if it has not ended. Everything forked here is ended and reaped first.
     """
-    answers: dict[int, tuple[int, bool]] = {}  # by descriptor: the process, and whether it cleans up when terminated
+    answers: dict[int, tuple[int, bool]] = {}  # by descriptor: the pid, and whether it cleans up on SIGTERM
     code = 0
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -81,13 +81,13 @@ def serve_fork_requests(
                     os.write(answer, b"pid %d\n" % process)
                 if background_steps is not None:
                     next(background_steps, None)
-            elif descriptor in answers:  # nothing but the end of the stream is expected
+            elif descriptor in answers:  # only the end of the stream is expected here
                 _end_child(*answers[descriptor])
                 _forget_child(descriptor, answers, waiting)
 
 
 def _run_child(child: ChildFunction, request: dict[str, Any], received: list[int]) -> None:
-    """In the forked process: no descriptor of the parent stays open, no handler of its signals set."""
+    """In the forked process: close the parent's descriptors, reset its signal handlers, run `child`, and exit."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -101,21 +101,21 @@ def _run_child(child: ChildFunction, request: dict[str, Any], received: list[int
         with contextlib.suppress(Exception):
             print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
-        os._exit(code)  # torch takes 0.4 s to leave the ordinary way
+        os._exit(code)  # an ordinary exit takes 0.4 s with torch
 
 
 def close_all_but(left_open: set[int]) -> None:
     """Close every descriptor of this process except `left_open`."""
     first = 0
     for descriptor in sorted(left_open):
-        if first < descriptor:  # an empty range would count as one without end
+        if first < descriptor:  # `os.closerange(0, 0)` would close everything
             os.closerange(first, descriptor)
         first = descriptor + 1
     os.closerange(first, 1 << 20)
 
 
 def _reap_children() -> list[tuple[int, int]]:
-    """Pids and exit codes of the children that have ended; negative codes are signals."""
+    """Return pids and exit codes of the children that have ended; negative codes are signals."""
     ended = []
     with contextlib.suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
@@ -138,7 +138,7 @@ def _end_child(process: int, supervised: bool) -> None:
 
 
 def _end_all_children(answers: dict[int, tuple[int, bool]]) -> None:
-    """End and reap whatever was forked here. Nobody else would reap it where the machine's first process does not."""
+    """End and reap whatever was forked here, because the first process of a container may not reap it."""
     for process, supervised in answers.values():
         _end_child(process, supervised)
     deadline = time.monotonic() + END_SECONDS

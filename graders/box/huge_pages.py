@@ -1,9 +1,9 @@
-"""The memory of a process in huge pages: a fork then copies a few hundred entries of its page table, not 60 thousand.
+"""Move the memory of a process into huge pages, so that a fork copies hundreds of page table entries, not 60 thousand.
 
-Measured with torch loaded: 150 MiB move in 0.3 s of processor time, and a fork then takes 2 ms instead of 20. Each
-notebook takes several.
+Measured with torch loaded: moving 150 MiB takes 0.3 s of processor time, and a fork then takes 2 ms instead of 20. Each
+notebook needs several forks.
 
-Linux 6.1 or later; elsewhere nothing happens. What a child writes to is copied in small pages as ever, so that its
+This needs Linux 6.1 or later; elsewhere nothing happens. What a child writes to is still copied in small pages, so its
 memory does not grow.
 """
 
@@ -14,20 +14,20 @@ from pathlib import Path
 
 MADV_COLLAPSE = 25
 HUGE_PAGE_BYTES = 2 << 20
-"""Bytes of a huge page on x86-64 and, with pages of 4 KiB, on arm64."""
+"""The size of a huge page on x86-64 and, with pages of 4 KiB, on arm64."""
 STEP = 32 * HUGE_PAGE_BYTES
-"""Bytes that are moved in one step, which takes some 0.2 s."""
+"""Bytes that one step moves at most, in about 0.2 s."""
 
 
 class HugePages:
-    """Moves what this process has written, its heap above all, into huge pages, in steps."""
+    """Moves memory that this process has written to, above all its heap, into huge pages, step by step."""
 
     def __init__(self) -> None:
-        """Nothing is moved yet."""
+        """Move nothing yet."""
         self._tried: set[int] = set()
 
     def move(self) -> int:
-        """Move as much as one step may; how many bytes it was. What was written since the last step is found, too."""
+        """Move at most `STEP` bytes, and return how many. Memory that is new since the last step is included."""
         moved = 0
         for start in _writable_page_starts():
             if start not in self._tried and moved < STEP:
@@ -45,7 +45,7 @@ def _collapse_page(start: int) -> bool:
 
 
 def _writable_page_starts() -> list[int]:
-    """Where huge pages may begin: in the heap, and in other memory without a file. Nowhere, if /proc does not tell."""
+    """Return where huge pages may begin in the heap and other memory without a file; none if /proc cannot be read."""
     try:
         maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
     except OSError:

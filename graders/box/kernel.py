@@ -1,7 +1,7 @@
 """The kernel of a submission: an ordinary IPython kernel that also answers probes.
 
-A probe arrives as a message type of its own, so it does not pass through IPython's input machinery,
-which belongs to the learner's notebook.
+A probe arrives as a message of its own type, so it does not pass through IPython's input machinery, which belongs to
+the learner's notebook.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if forking.can_fork:  # elsewhere its module cannot be imported
 
 
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
-    """Adds `probe_request`: a probe's source, draws, and how long it may take."""
+    """An IPython kernel that also takes a `probe_request`: a probe's source, its draws, and how long it may take."""
 
-    msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - so declared by ipykernel
-    _execute_sleep = 0.0  # ipykernel waits for front ends that cannot keep up
+    msg_types = [*IPythonKernel.msg_types, "probe_request"]  # noqa: RUF012 - as ipykernel declares it
+    _execute_sleep = 0.0  # seconds that ipykernel would wait for slow front ends
     shell_class = Type(CellShell)
 
     def __init__(self, **kwargs: Any) -> None:
-        """As ipykernel makes it."""
+        """Create the kernel as ipykernel does, and children for its probes where it can fork."""
         super().__init__(**kwargs)
         work = functools.partial(run_probe, self.shell.user_ns)
         self._probes = ForkedProbes(work) if forking.can_fork else None
 
     async def do_execute(self, code: str, *arguments: Any, **options: Any) -> Any:
-        """Run a cell. Without streams to flush afterwards, IPython would send no answer at all."""
+        """Run a cell, then mend stdout and stderr: if IPython could not flush them, it would send no reply at all."""
         if self._probes is not None:
-            self._probes.end()  # what a cell writes to memory would be copied for a child that is left
+            self._probes.end()  # while a child exists, all memory that a cell writes to is copied
         self._mend_streams()
         try:
             return await super().do_execute(code, *arguments, **options) | self.shell.missing_names()
@@ -61,18 +61,18 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             self._mend_streams()
 
     def _publish_execute_input(self, *_: Any) -> None:
-        """Tell nobody what is run: this is for other front ends, and a message takes a millisecond."""
+        """Publish nothing: the message is meant for other front ends, and takes a millisecond."""
 
     def _publish_status(self, status: str, *arguments: Any, **options: Any) -> None:
-        """Say when the kernel is idle. That it is busy is of use to people alone."""
+        """Publish every status but "busy", which is of use only to people."""
         if status != "busy":
             super()._publish_status(status, *arguments, **options)
 
     def _mend_streams(self) -> None:
-        """Put the kernel's own stdout and stderr back where a cell has left nothing that can be flushed."""
+        """Put back the kernel's own stdout and stderr if a cell has left something that cannot be flushed."""
         for name, own in self._own_streams.items():
             if getattr(sys, name, None) is own and not getattr(own, "closed", True):
-                continue  # to flush it takes a millisecond, and IPython will
+                continue  # a flush takes a millisecond, and IPython will do it
             try:
                 getattr(sys, name).flush()
             except Exception:
@@ -80,14 +80,14 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     @functools.cached_property
     def _own_streams(self) -> dict[str, Any]:
-        """The kernel's own stdout and stderr, as they are when its first cell is about to run."""
+        """The kernel's own stdout and stderr, recorded just before its first cell runs."""
         return {"stdout": sys.stdout, "stderr": sys.stderr}
 
     async def probe_request(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Answer the probes of one exercise, up to the first that saw nothing.
+        """Answer the probes of one exercise, up to the first whose answer is not "seen".
 
-        A message takes longer than most probes. So a `probe_reply` holds what children answered within a moment; what
-        this process answers itself, whose end it may be, is sent at once.
+        A message takes longer than most probes, so a `probe_reply` gathers what children answer within
+        `GATHERED_SECONDS`. What this process answers itself is sent at once, because the next probe may end it.
         """
         asked, body = parent["content"], b"".join(bytes(part) for part in parent["buffers"])
         until = time.monotonic() + asked["seconds"]["together"]
@@ -125,7 +125,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
 
 def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
-    """Run one probe on the notebook as it stands."""
+    """Run one probe on the names that the notebook has defined by now."""
     with _temporary_module("probe") as module:  # so that its classes can be pickled
         try:
             draw = arrays_to_tensors(decode(request.head["draw"], request.body))
@@ -138,13 +138,13 @@ def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
 
 @functools.lru_cache(maxsize=1)
 def _compile_probe(source: str) -> CodeType:
-    """A probe, compiled once for all draws of an exercise."""
+    """Compile a probe, once for all draws of an exercise."""
     return compile(source, "<probe>", "exec")
 
 
 @contextlib.contextmanager
 def _temporary_module(name: str) -> Iterator[ModuleType]:
-    """A new module of this name; afterwards the name stands for what it stood for before."""
+    """Register a new module under this name; afterwards the name stands for what it stood for before."""
     before, module = sys.modules.get(name), ModuleType(name)
     sys.modules[name] = module
     try:
@@ -156,9 +156,9 @@ def _temporary_module(name: str) -> Iterator[ModuleType]:
 
 
 GATHERED_SECONDS, GATHERED_BYTES = 0.2, 1 << 20
-"""For so long, and until they have so many bytes, answers are gathered for one message."""
+"""For how long, and up to how many bytes, answers are gathered for one message."""
 PRINTED_AT_ONCE = 1 << 16
-"""Characters in a message of what a cell prints."""
+"""The most characters of what a cell prints in one message."""
 
 
 class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is untyped
@@ -169,18 +169,18 @@ class _LocalIOPubThread(IOPubThread):  # type: ignore[misc]  # ipykernel is unty
 
 
 class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
-    """The kernel's stdout and stderr: a flush, of which IPython makes several a cell, waits only for unsent text."""
+    """The kernel's stdout and stderr. A flush, of which IPython makes several per cell, waits only for unsent text."""
 
     _unsent = 0
 
     def write(self, string: str) -> int | None:
-        """Keep so much of a text, and wait until it is sent: no message is longer, and text without end lies nowhere.
+        """Write a text, and wait until it is sent after every `PRINTED_AT_ONCE` characters.
 
-        What is printed in the fifth of a second between two messages is otherwise hundreds of megabytes, several times
-        that where it is read and counted.
+        Otherwise the text printed in the fifth of a second between two messages may be hundreds of megabytes, and take
+        several times that where it is read and counted.
         """
         if not isinstance(string, str):
-            return super().write(string)  # which raises
+            return super().write(string)  # raises TypeError
         for start in range(0, len(string), PRINTED_AT_ONCE):
             part = string[start : start + PRINTED_AT_ONCE]
             super().write(part)
@@ -191,53 +191,53 @@ class PromptStream(OutStream):  # type: ignore[misc]  # ipykernel is untyped
         return len(string)
 
     def flush(self) -> None:
-        """Send what was written. What that thread has begun to send stays ahead of all that follows."""
-        if getattr(self, "_flush_pending", True) or self.echo is not None:  # ipykernel's own, so it may go one day
+        """Send what was written. What the thread has begun to send stays ahead of all that follows."""
+        if getattr(self, "_flush_pending", True) or self.echo is not None:  # private to ipykernel: it may go one day
             super().flush()
 
 
 class _KernelApp(kernelapp.IPKernelApp):  # type: ignore[misc]  # ipykernel is untyped
-    """ipykernel's application. It reads no command line, and no configuration that this machine has for kernels."""
+    """ipykernel's application, which ignores the command line and this machine's configuration of kernels."""
 
     def parse_command_line(self, argv: list[str] | None = None) -> None:
-        """Leave all as it was given to the constructor."""
+        """Ignore the command line: the constructor was given everything."""
 
     def load_config_file(self, *_: Any, **__: Any) -> None:
-        """Leave all as it is."""
+        """Load nothing."""
 
     def init_control(self, context: Any) -> None:
-        """As ipykernel does it, but for the thread through which each message goes where there are subshells."""
+        """Do as ipykernel does, but without the extra thread that passes on every message for the sake of subshells."""
         super().init_control(context)
         self.shell_channel_thread = None
 
     def start(self) -> None:
         """Serve until somebody ends this process.
 
-        `exit`, `do_shutdown` and all else with which a cell restarts its kernel stop the loop of messages. The names of
-        the notebook are there as before, and more cells and probes may follow, so it goes on.
+        `exit`, `do_shutdown` and other ways in which a cell restarts its kernel stop the message loop. The notebook's
+        names are still there, and more cells and probes may follow, so the loop starts again.
         """
         super().start()
         while True:
-            with contextlib.suppress(KeyboardInterrupt):  # one that comes too late for its cell
+            with contextlib.suppress(KeyboardInterrupt):  # an interrupt that comes too late for its cell
                 self.io_loop.start()
 
 
 CONFIG = {
     "IPKernelApp": {"outstream_class": f"{PromptStream.__module__}.PromptStream"},
-    "HistoryManager": {"hist_file": ":memory:"},  # a file takes a thread, which IPython stops and starts at each fork
+    "HistoryManager": {"hist_file": ":memory:"},  # a file needs a thread, which IPython stops and starts at each fork
 }
 TEXT_TYPES = ["text/plain", "text/html", "text/markdown", "text/latex", "application/json", "application/javascript"]
 NO_PICTURES = {"DisplayFormatter": {"active_types": TEXT_TYPES}}
-"""For a kernel whose pictures nobody looks at. To draw four figures takes as long as all else in a lesson."""
+"""For a kernel whose pictures nobody looks at: drawing four figures takes as long as all else in a lesson."""
 
 
 def initialize_kernel_app(limits: str, connection: str, pictures: str) -> Any:
-    """The kernel's application with its sockets bound, limited as the JSON says; `start` runs it.
+    """Return the kernel's application, with its sockets bound and limits set; its `start` runs it.
 
-    `connection` is the file that tells of the sockets. Pictures are "drawn" or not.
+    `limits` is JSON, `connection` the path of Jupyter's connection file. `pictures` is "drawn" or "undrawn".
     """
     apply_limits(limits)
-    limit_memory(limits)  # what torch and Jupyter take by now does not count; threads come next
+    limit_memory(limits)  # what torch and Jupyter take does not count; threads come next
     kernelapp.IOPubThread = _LocalIOPubThread
     config = Config(CONFIG if pictures == "drawn" else CONFIG | NO_PICTURES)
     app = _KernelApp.instance(kernel_class=ProbedKernel, connection_file=connection, config=config)
@@ -250,8 +250,8 @@ def initialize_kernel_app(limits: str, connection: str, pictures: str) -> Any:
 
 def main() -> None:
     """Entry point: `python -m graders.box.kernel LIMITS CONNECTION drawn|undrawn`, with the limits as JSON."""
-    limits, connection, pictures = sys.argv[1:4]  # nbclient adds what ipykernel's own command line would take
-    sys.argv[1:] = ["-f", connection]  # as a notebook finds it in other kernels
+    limits, connection, pictures = sys.argv[1:4]  # nbclient adds options of ipykernel's own command line
+    sys.argv[1:] = ["-f", connection]  # what a notebook finds there in other kernels
     initialize_kernel_app(limits, connection, pictures).start()
 
 

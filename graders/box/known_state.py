@@ -1,8 +1,7 @@
-"""A known state around each probe, and the old one afterwards.
+"""Put torch, Python and numpy into a known state around each probe, and restore the old one afterwards.
 
-A notebook may leave behind anything: another default dtype, no grad mode, global hooks, warnings turned
-into errors, a replaced stdout. None of it may decide over an answer, and nothing that a probe does may
-reach the next one.
+A notebook may leave anything behind: another default dtype, grad mode switched off, global hooks, warnings turned into
+errors, a replaced stdout. None of this may decide an answer, and nothing that a probe does may reach the next one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from graders.wire.limits import PRINTED_CHARACTERS
 from graders.wire.threads import one_thread
 
 _autograd = torch._C._autograd
-_cpu_generator = torch.default_generator  # as it is before any code of a notebook runs
+_cpu_generator = torch.default_generator  # saved before any code of a notebook runs
 _top_saved_tensor_hooks: Any = getattr(_autograd, "_top_saved_tensors_default_hooks", None)
 
 GLOBAL_HOOK_TABLES = [
@@ -45,7 +44,7 @@ GLOBAL_HOOK_TABLES = [
 
 
 class CapturedOutput:
-    """A stdout that takes everything and keeps the beginning."""
+    """A stdout that accepts everything and keeps the beginning."""
 
     encoding = "utf-8"
 
@@ -54,25 +53,25 @@ class CapturedOutput:
 
     @property
     def text(self) -> str:
-        """The beginning of what was written, of which more than `PRINTED_CHARACTERS` characters show that there was more."""
+        """Up to `PRINTED_CHARACTERS` characters of what was written, and one more if there was more."""
         return self._kept
 
     def write(self, text: str) -> int:
-        """Keep the beginning of a text, and say that all of it was written."""
+        """Keep the beginning of a text, and report that all of it was written."""
         if type(text) is str and len(self._kept) <= PRINTED_CHARACTERS:
             self._kept += text[: PRINTED_CHARACTERS + 1 - len(self._kept)]
         return len(text)
 
     def flush(self) -> None:
-        """There is nothing to write out."""
+        """Do nothing: everything is in memory."""
 
     def isatty(self) -> bool:
-        """It is no terminal."""
+        """Return False: this is not a terminal."""
         return False
 
 
 def count_global_hooks() -> int:
-    """How many global module hooks are registered."""
+    """Return how many global forward and backward hooks and pre-hooks of modules are registered."""
     names = GLOBAL_HOOK_TABLES[:4]
     return sum(len(getattr(_module, name)) for name in names)
 
@@ -81,8 +80,8 @@ def count_global_hooks() -> int:
 def known_state(seed: int, *, quiet: bool = True) -> Iterator[CapturedOutput]:
     """Grad mode on, float32, one thread, no global hooks or modes, seeded generators, silent output, warnings ignored.
 
-    What is printed meanwhile is in the value of the context. Everything is put back on exit, and figures that were
-    opened are closed. With `quiet=False`, output goes where it went before.
+    The context's value holds what is printed inside. On exit everything is restored, and new figures are closed. With
+    `quiet=False`, output goes where it went before.
     """
     with contextlib.ExitStack() as stack:
         printed = CapturedOutput()
@@ -118,7 +117,7 @@ def _warnings_ignored() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _new_figures_closed() -> Iterator[None]:
-    """Close the figures that were opened meanwhile: the next cell would show them as its own."""
+    """Close the figures that are opened inside, which the next cell would show as its own."""
     before = _open_figures()
     try:
         yield
@@ -128,14 +127,14 @@ def _new_figures_closed() -> Iterator[None]:
 
 
 def _open_figures() -> set[int]:
-    """The numbers of the figures that pyplot keeps; it keeps none when nobody has imported it."""
+    """Return the numbers of the figures that pyplot keeps; none if nobody has imported it."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return set() if pyplot is None else set(pyplot.get_fignums())
 
 
 @contextlib.contextmanager
 def _no_function_modes() -> Iterator[None]:
-    """Take modes such as a default device off the stack; torch has no public way to do so."""
+    """Take modes such as a default device off their stack; torch has no public way to do so."""
     before = _pop_function_modes()
     try:
         yield
@@ -146,7 +145,7 @@ def _no_function_modes() -> Iterator[None]:
 
 
 def _pop_function_modes() -> list[Any]:
-    """Empty the stack of modes; return what was on it, from the bottom."""
+    """Empty the stack of modes, and return what was on it, from the bottom."""
     modes = list(_get_current_function_mode_stack())  # type: ignore[no-untyped-call]
     for _ in modes:
         _pop_mode()  # type: ignore[no-untyped-call]
@@ -157,7 +156,7 @@ def _pop_function_modes() -> list[Any]:
 def _no_saved_tensor_hooks() -> Iterator[None]:
     """Allow hooks on saved tensors, and take those that are active off their stack.
 
-    Before torch 2.8 the stack cannot be read. There, hooks that are active before stay active.
+    Before torch 2.8 the stack cannot be read, so active hooks stay active there.
     """
     ban = _autograd._saved_tensors_hooks_get_disabled_error_message()
     _autograd._saved_tensors_hooks_enable()
@@ -176,7 +175,7 @@ def _no_saved_tensor_hooks() -> Iterator[None]:
 
 
 def _pop_saved_tensor_hooks() -> list[Any]:
-    """Empty the stack of hooks on saved tensors; return the pairs on it, from the bottom, or None for each."""
+    """Empty the stack of hooks on saved tensors; return its pairs, from the bottom, or None for each unreadable one."""
     pairs: list[Any] = []
     while saved_tensor_hooks_active():
         pairs.insert(0, _top_saved_tensor_hooks(True) if _top_saved_tensor_hooks else None)
@@ -185,7 +184,7 @@ def _pop_saved_tensor_hooks() -> list[Any]:
 
 
 def saved_tensor_hooks_active() -> bool:
-    """Whether there are hooks on saved tensors: torch refuses to forbid them then."""
+    """Whether hooks on saved tensors are active, found by forbidding them, which torch then refuses."""
     try:
         with disable_saved_tensors_hooks("hooks on saved tensors are active"):
             return False
@@ -218,9 +217,9 @@ def _no_global_hooks() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _seeded_generators(seed: int) -> Iterator[None]:
-    """Seed Python's, numpy's and the CPU's generator.
+    """Seed the generators of Python, numpy, and torch on the CPU.
 
-    `torch.manual_seed` would also note the call for every kind of device, with the text of the stack, which takes
+    `torch.manual_seed` would also record the call for every kind of device, with the text of the stack, which takes
     longer than most probes; and it imports torch's compiler.
     """
     python, numpy, cpu = random.getstate(), np.random.get_state(), _cpu_generator.get_state()

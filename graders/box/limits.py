@@ -1,4 +1,4 @@
-"""Limits of the process that runs a notebook, set before any of its code does."""
+"""Set the limits of the process that runs a notebook, before any code of the notebook runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from graders.wire.limits import MIB, PROBE_MEMORY, PROBE_PROCESSES, STACK_MEMORY
 
 
 def apply_limits(text: str) -> None:
-    """Set the limits of this process and its children but for memory. Platforms without them go without."""
+    """Set the limits of this process and its children, except memory and processes; some platforms have none.
+
+    `text` is a `Limits` as JSON. Where it can, this process also dies with its parent from now on.
+    """
     try:
         import resource
     except ImportError:
@@ -26,10 +29,10 @@ def apply_limits(text: str) -> None:
 
 
 def limit_memory(text: str) -> None:
-    """From here on, this process may add so much memory to what it has. Platforms without such a limit go without.
+    """Bound the memory that this process may add to what it has now; some platforms have no such limit.
 
-    This is a fuse: it bounds the address space, of each process by itself, so that what asks for too much gets a clean
-    error. What all processes of a box hold together is watched from outside.
+    `text` is a `Limits` as JSON. This is only a fuse: it bounds the address space of each process by itself, so that
+    code that asks for too much gets a clean error. What all processes of a box hold together is watched from outside.
     """
     try:
         import resource
@@ -42,9 +45,9 @@ def limit_memory(text: str) -> None:
 
 
 def describe_low_limit(limits: Limits) -> str:
-    """Which limit of this process is below those that notebooks are promised, and the remedy; empty when none is.
+    """Return which limit of this process is below what notebooks are promised, and the remedy; "" if none is.
 
-    What somebody set around us cannot be raised, and a right answer would fail for want of it.
+    A limit that was set around us cannot be raised, and a right answer might fail because of it.
     """
     try:
         import resource
@@ -52,7 +55,7 @@ def describe_low_limit(limits: Limits) -> str:
         return ""
     promised: tuple[tuple[str, int, int, Callable[[], int], str], ...] = (
         ("open files", resource.RLIMIT_NOFILE, 1, lambda: limits.descriptors, f"-n {limits.descriptors}"),
-        ("MiB in a file", resource.RLIMIT_FSIZE, MIB, lambda: limits.files, "-f unlimited"),
+        ("MiB per file", resource.RLIMIT_FSIZE, MIB, lambda: limits.files, "-f unlimited"),
         (
             "MiB of memory",
             resource.RLIMIT_AS,
@@ -64,15 +67,15 @@ def describe_low_limit(limits: Limits) -> str:
     for name, what, unit, wanted, option in promised:
         _, most = resource.getrlimit(what)
         if most != resource.RLIM_INFINITY and most < wanted():
-            return f"{most // unit} {name} are too few. Remedy: `ulimit {option}`"
+            return f"only {most // unit} {name}. Remedy: `ulimit {option}`"
     return ""
 
 
 def address_space_bytes() -> int:
-    """Bytes of address space that this process has; 0 where it cannot be bounded.
+    """Return the bytes of address space that this process has; 0 where they cannot be bounded.
 
-    Found by trying, since a box may not be allowed to read /proc: the least bound under which a page can still be had.
-    For a process of one thread: another one might want memory meanwhile.
+    This is the smallest bound under which one more page can be had, found by trying, because a box may not be allowed
+    to read /proc. The process must have a single thread: another one might need memory meanwhile.
     """
     import resource
 
@@ -95,7 +98,7 @@ def address_space_bytes() -> int:
 
 
 def _set_resource_limit(what: int, soft: int, hard: int) -> None:
-    """Set one limit of this process, to no more than it has already."""
+    """Set one limit of this process, but never above the hard limit that it already has."""
     import resource
 
     _, most = resource.getrlimit(what)
@@ -106,7 +109,7 @@ def _set_resource_limit(what: int, soft: int, hard: int) -> None:
 
 
 def _count_user_tasks() -> int:
-    """Processes and threads that count against the limit of this user already, as far as /proc shows them."""
+    """Count the processes and threads that this user already has, of those that /proc shows."""
     count, uid = 0, os.getuid()
     try:
         processes = [name for name in os.listdir("/proc") if name.isdigit()]
@@ -122,7 +125,7 @@ def _count_user_tasks() -> int:
 
 
 def use_probe_memory() -> None:
-    """Allow this process the memory that is kept for probes."""
+    """Let this process use the memory that is reserved for probes."""
     try:
         import resource
     except ImportError:
@@ -132,7 +135,7 @@ def use_probe_memory() -> None:
 
 
 def limit_processes(limits: Limits) -> None:
-    """Bound the processes and threads of this process and its children, where the platform can."""
+    """Bound the number of processes and threads of this process and its children, where the platform can."""
     try:
         import resource
     except ImportError:
@@ -143,7 +146,7 @@ def limit_processes(limits: Limits) -> None:
 
 @contextlib.contextmanager
 def room_for_a_process() -> Iterator[None]:
-    """Meanwhile this process may start one although the notebook used up its own number of them."""
+    """Inside, this process may start another one even if the notebook has used up its own number."""
     try:
         import resource
     except ImportError:
@@ -158,7 +161,7 @@ def room_for_a_process() -> Iterator[None]:
 
 
 def processes_exhausted() -> bool:
-    """Whether no further process can be started."""
+    """Whether no further process can be started, found by trying."""
     if not hasattr(os, "fork"):
         return False
     try:
@@ -172,7 +175,10 @@ def processes_exhausted() -> bool:
 
 
 def exceeded_limit(error: str, message: str) -> str | None:
-    """Which limit an exception tells of, by its name and message: "memory", "files", "descriptors", "processes"."""
+    """Return the limit that an exception hit, judged by its name and message; None if it hit none.
+
+    This is "memory", "files", "descriptors" or "processes".
+    """
     if error == "MemoryError" or "can't allocate memory" in message or f"[Errno {errno.ENOMEM}]" in message:
         return "memory"
     if any(f"[Errno {number}]" in message for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):

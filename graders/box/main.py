@@ -1,10 +1,13 @@
-"""The process of the box: requests come in on stdin, frames go out on the descriptor named first.
+"""The main process of a box: it reads requests from stdin, and writes frames to the descriptor that it is given.
 
-Requests: `notebook` (the code cells as JSON in the body, the limits, whether outputs are kept), answered by `ready`:
-there is a kernel, and nothing of the notebook has run. Then any number of `run` (cells up to a number: a `cell` each,
-`restart` when the cells run again, at last `cells-done`) and `probe` (one `seen` or `raised`, with its nonce), then
-`end`, answered by an `output` for each that was kept, and `probe-end`. Or one request `self-test`, answered by the
-`cell` in which torch computed, and `held`.
+A submission is one `notebook`, any number of `run` and `probe`, and `end`. A self-test is one `self-test`.
+
+    notebook    code cells as JSON in the body,      `ready`: there is a kernel, and no cell has run
+                limits, whether to keep outputs
+    run         the number of cells to have run      a `cell` each, `restart` if they run again, then `cells-done`
+    probe       the probes of one exercise           `seen` for each, with its nonce; the last may be `raised`
+    end                                              an `output` for each that was kept, then `probe-end`
+    self-test   what to try                          a `cell` each, then `held`
 """
 
 from __future__ import annotations
@@ -28,7 +31,10 @@ from graders.wire.limits import NOTEBOOK_FOLDERS, Limits
 
 
 async def serve_submission(out: int, forker: socket.socket | None = None) -> None:
-    """Serve one submission. Its kernels are forked by the process at the other end of `forker`, if there is one."""
+    """Serve one submission, and write frames to the descriptor `out`.
+
+    Its kernels are forked by the process at the other end of `forker`; without it they are started.
+    """
 
     def send(frame: Frame) -> None:
         raw = frames.pack_frame(frame)
@@ -44,7 +50,7 @@ async def serve_submission(out: int, forker: socket.socket | None = None) -> Non
     request = receive()
     limits = Limits(**request.head["limits"])
     limit_processes(limits)
-    from graders.box.session import Session  # the Jupyter stack; processes that only prepare a box go without
+    from graders.box.session import Session  # imports Jupyter, which is not needed to prepare a box
 
     if request.type == "self-test":
         walls = check_walls(request.head, limits) if request.head["walls"] else {}
@@ -73,21 +79,21 @@ async def serve_submission(out: int, forker: socket.socket | None = None) -> Non
                 await session.run_to(request.head["cells"])
                 send(Frame({"type": "cells-done"}))
             else:
-                nonces = iter([case.pop(0) for case in request.head["cases"]])  # no kernel gets to see them
+                nonces = iter([case.pop(0) for case in request.head["cases"]])  # kernels never see them
                 async for answer in session.probe(request.head, request.body):
                     send(Frame({**answer.head, "nonce": next(nonces)}, answer.body))
         session.send_outputs()
     finally:
         watch.cancel()
         await session.stop()
-    send(Frame({"type": "probe-end"}))  # last: outside, this process is ended as soon as it arrives
+    send(Frame({"type": "probe-end"}))  # last: this process is ended as soon as it arrives outside
 
 
 def prepare_box(plan: BoxPlan) -> None:
-    """Make the folders of the box, and confine this process as its tier asks."""
+    """Make the folders of the box, and confine this process as its tier requires."""
     confine.die_with_parent()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-        file.write("1000")  # should this machine run out of memory, boxes go first
+        file.write("1000")  # if this machine runs out of memory, boxes go first
     folder = Path(plan.folder)
     for name in NOTEBOOK_FOLDERS:
         (folder / name).mkdir()
@@ -97,17 +103,17 @@ def prepare_box(plan: BoxPlan) -> None:
         if plan.walls.readable:
             confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
         confine.filter_system_calls(metadata=plan.walls.metadata)
-        confine.set_nondumpable()  # the pipe of frames, above all
+        confine.set_nondumpable()  # above all for the pipe of frames
 
 
 def run(out: int, forker: socket.socket | None = None) -> None:
-    """Serve one submission, writing frames to the descriptor `out`."""
+    """Run `serve_submission` in an event loop."""
     asyncio.run(serve_submission(out, forker))
 
 
 def main() -> None:
     """Entry point: `python -m graders.box.main DESCRIPTOR PLAN`."""
-    if sys.platform == "win32":  # whose usual loop cannot wait for what Jupyter waits for
+    if sys.platform == "win32":  # its default event loop cannot wait for Jupyter's sockets
         asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
     prepare_box(BoxPlan.from_json(sys.argv[2]))
     run(int(sys.argv[1]))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 
 def in_mode(model: nn.Module, mode: str) -> nn.Module:
-    """The model in "train" or "eval" mode, or "mixed": every other module without children in eval mode."""
+    """Put the model in "train" or "eval" mode; "mixed" puts every other module without children in eval mode."""
     model.train(mode != "eval")
     if mode == "mixed":
         inner = [module for module in model.modules() if not list(module.children())]
@@ -18,7 +18,7 @@ def in_mode(model: nn.Module, mode: str) -> nn.Module:
 
 
 def freeze_part(model: nn.Module, frozen: str = "part") -> nn.Module:
-    """With "part", the parameters of the first module that has any require no grad from now on."""
+    """With "part", freeze the parameters of the first module that has any; otherwise change nothing."""
     if frozen == "part":
         owner = next(module for module in model.modules() if list(module.parameters(recurse=False)))
         for parameter in owner.parameters(recurse=False):
@@ -27,14 +27,14 @@ def freeze_part(model: nn.Module, frozen: str = "part") -> nn.Module:
 
 
 def tie_parameters(model: nn.Module, first: str, second: str) -> nn.Module:
-    """The parameter called `second`, as in "head.weight", becomes the one called `first`."""
+    """Replace the parameter `second` by the parameter `first`; both are dotted names, such as "head.weight"."""
     owner, _, name = second.rpartition(".")
     setattr(model.get_submodule(owner), name, model.get_parameter(first))
     return model
 
 
 def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
-    """Every parameter that requires grad holds `old` in its `.grad`, each entry."""
+    """Fill the `.grad` of every parameter that requires grad with `old`; float32 cannot hold the default exactly."""
     for parameter in model.parameters():
         if parameter.requires_grad:
             parameter.grad = parameter.detach().clone().fill_(old)
@@ -42,12 +42,12 @@ def fill_grads(model: nn.Module, old: float = 0.7) -> nn.Module:
 
 
 def pack_output(t: Tensor, output: str) -> Any:
-    """A tensor as the output of a module: itself, in a "tuple" or in a "dict", beside something that is no tensor."""
+    """Return `t` as a module's output: the "tensor" itself, or in a "tuple" or "dict" beside another value."""
     return {"tensor": t, "tuple": (t, "a text"), "dict": {"out": t, "count": 3}}[output]
 
 
 def unpack_output(value: Any) -> Any:
-    """The tensor in what `pack_output` made."""
+    """Return the tensor in what `pack_output` made."""
     if isinstance(value, tuple):
         return value[0]
     return value["out"] if isinstance(value, dict) else value

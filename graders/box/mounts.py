@@ -1,6 +1,6 @@
-"""What a box sees of the file system, where the kernel lets us mount: libc's mount(2) and its relatives.
+"""Decide what a box sees of the file system, where the kernel lets us mount: libc's mount(2) and its relatives.
 
-Only standard library here: this runs before anything else does.
+Only the standard library is imported, because this runs before anything else does.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def _mount(source: str, target: str, kind: str | None = None, flags: int = 0, op
 
 
 def _restrict_mount(target: str, attributes: int, recursive: bool = True) -> None:
-    """Make a mount, and those below it, read-only and the like."""
+    """Set attributes such as read-only on a mount and, with `recursive`, on those below it."""
     packed = struct.pack("@QQQQ", attributes, 0, 0, 0)
     flags = ctypes.c_uint(_AT_RECURSIVE if recursive else 0)
     _call_libc("syscall", _MOUNT_SETATTR, _AT_FDCWD, target.encode(), flags, packed, ctypes.c_size_t(len(packed)))
 
 
 def _unshare_namespaces(flags: int) -> None:
-    """From here on, what this process mounts is seen by it and its children alone.
+    """From here on, only this process and its children see what it mounts.
 
-    Without root it takes a user namespace, in which the user stays what it was: being mapped to root there would
-    leave settings of the kernel open to writing.
+    Without root this takes a user namespace. The user keeps its number there: mapped to root, it could write to some
+    settings of the kernel.
     """
     user, group = os.getuid(), os.getgid()
     flags |= _NEW_USER if user else 0
@@ -62,16 +62,16 @@ def _unshare_namespaces(flags: int) -> None:
 
 
 def bind_staged_folders(binds: Pairs) -> None:
-    """Bind folders to places that an unprivileged user can reach, seen by this process and its children alone."""
+    """Bind folders to places that an unprivileged user can reach, seen only by this process and its children."""
     _unshare_namespaces(_NEW_MOUNTS)
     for source, target in binds:
         _mount(source, target, None, _BIND | _RECURSIVE)
 
 
 def mount_private_places(how: PrivatePlaces) -> None:
-    """Make all files read-only, and put small file systems of the box's own over the places that it may write to.
+    """Make all files read-only, and mount small file systems of the box's own over the places that it may write to.
 
-    Raises `OSError` where the kernel forbids it.
+    Raises `OSError` if the kernel forbids it.
     """
     folder, walls = how.box.folder, how.box.walls
     _unshare_namespaces(_NEW_MOUNTS)
@@ -81,7 +81,7 @@ def mount_private_places(how: PrivatePlaces) -> None:
     _restrict_mount("/", _ATTR_READ_ONLY)
     for path, (kind, options) in how.mounts.items():
         _mount("none", path, kind, _NOSUID | (_NODEV if kind == "tmpfs" else 0), options)
-    # What is hidden is closed by Landlock, too, but not where it lies in /tmp, which is open as a whole.
+    # Landlock closes what is hidden, too, but not in /tmp, which is open as a whole.
     _bind_and_hide({path: f"/proc/self/fd/{descriptor}" for path, descriptor in held.items()}, hidden)
     for descriptor in held.values():
         os.close(descriptor)
@@ -94,15 +94,16 @@ def mount_private_places(how: PrivatePlaces) -> None:
 
 
 def unshare_all_namespaces() -> None:
-    """Namespaces for users, mounts, processes, network and the rest. The next child is the first process in them.
+    """Enter new namespaces for users, mounts, processes, network and the rest.
 
-    Raises `OSError` where the kernel forbids it, above all to root: become another user first.
+    The next child is the first process in them. Raises `OSError` if the kernel forbids it, as it may to root: become
+    another user first.
     """
     _unshare_namespaces(_NEW_MOUNTS | _NEW_REST)
 
 
 def pivot_to_system(system: System) -> None:
-    """Exchange the root of this process, the first of its namespaces, for a system that is read-only but for places."""
+    """Replace the root of this process, the first in its namespaces, by a system that is read-only but for `places`."""
     root = system.root
     _mount("none", root, "tmpfs", _NOSUID | _NODEV, "size=1m,mode=0755")
     os.mkdir(root + "/proc")
@@ -116,7 +117,7 @@ def pivot_to_system(system: System) -> None:
         os.makedirs(os.path.dirname(root + target), exist_ok=True)
         os.symlink(text, root + target)
     os.chdir(root)
-    # The old root ends up below the new one, at the same place, and is let go of.
+    # The old root ends up under the new one, at the same place, and is detached.
     _call_libc("syscall", _PIVOT_ROOT[os.uname().machine], b".", b".")
     _call_libc("umount2", b".", _DETACH)
     os.chdir("/")
@@ -125,9 +126,9 @@ def pivot_to_system(system: System) -> None:
 
 
 def _bind_and_hide(binds: Mapping[str, str], hidden: Collection[str]) -> None:
-    """Bind what is to be seen, read-only, to its place, and put something empty over what is hidden.
+    """Bind what is visible, read-only, to its place, and mount something empty over what is hidden.
 
-    Either may lie in the other: a folder comes before what lies in it.
+    Either may lie in the other, so the paths are sorted: a folder comes before what lies in it.
     """
     emptied = []
     for path in sorted({*binds, *hidden}):

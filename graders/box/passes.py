@@ -1,4 +1,4 @@
-"""Backward passes, in every way in which a caller may run one."""
+"""Run backward passes in every way that a caller may."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from torch import Tensor, nn
 
 
 class Aborted(Exception):
-    """The exception by which a backward pass is aborted on purpose."""
+    """Raised to abort a pass on purpose."""
 
 
 def compute_gradients(
     loss: Callable[[], Tensor], inputs: Sequence[Tensor], way: str = "plain", at: Tensor | nn.Module | None = None
 ) -> list[Tensor | None]:
-    """The gradients of `loss()` with respect to `inputs`, leaves, by one pass run in one of four ways; as copies.
+    """Return copies of the gradients of `loss()` with respect to `inputs`, which are leaves; None for an unused one.
 
-    "plain" and "create_graph" call `backward()`, and "autograd.grad" `torch.autograd.grad`. "after an aborted one" runs
-    a pass that ends in an exception at `at` (the first input, if not given: there, all hooks in between have been
-    called), and then a plain one. What `.grad` of the inputs held before is put back.
+    "plain" and "create_graph" call `backward()`, "autograd.grad" calls `torch.autograd.grad`. "after an aborted one"
+    first runs a pass that ends in an exception at `at`, then a plain one. By default `at` is the first input, since all
+    hooks on the way there have been called by then. The `.grad` of the inputs is restored.
     """
     if way == "after an aborted one":
         run_aborted_pass(loss, inputs[0] if at is None else at)
@@ -34,14 +34,14 @@ def compute_gradients(
 
 
 def run_aborted_pass(loss: Callable[[], Tensor], at: Tensor | nn.Module) -> None:
-    """A backward pass (for a tensor), or a forward pass (for a module), that ends in an exception at `at`."""
+    """Run a pass that ends in an exception at `at`: at a tensor the backward pass, at a module the forward pass."""
     with aborting_passes(at), contextlib.suppress(Aborted):
         torch.autograd.backward(loss())
 
 
 @contextlib.contextmanager
 def aborting_passes(at: Tensor | nn.Module) -> Iterator[None]:
-    """Inside, the gradient of a tensor, or a call of a module, raises `Aborted`."""
+    """Inside, the gradient of `at`, if it is a tensor, or its call, if it is a module, raises `Aborted`."""
     register: Any = at.register_hook if isinstance(at, Tensor) else at.register_forward_pre_hook
     handle = register(_raise_aborted)
     try:
@@ -56,7 +56,7 @@ def _raise_aborted(*args: object) -> None:
 
 @contextlib.contextmanager
 def isolated_grads(inputs: Sequence[Tensor]) -> Iterator[None]:
-    """Inside, `.grad` of the inputs starts with None; afterwards it is what it was before."""
+    """Inside, `.grad` of the inputs starts as None; afterwards it is what it was before."""
     before = [t.grad for t in inputs]
     for t in inputs:
         t.grad = None
@@ -68,5 +68,5 @@ def isolated_grads(inputs: Sequence[Tensor]) -> Iterator[None]:
 
 
 def grad_mode(value: str) -> contextlib.AbstractContextManager[object]:
-    """Autograd "on", or "off" as under `torch.no_grad()`."""
+    """Return a context with grad mode "on", or "off" as under `torch.no_grad()`."""
     return torch.enable_grad() if value == "on" else torch.no_grad()

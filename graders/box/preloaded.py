@@ -1,6 +1,6 @@
-"""Modules that are imported in advance, and stay unseen until the notebook imports them.
+"""Import modules in advance, and hide them until the notebook imports them.
 
-A notebook that forgets `import matplotlib.pyplot` after `import matplotlib` fails at home, so it has to fail here.
+A notebook that forgets `import matplotlib.pyplot` after `import matplotlib` fails at home, so it must fail here, too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import ModuleType
 
 
 class _Group:
-    """Modules that were imported together, and where they hang on modules outside the group."""
+    """Modules that were imported together, and the attributes of other modules that refer to them."""
 
     def __init__(self, modules: dict[str, ModuleType]) -> None:
         self.modules = modules
@@ -39,15 +39,15 @@ class _Group:
 
 
 class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports modules now, hides them on `hide`, and hands each group out when one of its modules is imported."""
+    """Imports modules now, hides them on `hide`, and shows a group again when one of its modules is imported."""
 
     def __init__(self, *names: str) -> None:
-        """Import these in this order. Each makes a group of all that it brings along of its own package."""
+        """Import these modules in this order. Each forms a group with what it brings along of its own package."""
         self._groups: list[_Group] = []
         self.add(*names)
 
     def add(self, *names: str) -> None:
-        """Import these as well."""
+        """Import these modules as well."""
         for name in names:
             before = set(sys.modules)
             importlib.import_module(name)
@@ -58,7 +58,7 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             )
 
     def hide(self) -> None:
-        """From now on the modules look as if nobody had imported them."""
+        """Make the modules look as if nobody had imported them."""
         for group in self._groups:
             group.hide()
         sys.meta_path.insert(0, self)
@@ -66,14 +66,14 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """A spec for a module that is hidden."""
+        """Return a spec for a module that is hidden."""
         group = self._group_of(name)
         if group is None:
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=hasattr(group.modules[name], "__path__"))
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        """The module itself, which was executed long ago, and the rest of its group."""
+        """Return the module, which was executed long ago, and show the rest of its group."""
         group = self._group_of(spec.name)
         assert group is not None
         self._groups.remove(group)
@@ -83,7 +83,7 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module was executed long ago; undo what the import machinery noted down of this import."""
+        """Restore the spec that the import machinery replaced; the module was executed long ago."""
         module.__spec__ = self._spec
 
     def _group_of(self, name: str) -> _Group | None:

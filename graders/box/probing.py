@@ -1,7 +1,7 @@
-"""What a probe needs: the learner's names, and small instruments that count and compare.
+"""Run a probe, and give it what it needs: the learner's functions, and small instruments that count and compare.
 
-`Student` gives a probe the learner's functions by name. `answer_probe` runs one probe and turns whatever happens
-into data: what was seen, or how it ended.
+`Student` gives a probe the learner's functions by name. `answer_probe` runs one probe and turns whatever happens into
+data: what was seen, or how it ended.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ from graders.box.limits import exceeded_limit
 from graders.wire.data import DataError, encode
 
 TEXT_LIMIT = 300
+"""Characters of a message, a line of code or a call."""
 PRINTED_ROOM = 3 << 10
-"""Characters of JSON: the head of a frame has 4 KiB beside the largest tree."""
+"""Characters of printed text as JSON: beside the largest tree, the head of a frame has room for 4 KiB."""
 _name_of_type = type.__dict__["__name__"].__get__
-"""The name of a class, although its metaclass may answer otherwise."""
+"""Returns the real name of a class, whatever its metaclass says."""
 
 
 class NotAttempted(Exception):
-    """The notebook does not define the name."""
+    """Raised when the notebook does not define the name."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """How one probe ended: the head and the body of the frame that says so.
+    """How one probe ended: the head and the body of the frame that reports it.
 
-    The head has "type": "seen" with a "tree", or "raised" with a "status" and texts; "defined" is false in it when
-    the notebook does not have the name.
+    The head has the "type" "seen" and a "tree", or the "type" "raised", a "status" and texts. "defined" is false in it
+    if the notebook does not define the name.
     """
 
     head: dict[str, Any]
@@ -55,12 +56,12 @@ class Student:
     """The learner's definitions: `student.scale_grad(w, 2.0)` calls the function of that name."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
-        """Look names up in `namespace` at the time of the call."""
+        """`namespace` holds the notebook's names, which are looked up when a probe asks for them."""
         self._namespace = namespace
         self._call = ""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The learner's callable of this name, which remembers how it was called.
+        """Return the learner's callable of this name, wrapped to remember its last call for messages.
 
         Raises `NotAttempted` when the notebook does not define it.
         """
@@ -87,9 +88,10 @@ def answer_probe(
     quiet: bool = True,
     clock: Clock | None = None,
 ) -> Answer:
-    """Run `probe` in a known state on a draw; what the learner's code raises is data.
+    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises.
 
-    With a `clock`, a result that is still being read when it rings is said to have no end.
+    With a `clock`, a result that is still being read when time is nearly over is reported as endless. With
+    `quiet=False`, output is shown instead of kept.
     """
     with known_state(seed, quiet=quiet) as printed, alarm_for_endless_results(clock, namespace):
         found = _outcome_of_probe(probe, namespace, draw)
@@ -110,17 +112,17 @@ def _outcome_of_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], d
         return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
     except BaseException as error:
         if isinstance(error, MemoryError) and reads_result(traceback_frames(error.__traceback__), namespace):
-            return _endless_answer("the memory that there is")
+            return _endless_answer("the available memory")
         return _raised_answer(error, namespace, student._call)
 
 
 def _endless_answer(within: str) -> Answer:
-    message = f"its result does not come to an end within {within}; return a list"
+    message = f"its result does not end within {within}; return a list"
     return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
 def _truncate_for_head(text: str) -> str:
-    """As much of a text as the head of a frame has room for beside the largest tree."""
+    """Cut a text to what the head of a frame has room for beside the largest tree."""
     text = text.encode("utf-8", "replace").decode()
     while len(json.dumps(text)) > PRINTED_ROOM:
         text = text[: len(text) * 3 // 4]
@@ -128,7 +130,7 @@ def _truncate_for_head(text: str) -> str:
 
 
 def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
-    """The learner's exception as data: its type and message, their own line, the call that led to it."""
+    """The learner's exception as data: its type and message, the learner's own line, and the call that led to it."""
     own, innermost = _learners_lines(error.__traceback__, namespace, call.partition("(")[0])
     name, message = _name_of_type(type(error)), _exception_text(error)
     status = "raised"
@@ -150,7 +152,7 @@ def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str
 
 
 def _missing_names(error: BaseException) -> dict[str, str]:
-    """The module or the name for want of which an exception was raised."""
+    """The module or the name whose absence caused an exception; empty for any other cause."""
     for kind, what in ((ModuleNotFoundError, "modules"), (NameError, "undefined")):
         if isinstance(error, kind) and type(error.name) is str:
             return {what: error.name[:TEXT_LIMIT]}
@@ -158,10 +160,10 @@ def _missing_names(error: BaseException) -> dict[str, str]:
 
 
 def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], asked: str) -> tuple[str, bool]:
-    """The innermost line of the learner's own code, and whether the exception arose in it.
+    """The innermost line of the learner's own code, and whether the exception was raised in it.
 
-    Code of the notebook is recognised by its globals, which are the notebook's namespace. `asked` is the function that
-    was called; another one may stand in another cell, which has a file name of its own.
+    Code of the notebook is recognised by its globals, which are the notebook's namespace. `asked` names the function
+    that was called; if the line belongs to a different cell, which has a file name of its own, its text says so.
     """
     own, innermost, function = "", False, namespace.get(asked)
     home = function.__code__.co_filename if type(function) is FunctionType else None
@@ -177,12 +179,12 @@ def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], a
 
 
 def _outermost_name(code: CodeType) -> str:
-    """The name of the function or class at the top of a cell that code belongs to; before Python 3.11 its own name."""
+    """The name of the top-level function or class of a cell that code is part of; before Python 3.11 its own name."""
     return str(getattr(code, "co_qualname", code.co_name)).partition(".")[0]
 
 
 def _exception_text(error: BaseException) -> str:
-    """`str(error)`, which is the learner's code when the class is."""
+    """`str(error)`, which may run the learner's code and fail."""
     try:
         text = str(error)
     except BaseException:
@@ -210,44 +212,44 @@ def _describe_argument(value: Any) -> str:
     return "a function" if callable(value) else f"a {kind.__name__}"
 
 
-# Instruments of probes. They read; they change nothing.
+# Instruments of probes.
 
 
 def count_tensor_hooks(*tensors: Tensor) -> int:
-    """How many hooks these tensors carry: tensor hooks and post-accumulate-grad hooks.
+    """Return how many hooks these tensors have: tensor hooks and post-accumulate-grad hooks.
 
-    Torch has no public way to ask. A tensor whose `retain_grad()` was called counts nothing here.
+    Torch has no public way to ask. `retain_grad()` does not count as a hook.
     """
     kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")
     return sum(len(getattr(tensor, kind, None) or ()) for tensor in tensors for kind in kinds)
 
 
 def count_module_hooks(model: nn.Module) -> int:
-    """How many hooks the modules of `model`, its parameters, and the global lists carry."""
+    """Return how many hooks the modules of `model` and its parameters have, plus the global ones."""
     kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     own = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
     return own + count_tensor_hooks(*model.parameters()) + count_global_hooks()
 
 
 def detached_copy(value: Any) -> Any:
-    """A copy of a tensor without its graph; any other value as it is."""
+    """Return a copy of a tensor without its graph; any other value is returned as it is."""
     return value.detach().clone() if isinstance(value, Tensor) else value
 
 
 def shares_storage(first: Any, second: Any) -> bool:
-    """Whether both are ordinary dense tensors that look at the same memory."""
+    """Whether both are ordinary dense tensors with the same memory; false if the first has no entries."""
     if not has_memory(first) or not has_memory(second) or not first.numel():
         return False
     return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
 
 
 def has_memory(value: Any) -> TypeGuard[Tensor]:
-    """Whether it is a tensor whose memory can be asked for: a sparse one has none, a class answers as it likes."""
+    """Whether it is an ordinary dense tensor: a sparse one has no storage, and a subclass may report any."""
     return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
 
 
 def remove_handle(handle: Any) -> bool:
-    """Call `handle.remove()`; False when it is no handle: a list has a `remove` that takes an entry away."""
+    """Call `handle.remove()`; return False if it is not a handle. A list has a `remove`, too, but for its entries."""
     if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
         return False
     handle.remove()
@@ -255,5 +257,5 @@ def remove_handle(handle: Any) -> bool:
 
 
 def remove_all_handles(handles: Any) -> bool:
-    """Call `remove()` of every handle in a list or a tuple; False when one is no handle."""
+    """Call `remove()` on every handle in a list or tuple; return False if one of them, or `handles` itself, is not."""
     return isinstance(handles, (list, tuple)) and all(list(map(remove_handle, handles)))

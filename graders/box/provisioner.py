@@ -1,4 +1,4 @@
-"""Kernels that are forked instead of started, for an ordinary manager of kernels and an ordinary nbclient."""
+"""Fork kernels instead of starting them, for an ordinary kernel manager of Jupyter and an ordinary nbclient."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from graders.wire.forking import ForkedProcess
 
 START_SECONDS = 30.0
+"""Seconds that a kernel has to open its sockets, and again to answer."""
 
 
 class ForkingProvisioner(LocalProvisioner):
@@ -24,12 +25,12 @@ class ForkingProvisioner(LocalProvisioner):
     process: Any = None
 
     def __init__(self, *, control: socket.socket, **kwargs: Any) -> None:
-        """As its base class, with the socket that takes requests to fork."""
+        """`control` is the socket that takes requests to fork; the rest is as in the base class."""
         super().__init__(**kwargs)
         self.control = control
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> Any:
-        """Have a kernel forked, and wait until its sockets are there: a client that comes too early waits longer."""
+        """Have a kernel forked, and wait until it has its sockets: a client that connects too early waits longer."""
         request = {"argv": cmd, "cwd": str(kwargs["cwd"]), "env": kwargs.get("env") or dict(os.environ)}
         self.process = ForkedProcess(self.control, request, [])
         self.pid = self.pgid = self.process.pid
@@ -39,17 +40,17 @@ class ForkingProvisioner(LocalProvisioner):
         return self.connection_info
 
     async def send_signal(self, signum: int) -> None:
-        """Send a signal to the kernel's group, unless it has ended."""
+        """Send a signal to the kernel's process group, unless the kernel has ended."""
         if self.process is not None and self.process.poll() is None:
             await super().send_signal(signum)
 
     async def kill(self, restart: bool = False) -> None:
-        """Kill the kernel, and wait for its end rather than have somebody poll for it."""
+        """Kill the kernel, and wait for its end for up to a second, so that nobody needs to poll."""
         await super().kill(restart)
         await self._wait_for_end(1.0)
 
     async def wait(self) -> int | None:
-        """The exit code of the kernel, when it has ended."""
+        """Wait for the kernel to end, and return its exit code."""
         await self._wait_for_end(None)
         process, self.process = self.process, None
         return process.returncode if process is not None else 0
@@ -63,7 +64,7 @@ class ForkingProvisioner(LocalProvisioner):
             await self._wait_for_news(left)
 
     async def _wait_for_news(self, seconds: float | None) -> None:
-        """Wait until the forked process has something to say, at most so long."""
+        """Wait for news of the forked process, for at most `seconds`; None waits forever."""
         loop, news, descriptor = asyncio.get_running_loop(), asyncio.Event(), self.process.fileno()
         loop.add_reader(descriptor, news.set)
         try:
@@ -74,13 +75,13 @@ class ForkingProvisioner(LocalProvisioner):
 
 
 class PromptClient(AsyncKernelClient):
-    """A client that is ready as soon as the kernel has answered and said that it is idle."""
+    """A client that is ready as soon as the kernel has answered and reported that it is idle."""
 
     async def wait_for_ready(self, timeout: float | None = None) -> None:
-        """Wait for both. Raises `RuntimeError` as its base class does.
+        """Wait for both, `timeout` seconds or by default `START_SECONDS`. Raises `RuntimeError` as the base class does.
 
-        That one then waits until a fixed 0.2 s have gone by without a message. Our own request's idle status is the
-        last message there can be, and shows that we hear what the kernel publishes.
+        The base class then waits until 0.2 s have passed without a message. That is not needed: the idle status for our
+        own request is the last message that can come, and shows that we receive what the kernel publishes.
         """
         deadline = time.monotonic() + (timeout or START_SECONDS)
         while time.monotonic() < deadline:
@@ -97,9 +98,9 @@ class PromptClient(AsyncKernelClient):
         raise RuntimeError(f"Kernel didn't respond in {timeout} seconds")
 
     async def _answer_to(self, request: str, channel: Any, kind: str, seconds: float) -> dict[str, Any]:
-        """The next message of a kind that answers a request. Raises `Empty` after some seconds without a message.
+        """Return the next message of a kind that answers a request. Raises `Empty` after `seconds` without a message.
 
-        What answers an earlier request, sent when the kernel was not ready, is left out.
+        Answers to earlier requests, sent before the kernel was ready, are skipped.
         """
         while True:
             message: dict[str, Any] = await channel.get_msg(timeout=seconds)

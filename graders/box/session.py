@@ -1,8 +1,8 @@
-"""One notebook in one kernel: execute cells, and answer probes between them.
+"""Run one notebook in one kernel: execute cells, and answer probes between them.
 
-A cell that raises costs what depends on it. A cell that takes the kernel with it (a crash, an exit, an
-endless loop that swallows interrupts, output without end) is left out, and the other cells run again in a
-new kernel, so that it, too, costs only what depends on it.
+A cell that raises costs only what depends on it. A cell that takes the kernel with it (a crash, an exit, an endless
+loop that swallows interrupts, endless output) is left out, and the other cells run again in a new kernel, so that this
+cell, too, costs only what depends on it.
 """
 
 from __future__ import annotations
@@ -33,25 +33,28 @@ from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
 from graders.wire.limits import Limits
 
 MAX_KERNELS = 4
-"""So many kernels may be lost to cells; then no further cell is run."""
+"""After cells have taken this many kernels with them, no further cell is run."""
 
 PICTURES_FACTOR = 8
-"""All that a notebook shows may be so many times its limit of output, in which pictures do not count."""
+"""All that a notebook shows may be this many times its output limit, which does not count pictures."""
 PICTURE_TYPES = ("image/", "application/pdf")
-"""How the names of kinds of pictures begin."""
+"""How the MIME types of pictures begin."""
 TEXT_LIMIT = 300
+"""Characters of a message."""
 INTERRUPT_SECONDS = 2.0
+"""Seconds that a kernel may take to answer after an interrupt, and an answer to a probe beyond its own time."""
 WATCH_SECONDS = 0.5
+"""Seconds between two looks at the files."""
 TRANSPORT = "ipc" if hasattr(socket, "AF_UNIX") else "tcp"
-"""How to talk to a kernel. In most boxes there is no network; Windows has no other way."""
+"""How to talk to a kernel: most boxes have no network, but Windows offers nothing else."""
 
 
 class TooMuchOutput(Exception):
-    """The notebook wrote more than its limit."""
+    """Raised when the notebook has written more than its limit."""
 
 
 class _OneKernel(KernelSpecManager):
-    """The list of kernels that Jupyter is given: this Python alone, whatever the notebook's metadata names."""
+    """The kernels that Jupyter finds: only this Python, whatever the notebook's metadata says."""
 
     limits = Limits()
     draws = False
@@ -63,7 +66,7 @@ class _OneKernel(KernelSpecManager):
 
 
 def _make_notebook(cells: list[str]) -> NotebookNode:
-    """A notebook of these code cells. The functions of nbformat would also compare each with the schema."""
+    """A notebook of these code cells. The functions of nbformat would also validate each cell."""
     nodes = [
         NotebookNode(cell_type="code", source=source, metadata=NotebookNode(), outputs=[], execution_count=None)
         for source in cells
@@ -72,7 +75,10 @@ def _make_notebook(cells: list[str]) -> NotebookNode:
 
 
 class _CountingClient(NotebookClient):
-    """An nbclient that counts the output, and keeps it where somebody wants to see it."""
+    """An nbclient that counts all output, and keeps the first `kept_limit` characters of it.
+
+    `written` and `shown` are characters of output, without and with pictures.
+    """
 
     written = shown = 0
     output_limit = Limits.output
@@ -87,12 +93,12 @@ class _CountingClient(NotebookClient):
     def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
         content = msg.get("content", {})
         self.shown += len(str(content))
-        if type(content.get("data")) is dict:  # whether pictures are drawn must not decide over a mark
+        if type(content.get("data")) is dict:  # whether pictures are drawn must not decide a mark
             data = {kind: data for kind, data in content["data"].items() if not kind.startswith(PICTURE_TYPES)}
             content = {**content, "data": data}
         self.written += len(str(content))
         if self.too_much:
-            # Otherwise nbclient would first wait for the end of the cell, and what it prints would pile up unread.
+            # Otherwise nbclient would first wait for the cell to end, and what it prints would pile up unread.
             if self.task_poll_for_reply is not None:
                 self.task_poll_for_reply.cancel()
             raise TooMuchOutput
@@ -100,7 +106,7 @@ class _CountingClient(NotebookClient):
 
 
 class Session:
-    """Runs the cells, keeps the kernel for the probes, and starts both again when the kernel is lost."""
+    """Runs the cells, keeps the kernel for the probes, and starts over with a new kernel when it is lost."""
 
     def __init__(
         self,
@@ -112,30 +118,32 @@ class Session:
         *,
         keep_outputs: bool = False,
     ) -> None:
-        """`folder` is the box's own; the kernel works in `folder/work`. `send` takes frames outwards.
+        """`folder` is the box's own; the kernel works in `folder/work`. `send` sends a frame out of the box.
 
-        Kernels are forked by the process at the other end of `forker`; without it they are started. What nobody looks
-        at afterwards is not drawn: pictures only with `keep_outputs`.
+        Kernels are forked by the process at the other end of `forker`; without it they are started. Pictures are drawn
+        only with `keep_outputs`: otherwise nobody looks at them.
         """
         self.keep_outputs = keep_outputs
         self.cells, self.limits, self.folder, self.send, self.forker = cells, limits, folder, send, forker
         self.deadline = 0.0
         self.position = self.end = 0
-        """The cells before `position` have run in this kernel; those before `end` are to run in any that follows."""
+        """The cells before `position` have run in this kernel; those before `end` must run in any later one."""
         self.lost: dict[int, tuple[str, str]] = {}
+        """Status and message of each cell that is left out, by its index."""
         self.crashes = 0
         self.client: _CountingClient | None = None
         self.notebook = _make_notebook([])
-        """As far as it was executed by the last kernel."""
+        """The notebook, with the outputs from the last kernel."""
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
         self.kernels = 0
         self.breach: str | None = None
+        """What the notebook has written too much of, until a new kernel starts."""
 
     async def run_to(self, end: int) -> None:
         """Run the cells before `end` that have not run yet, and send a frame for each.
 
-        Where the kernel was lost, all cells up to there run again, except for those that took it with them.
+        If the kernel is lost, all cells up to there run again, except those that took a kernel with them.
         """
         self.end = end
         self.deadline = self.deadline or time.monotonic() + self.limits.notebook_seconds
@@ -150,7 +158,7 @@ class Session:
             await self.start()
 
     async def _run_pending_cells(self) -> int | None:
-        """Run cells in order, up to `self.end`; the index of one that cost us the kernel, if any."""
+        """Run cells in order, up to `self.end`; return the index of one that took the kernel with it, if any."""
         while (index := self.position) < self.end:
             started = time.monotonic()
             lacking: dict[str, str] = {}
@@ -169,7 +177,7 @@ class Session:
         return None
 
     async def _execute_cell(self, index: int, source: str) -> tuple[str, str, bool]:
-        """Status and message of a cell, and whether the kernel can be used afterwards."""
+        """Execute a cell; return its status and message, and whether the kernel can be used afterwards."""
         assert self.client is not None
         left = min(self.limits.cell_seconds, self.deadline - time.monotonic())
         if left <= 0:
@@ -178,7 +186,7 @@ class Session:
                 f"the notebook took more than {self.limits.notebook_allowed:g} seconds",
                 True,
             )
-        # The trait `timeout` admits whole numbers alone; nbclient itself counts in floats.
+        # The trait `timeout` accepts only integers; nbclient itself computes with floats.
         self.client.timeout_func = lambda _: left  # type: ignore[assignment]
         cell = self.client.nb.cells[index]
         self.client.last_reply = {}  # an empty cell is not sent, so it gets no reply of its own
@@ -193,7 +201,7 @@ class Session:
             return *self._kernel_loss_status(self.client), False
         status, message, alive = self._status_of_reply(self.client.last_reply)
         if alive and (found := files_over_limit(str(self.folder), self.limits)):
-            # Here and not at the next look of the watch, which would blame a later cell.
+            # Checked here, because `watch_files` might notice later and blame another cell.
             self.breach = found
             return "over-limit", f"files: the notebook wrote {found}", False
         return status, message, alive
@@ -204,13 +212,13 @@ class Session:
             return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
         if client.too_much:
             most = PICTURES_FACTOR * client.output_limit >> 20
-            return "over-limit", f"output: the notebook showed more than {most} MiB, pictures among it"
+            return "over-limit", f"output: the notebook showed more than {most} MiB, pictures included"
         if self.breach:
             return "over-limit", f"files: the notebook wrote {self.breach}"
         return "crashed", f"its Python process ended ({_exit_text(self.km.provisioner.process)})"
 
     def _missing_names(self) -> dict[str, str]:
-        """The modules and the name that a cell lacked; what it did not lack is left out."""
+        """The modules and the name that the last cell lacked; empty if it lacked none."""
         assert self.client is not None
         found = {name: str(self.client.last_reply.get(name, ""))[:TEXT_LIMIT] for name in ("modules", "undefined")}
         return {name: text for name, text in found.items() if text}
@@ -218,17 +226,17 @@ class Session:
     def _status_of_reply(self, content: dict[str, Any]) -> tuple[str, str, bool]:
         # The reply decides, not the outputs: under a memory limit an error may show up as plain text only.
         left_out = str(content.get("left_out", ""))[: 4 * TEXT_LIMIT]
-        if content.get("status") != "error":  # what was left out may lie in a cell within a cell, as under %%capture
+        if content.get("status") != "error":  # the statement left out may be in a nested cell, as under %%capture
             return ("raised", left_out, True) if left_out else ("ok", "", True)
         name, text = str(content.get("ename"))[:100], str(content.get("evalue"))[: 4 * TEXT_LIMIT]
         if limit := exceeded_limit(name, text):
-            # What it started or opened is still there and leaves no room for probes; only a new kernel does.
+            # What it started or opened is still there and leaves no room for probes; only a new kernel helps.
             return "over-limit", f"{limit}: {name}: {text}", limit not in ("processes", "descriptors")
         error = f"{name}: {text}" if text else name
         return "raised", left_out if error in left_out else "; ".join(filter(None, (left_out, error))), True
 
     async def _interrupt_kernel(self) -> bool:
-        """Interrupt the kernel; whether it is ready for the next cell soon after."""
+        """Interrupt the kernel; return whether it is ready for the next cell soon after."""
         await self.km.interrupt_kernel()
         with contextlib.suppress(Exception):  # no answer in time, or none that can be read
             await asyncio.wait_for(self._ping_kernel(), INTERRUPT_SECONDS)
@@ -245,9 +253,9 @@ class Session:
                 return
 
     async def probe(self, request: dict[str, Any], body: bytes) -> AsyncIterator[Frame]:
-        """The answers of the kernel to the probes of one exercise, up to the first that saw nothing.
+        """Yield the kernel's answers to the probes of one exercise, up to the first that is not "seen".
 
-        A kernel that does not answer is replaced.
+        A kernel that does not answer is ended; the next request starts a new one.
         """
         if self.client is None:
             await self.run_to(self.end)
@@ -256,14 +264,14 @@ class Session:
         left = len(request["cases"])
         while left > 0:
             answers = await self._receive_answers(message["header"]["msg_id"], request["seconds"]["most"])
-            for frame in answers[:left] or [Frame({})]:  # what is none, outside nobody takes for one
+            for frame in answers[:left] or [Frame({})]:  # no answer at all: an empty frame, which is refused outside
                 yield frame
                 left -= 1
                 if frame.type != "seen":
                     return
 
     async def _receive_answers(self, message_id: str, seconds: float) -> list[Frame]:
-        """The next answers to a message, of which none is to take longer than this."""
+        """Wait for the next answers to a message; each may take `seconds`. Otherwise, say why there is none."""
         deadline = time.monotonic() + seconds + INTERRUPT_SECONDS
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -292,7 +300,7 @@ class Session:
         """Start a kernel and wait until it answers; none of the notebook's code runs before that."""
         self.kernels += 1
         self.position = 0
-        if self.breach:  # the kernel that wrote too much has ended, so nothing is added while its files go
+        if self.breach:  # the kernel that wrote them has ended, so none is added meanwhile
             await asyncio.to_thread(remove_notebook_files, str(self.folder))
             self.breach = None
         specs = _OneKernel()
@@ -330,7 +338,7 @@ class Session:
         self.client.last_reply = execute_reply["content"]
 
     def send_outputs(self) -> None:
-        """Send a frame for each output that was kept, as many as may be sent."""
+        """Send a frame for each output that was kept, up to `MAX_OUTPUTS` of them and `MAX_OUTPUT` bytes."""
         if not self.keep_outputs:
             return
         outputs = [(index, output) for index, cell in enumerate(self.notebook.cells) for output in cell.outputs]
@@ -342,7 +350,7 @@ class Session:
                 self.send(Frame({"type": "output", "cell": index}, body))
 
     async def watch_files(self) -> None:
-        """Kill the kernel when the notebook has written more files than it may. Runs until it is cancelled."""
+        """Kill the kernel whenever the notebook has written more files than it may. Runs until it is cancelled."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             kernel = self.kernels
@@ -358,7 +366,7 @@ class Session:
         client, self.client = self.client, None
         group = getattr(self.km.provisioner, "pgid", None)
         client.owns_km = True
-        with contextlib.suppress(Exception):  # a kernel that is already dead in some half-way state
+        with contextlib.suppress(Exception):  # the kernel may be half dead already
             await client._async_cleanup_kernel()
         if group and group != os.getpgid(0):
             with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -1,8 +1,8 @@
-"""IPython's shell in a box. A package that is not there costs what uses it, and nothing else.
+"""IPython's shell in a box, where a missing package costs only what uses it.
 
-Where the notebook was written it was there, so a cell that imports it must not lose all that stands below. A statement
-that fails for want of a package is left out: one that imports it, or needs a name that is lost with it. The other
-statements of its cell run.
+The package was there when the notebook was written, so a cell that imports it must not lose all that stands below. A
+statement that fails because a package is missing is left out, whether it imports the package or needs a name that is
+lost with it. The other statements of its cell run.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is untyped
-    """IPython's shell, which goes on after a statement that fails for want of a package."""
+    """IPython's shell, which goes on after a statement that fails because a package is missing."""
 
     _transformed: tuple[str, str] | None = None
-    """A cell that was transformed, and has not run yet."""
+    """The source of a cell and its transformed text, until it runs."""
 
     def __init__(self, **kwargs: Any) -> None:
-        """As ipykernel makes it."""
+        """Create the shell as ipykernel does; nothing is left out yet."""
         super().__init__(**kwargs)
         self._left_out: list[BaseException] = []
         """Why statements of this cell were left out."""
@@ -32,9 +32,10 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         """The names that such statements would have bound, in all cells; "*" stands for any."""
 
     def transform_cell(self, raw_cell: str) -> str:
-        """The cell as Python, without magics. What was found is told once more, and then forgotten.
+        """Return the cell as Python, without magics.
 
-        ipykernel has each cell transformed twice, once to see whether it awaits something.
+        ipykernel transforms each cell twice, once to see whether it awaits something, so a result is kept for the
+        second time and then forgotten.
         """
         known, self._transformed = self._transformed, None
         if known is not None and known[0] == raw_cell:
@@ -53,7 +54,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
     ) -> bool:
         """Run statements as IPython does, and go on after those that are left out.
 
-        Returns whether any failed; the last error is in `result`.
+        Return whether any failed; the last error is in `result`.
         """
         failed = False
         statements = [part for node in nodelist for part in _split_import(node)]
@@ -68,7 +69,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         return failed
 
     def _note_left_out(self, statement: ast.stmt, error: BaseException | None) -> bool:
-        """Whether a statement failed for want of a package; then it is noted."""
+        """Note a statement that failed because a package is missing; return whether that was the reason."""
         needs_it = isinstance(error, NameError) and not self._lost.isdisjoint({error.name, "*"})
         if error is None or not (isinstance(error, ImportError) or needs_it):
             return False
@@ -77,7 +78,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         return True
 
     def missing_names(self) -> dict[str, str]:
-        """What the cell that has just run lacked: why statements were left out, modules, and a name."""
+        """Return what the last cell lacked: why statements were left out, missing modules, and an undefined name."""
         left_out, self._left_out = self._left_out, []
         errors = [*left_out, getattr(self.last_execution_result, "error_in_exec", None)]
         modules = [str(error.name) for error in errors if isinstance(error, ModuleNotFoundError) and error.name]
@@ -87,7 +88,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
 
 
 def _split_import(statement: ast.stmt) -> list[ast.stmt]:
-    """An import as several that bind a name each, so that one that is not there costs no other."""
+    """Split an import into several that bind one name each, so that a missing one costs no other."""
     match statement:
         case ast.Import(names=names):
             parts: list[ast.stmt] = [ast.Import([name]) for name in names]
@@ -99,7 +100,7 @@ def _split_import(statement: ast.stmt) -> list[ast.stmt]:
 
 
 def _bound_names(statement: ast.stmt) -> set[str]:
-    """The names that a statement would have bound; some that a function within it binds may be among them."""
+    """The names that a statement would have bound, perhaps with some that a function within it binds."""
     found = set()
     for node in ast.walk(statement):
         if isinstance(node, ast.alias):

@@ -1,9 +1,9 @@
-"""The first process of a box on Linux: gives up root, enters the tier, and sees to it that nothing is left.
+"""The first process of a box on Linux: it gives up root, enters the tier, and makes sure that nothing is left behind.
 
-It stays as the parent of the box, where the plan asks for that: orphans come to it, and it ends them all. Tier A
-becomes bubblewrap, or makes namespaces itself when it was forked from the warm process. Where the kernel allows it,
-tier B gets a /tmp and other writable places of its own, of bounded size. Only standard library here. Run as `python -m
-graders.box.start DESCRIPTOR PLAN`, as `graders.box.main` is.
+If the plan asks for it, this process stays as the parent of the box: orphans become its children, and it ends them all.
+In tier A it becomes bubblewrap, or makes namespaces itself if the warm process forked it. In tier B, if the kernel
+allows it, the box gets a /tmp and other writable places of its own, of bounded size. Only the standard library is
+imported. Run as `python -m graders.box.start DESCRIPTOR PLAN`, like `graders.box.main`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from graders.box import confine, mounts
 from graders.wire.launch import BoxPlan, LaunchPlan, PrivatePlaces, System
 
 SWEEP_SECONDS = 5.0
-
+"""How long to go on killing and reaping what the box left behind."""
 
 Enter = Callable[[BoxPlan], NoReturn]
-"""What a process does once it is where the plan wants it; it is given the plan of the box itself."""
+"""What a process does once it is where the plan wants it, given the plan of the box itself."""
 
 
 def main() -> NoReturn:
-    """Start the box that the plan describes, as a program of its own."""
+    """Entry point: start the box that the plan describes, as a program of its own."""
     descriptor, plan = sys.argv[1], LaunchPlan.from_json(sys.argv[2])
 
     def execute(inner: BoxPlan) -> NoReturn:
@@ -38,9 +38,9 @@ def main() -> NoReturn:
 
 
 def enter_tier(plan: LaunchPlan, descriptor: int, box: Enter) -> NoReturn:
-    """Take this process, or a child of it, to the tier of the plan, and go on there with `box`.
+    """Take this process, or a child of it, into the tier of the plan, and go on there with `box`.
 
-    Frames are written to `descriptor`, which processes that stay behind close.
+    Frames are written to `descriptor`, so processes that stay behind close it.
     """
     inner = _fork_supervised(plan, descriptor) if plan.supervised else plan.box
     if plan.uid:
@@ -56,8 +56,8 @@ def enter_tier(plan: LaunchPlan, descriptor: int, box: Enter) -> NoReturn:
 def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Enter) -> NoReturn:
     """Start the box in namespaces of its own, and end with it.
 
-    The first process in them is a child that does nothing but reap: signals from inside do not reach it, and nothing
-    in the box is to be beyond the reach of what else is there.
+    The first process in them only reaps. It is not the box itself, because signals from inside do not reach it, and
+    processes in the box must be able to end each other.
     """
     mounts.unshare_all_namespaces()
     child = os.fork()
@@ -78,9 +78,9 @@ def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Ente
 
 
 def _fork_supervised(plan: LaunchPlan, descriptor: int) -> BoxPlan:
-    """Fork the process that becomes the box, and return in it, with the plan that holds there.
+    """Fork the process that becomes the box, and return, only there, the plan that holds for it.
 
-    This process stays as its parent: it waits for its end or for ours, and leaves no process behind.
+    This process stays as its parent, waits until the box or our own process ends, and leaves no process behind.
     """
     confine.become_subreaper()
     signal.signal(signal.SIGTERM, lambda *_: _sweep_and_exit(plan.uid))
@@ -102,7 +102,7 @@ def _fork_supervised(plan: LaunchPlan, descriptor: int) -> BoxPlan:
 
 
 def _fork_into_places(private: PrivatePlaces) -> int | None:
-    """Fork a child with writable places of its own: 0 in it, its pid here; None where nothing may be mounted."""
+    """Fork a child with writable places of its own; return 0 in it, its pid here, or None if nothing may be mounted."""
     mounted, tell = os.pipe()
     child = _fork_terminable()
     if child == 0:
@@ -110,22 +110,22 @@ def _fork_into_places(private: PrivatePlaces) -> int | None:
             mounts.mount_private_places(private)
             os.chdir(private.box.folder)
             os.write(tell, b"+")
-        except BaseException:  # half of it would be worse than none
+        except BaseException:  # only some of the mounts would be worse than none
             os._exit(1)
         os.close(mounted)
         os.close(tell)
         return 0
     os.close(tell)
-    told = os.read(mounted, 1)
+    succeeded = os.read(mounted, 1)
     os.close(mounted)
-    if told:
+    if succeeded:
         return child
     os.waitpid(child, 0)
     return None
 
 
 def _fork_terminable() -> int:
-    """As `os.fork`. The child ends when it is asked to."""
+    """Like `os.fork`, but SIGTERM ends the child, whatever this process does on it."""
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -133,7 +133,7 @@ def _fork_terminable() -> int:
 
 
 def _sweep_and_exit(uid: int | None) -> NoReturn:
-    """Kill and reap until there is nothing left, for a few seconds at most."""
+    """Kill and reap until nothing is left, for at most `SWEEP_SECONDS`, then exit."""
     deadline = time.monotonic() + SWEEP_SECONDS
     while time.monotonic() < deadline:
         if uid:
@@ -152,7 +152,7 @@ def _sweep_and_exit(uid: int | None) -> NoReturn:
 
 
 def _kill_user_processes(uid: int) -> None:
-    """Kill every process of a user that exists for this box alone: even a fork bomb cannot outrun that."""
+    """Kill every process of a user that exists only for this box; even a fork bomb cannot outrun that."""
     killer = os.fork()
     if killer == 0:
         try:

@@ -1,7 +1,7 @@
-"""What `import pip` finds in a box: pip itself, after a word on why it cannot install anything.
+"""What `import pip` finds in a box: pip itself, after a notice that it cannot install anything.
 
-This file becomes `pip/__init__.py` there, in a folder that comes before all others, for `pip`, `python -m pip` and
-`%pip` alike. Variables of the box tell pip not to look for a network; what is there already it finds as ever.
+This file becomes `pip/__init__.py` there, in the first folder on the path, so it serves `pip`, `python -m pip` and
+`%pip` alike. Environment variables of the box tell pip not to use the network; it still finds what is installed.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import os
 import re
 import sys
 
-_kit = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+_stub_folder = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 _pip_spec = importlib.machinery.PathFinder.find_spec(
-    "pip", [path for path in sys.path if os.path.realpath(path) != _kit]
+    "pip", [path for path in sys.path if os.path.realpath(path) != _stub_folder]
 )
 _SWITCHES = {"-q", "--quiet", "-U", "--upgrade", "--user", "--no-cache-dir", "--no-deps"}
 
 
 def _missing_packages(arguments: list[str]) -> list[str]:
-    """Which of these packages are not installed; none where there are arguments that take pip to understand."""
+    """Which packages among these arguments are not installed; none if there are arguments that only pip understands."""
     names = [argument for argument in arguments if argument not in _SWITCHES]
     if not all(re.fullmatch(r"\w[\w.-]*", name) for name in names):
         return []
@@ -34,9 +34,7 @@ def _missing_packages(arguments: list[str]) -> list[str]:
 
 
 if sys.argv[1:2] == ["install"]:
-    print(
-        "No network: nothing can be installed while a notebook is marked. What is there can be used.", file=sys.stderr
-    )
+    print("No network: nothing can be installed while a notebook is marked. Use what is installed.", file=sys.stderr)
     if _missing := _missing_packages(sys.argv[2:]):  # pip itself would take half a second to say so
         sys.exit(f"ERROR: not installed here: {', '.join(_missing)}")
 if _pip_spec is None or _pip_spec.origin is None:

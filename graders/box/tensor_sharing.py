@@ -1,6 +1,6 @@
-"""How processes of a notebook, such as those of a DataLoader, hand tensors to each other without a socket.
+"""Let a notebook's processes, such as those of a DataLoader, pass tensors to each other without a socket.
 
-torch passes on a descriptor of their memory, through a socket that the receiver connects to. In a box nothing connects.
+torch passes a descriptor of their memory, through a socket that the receiver connects to. In a box it may not connect.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _EMPTY = torch.empty(0).untyped_storage()
 
 
 def send_tensors_by_value() -> None:
-    """From here on tensors travel between processes as their bytes."""
+    """From here on, tensors on the CPU travel between processes as their bytes."""
     ForkingPickler.register(UntypedStorage, _reduce_storage)
 
 

@@ -1,4 +1,4 @@
-"""Tensors as a caller may have them: in every layout, leaf or not, with a gradient in `.grad` already."""
+"""Make tensors as a caller may have them: in every layout, leaf or not, with a gradient already in `.grad`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from torch import Tensor, nn
 
 
 def with_layout(t: Tensor, layout: str) -> Tensor:
-    """A tensor of the same shape, dtype and values that lies in memory as `layout` says; without a graph.
+    """Return a copy without a graph, of the same shape, dtype and values, that lies in memory as `layout` says.
 
-    "transposed": the dimensions lie there in reverse order. "slice": every second entry of a larger tensor, and not at
-    its start. "expanded": one memory cell for all entries along the first dimension, which have to be equal.
+    "contiguous" is the ordinary order, "transposed" has the dimensions in reverse order, and "slice" is every second
+    entry of a larger tensor, not from its start. "expanded" has one memory cell for all entries along the first
+    dimension, which must be equal.
     """
     t = t.detach().clone(memory_format=torch.contiguous_format)
     if layout == "transposed":
@@ -28,9 +29,9 @@ def with_layout(t: Tensor, layout: str) -> Tensor:
 def prepare_tensor(
     t: Tensor, *, layout: str = "contiguous", place: str = "leaf", grad: str = "empty", old: float = 0.7
 ) -> Tensor:
-    """A tensor with the values of `t` that requires grad: a "leaf", a "parameter", or a "non-leaf".
+    """Return a tensor with the values of `t` that requires grad: a "leaf", a "parameter", or a "non-leaf".
 
-    With `grad="filled"` its `.grad` holds `old` everywhere, which float32 cannot hold exactly.
+    With `grad="filled"`, a leaf's `.grad` holds `old` everywhere; float32 cannot hold the default exactly.
     """
     values = with_layout(t, layout)
     if place == "non-leaf":

@@ -1,4 +1,4 @@
-"""The self-test of a box: try what must not succeed, and report what held."""
+"""The self-test of a box: try what must not succeed, and report which walls held."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SELF_TEST = [
     "import torch\nw = torch.ones(64, 64, requires_grad=True)",
     "(w @ w).sum().backward()\nassert w.grad[0, 0] == 128",
 ]
-"""A notebook that any kernel can run, with all limits on."""
+"""The cells of a notebook that any kernel can run, with all limits set."""
 
 
 def connection_attempt_cell(sockets: list[str]) -> str:
-    """A cell that tries to connect and to send to sockets of other programs, by their paths."""
+    """Return a cell that tries to connect and send to sockets of other programs, given by their paths."""
     return f"""import socket
 for place in {sockets!r}:
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -36,18 +36,18 @@ for place in {sockets!r}:
 WALLS = (
     "writing outside",
     "reaching a server on this machine",
-    "starting processes without end",
-    "changing settings of the kernel",
+    "starting processes without limit",
+    "changing kernel settings",
 )
-"""What has to be prevented in every box, besides reading what is closed."""
+"""What every box must prevent, besides reading closed files."""
 
 
 def check_walls(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
-    """Which walls held, by what they prevent: `WALLS`, and reaching the files of each name in `closed`.
+    """Return which walls held, by what they prevent: `WALLS`, and reaching the files of each name in `closed`.
 
-    Where a container is to bound the memory, to `memory` bytes, whether it does.
+    If a container has to bound the memory, to `memory` bytes, the walls include that, too.
     """
-    walls = {"taking memory without end": _memory_is_bounded(request["memory"])} if request["memory"] else {}
+    walls = {"taking memory without limit": _memory_is_bounded(request["memory"])} if request["memory"] else {}
     walls |= {name: not any(map(_is_reachable, files)) for name, files in request["closed"].items()}
     return walls | dict(
         zip(
@@ -76,7 +76,7 @@ def _is_refused(attempt: Any) -> bool:
 
 
 def _memory_is_bounded(most: int) -> bool:
-    """Whether the container's cgroup, of version 2 or 1, has such a limit. A container without root may have none."""
+    """Whether the container's cgroup, version 2 or 1, bounds memory to `most` bytes, as it may not without root."""
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with contextlib.suppress(OSError, ValueError), open(file) as limit:  # "max" is no number
             return int(limit.read()) <= most

@@ -1,4 +1,4 @@
-"""The witness: writes down all that has to stay, and tells afterwards what has changed.
+"""The witness: it records everything that must stay the same, and tells afterwards what has changed.
 
     witness = Witness(model=model, x=x, rows=rows)
     result = student.some_function(model, x, rows)
@@ -6,9 +6,9 @@
 
 It compares values, `requires_grad` and `.grad` of tensors; modes, parameters, buffers, submodules, classes, flags and
 `forward` of modules; hooks of every kind on tensors, on modules and for all modules, by identity and order; the entries
-of lists and dicts; grad mode, default dtype and `nn.Module.__call__`. It only reads, so it serves after an exception,
-too. A check judges what it tells with `graders.core.conditions.nothing_changed`, where each kind of change has its
-sentence.
+of lists and dicts; grad mode, default dtype and `nn.Module.__call__`. It only reads, so it can be used after an
+exception, too. A check judges the changes with `graders.core.conditions.unwanted_changes`, which has a sentence for
+each kind.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from graders.box.known_state import GLOBAL_HOOK_TABLES, saved_tensor_hooks_activ
 Change = list[str]
 """What changed and where, as in ["hook-removed", "model.block.0"]."""
 Hooks = dict[tuple[str, Any], Any]
-"""(kind, number of the handle) to hook, in the order in which hooks of a kind fire."""
+"""The hook for each (kind, number of its handle), in the order in which hooks of a kind are called."""
 
 TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 MODULE_HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
@@ -39,17 +39,17 @@ _GONE = object()
 
 
 class Witness:
-    """What the things of the caller were like when the witness was made."""
+    """Records the state of the caller's things when it is made."""
 
     def __init__(self, **things: Any) -> None:
-        """The names are those under which changes are reported; a part of a model is `model.block.0.weight`."""
+        """Changes are reported under these names; a part of a model is called `model.block.0.weight`."""
         self._surroundings = _TorchState()
         self._states = [
             (place, thing, kind, kind(thing)) for place, thing, kind in _reachable_states(list(things.items()))
         ]
 
     def changes(self) -> list[Change]:
-        """All that differs now, in the order of the things; empty when all is as it was."""
+        """Return everything that differs now: first the state of torch, then the things in their order."""
         found = [[what, "torch"] for what in self._surroundings.differences_from(_TorchState())]
         for place, thing, kind, before in self._states:
             found += [[what, place] for what in before.differences_from(kind(thing))]
@@ -57,7 +57,7 @@ class Witness:
 
 
 def _reachable_states(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:
-    """Place, object and kind of state for all that can be reached from these things; each object once."""
+    """Yield place, object and class of its state for all that can be reached from these things, each object once."""
     seen: set[int] = set()
     buffers: set[int] = set()
     while queue:
@@ -80,7 +80,7 @@ def _reachable_states(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, 
 
 
 class _TensorState:
-    """A tensor: its values, what it is to autograd, its `.grad`, its hooks."""
+    """A tensor: its values, `requires_grad` and `retains_grad`, its `.grad`, its hooks."""
 
     changed = "values"
 
@@ -105,13 +105,13 @@ class _TensorState:
 
 
 class _BufferState(_TensorState):
-    """A buffer: a layer in training mode may change its values, as the layer does without anybody's hook."""
+    """A buffer, whose changed values have a kind of their own, because layers in train mode change them themselves."""
 
     changed = "buffer"
 
 
 class _ModuleState:
-    """A module: its mode, class, tables, flags and hooks, but not what is in its parts."""
+    """A module: its mode, class, tables, flags and hooks, but not the contents of its parts."""
 
     def __init__(self, module: nn.Module) -> None:
         own = vars(module)
@@ -180,12 +180,12 @@ class _TorchState:
 
 
 def _registered_hooks(owner: Tensor | nn.Module, kinds: tuple[str, ...]) -> Hooks:
-    """The hooks of an object. Those of `retain_grad()` are torch's own and not among them."""
+    """The hooks of an object, without that of `retain_grad()`, which is torch's own."""
     return {(kind, number): hook for kind in kinds for number, hook in (getattr(owner, kind, None) or {}).items()}
 
 
 def _hook_differences(before: Hooks, now: Hooks) -> Iterator[str]:
-    """Whether some of the hooks of before are gone or in another order, and whether there are new ones."""
+    """Whether earlier hooks are gone or in another order, and whether there are new ones."""
     if any(now.get(key, _GONE) is not hook for key, hook in before.items()):
         yield "hook-removed"
     elif [key for key in now if key in before] != list(before):
@@ -195,7 +195,7 @@ def _hook_differences(before: Hooks, now: Hooks) -> Iterator[str]:
 
 
 def _same_values(old: Tensor | None, new: Tensor | None) -> bool:
-    """Equal in dtype, shape and every entry, where NaN equals NaN."""
+    """Whether both have equal dtype, shape and entries; NaN equals NaN."""
     if old is None or new is None:
         return old is new
     if old.dtype != new.dtype or old.shape != new.shape:
@@ -208,10 +208,10 @@ def _container_entries(thing: Any) -> list[tuple[Any, Any]]:
 
 
 def _is_unchanged(old: Any, new: Any) -> bool:
-    """The same object, or equal plain values."""
+    """Whether both are the same object, or equal plain values."""
     return old is new or (type(old) is type(new) and type(old) in (int, float, str, bool) and old == new)
 
 
 def _flag_changed(old: Any, new: Any) -> bool:
-    """Flags such as `inplace`, texts and functions stay; a model may count and keep things in attributes of its own."""
+    """Whether a flag such as `inplace`, a text or a function changed; other attributes are a model's own business."""
     return (type(old) in (bool, str) or callable(old)) and not _is_unchanged(old, new)

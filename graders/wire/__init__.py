@@ -1,1 +1,1 @@
-"""What both sides of the wall speak: frames, the data in them, limits. It knows nothing of either side."""
+"""The formats that a box and the process outside it share: frames, data, limits, launch plans."""

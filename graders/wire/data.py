@@ -1,9 +1,9 @@
-"""Observations as data: a JSON tree, and beside it one block of raw tensor bytes.
+"""Observations as data: a JSON tree and one block of raw tensor bytes.
 
-Nothing is pickled. A value goes out only when its type is *exactly* one of those below: a subclass of
-Tensor, float or str could run code of its own while it is written, compared or printed, so it becomes
-a `Refused` that names the type. Of a subclass of list, tuple or dict (a namedtuple, a defaultdict) the entries
-go out as those of a plain one, read without its methods. Reading checks every size before it allocates.
+Nothing is pickled. A value is written only if its type is *exactly* one of those below: a subclass of Tensor, float
+or str could run code of its own while it is written, compared or printed, so it becomes a `Refused` that names the
+type. A subclass of list, tuple or dict (a namedtuple, a defaultdict) is written as the plain type; its entries are read
+without its own methods. Decoding checks every size before it allocates memory.
 
     scalars     None, bool, int (64 bit), finite float, str     as JSON
     float       nan, inf                                        {"f": "nan"}
@@ -38,7 +38,7 @@ DTYPES: dict[str, torch.dtype] = {
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _SIZES = {name: torch.empty((), dtype=dtype).element_size() for name, dtype in DTYPES.items()}
 
-# How the entries of a container are read, whatever a subclass says, and the tag under which they go out.
+# How to read the entries of a container, whatever a subclass overrides, and the tag that they are written with.
 _CONTAINERS: dict[type, tuple[Callable[[Any], Iterable[Any]], str]] = {
     list: (list.__iter__, "l"),
     tuple: (tuple.__iter__, "u"),
@@ -48,22 +48,25 @@ _CONTAINERS: dict[type, tuple[Callable[[Any], Iterable[Any]], str]] = {
 
 MAX_RANK = 8
 MAX_TEXT = 4000
+"""Characters of a string; `encode` cuts longer ones."""
 MAX_ITEMS = 4000
+"""Values in a whole tree."""
 MAX_DEPTH = 12
 MAX_BODY = 1 << 20
+"""Bytes of all tensors together."""
 MAX_EMPTY = 1 << 16
-"""Rows of tensors without entries, such as those of shape [n, 0]: they take no bytes, but work."""
+"""Rows of all tensors without entries, such as those of shape [n, 0]: they take no bytes, but time."""
 MAX_TREE = 60 << 10
-"""Characters of a tree as JSON: it has to fit into the head of a frame, with a little more."""
+"""Characters of a tree as JSON: it has to fit into the head of a frame, and leave room for a few texts."""
 
 
 class DataError(ValueError):
-    """A tree or a body that this module did not write, or a value too large to write."""
+    """Raised for a tree or a body that `encode` did not write, and for a value too large to encode."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A value that cannot leave the box: its type, and why."""
+    """Stands for a value that cannot leave the box: the name of its type, and why."""
 
     type: str
     why: str
@@ -71,7 +74,10 @@ class Refused:
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """A tensor (or numpy array) as it was seen: values without a graph, and whether it required grad."""
+    """A tensor or numpy array as it was observed: its values without a graph, and whether it required grad.
+
+    `kind` is "tensor" or "array".
+    """
 
     tensor: torch.Tensor
     requires_grad: bool
@@ -79,27 +85,27 @@ class Array:
 
 
 def encode(value: object, max_body: int = MAX_BODY) -> tuple[Any, bytes]:
-    """`value` as a JSON tree and the bytes of its tensors.
+    """Return `value` as a JSON tree and the bytes of its tensors, of which there may be `max_body`.
 
-    Raises `DataError` when it is larger than the limits of this module.
+    Raises `DataError` when it exceeds a limit of this module.
     """
     body = bytearray()
     tree = _encode_value(value, body, _Count(), 0, max_body)
     if len(json.dumps(tree)) > MAX_TREE:
-        raise DataError(f"numbers and texts outside of tensors of more than {MAX_TREE} characters")
+        raise DataError(f"more than {MAX_TREE} characters of numbers and text outside tensors")
     return tree, bytes(body)
 
 
 @dataclass
 class _Count:
-    """How much was written or read so far: values, rows of empty tensors, bytes of the body."""
+    """How much has been written or read so far: values, rows of empty tensors, and (when reading) bytes of the body."""
 
     values: int = 0
     rows: int = 0
     bytes: int = 0
 
     def add_value(self, depth: int) -> None:
-        """One more value. Raises `DataError` when there are too many."""
+        """Count a value, nested `depth` levels deep. Raises `DataError` for too many values or levels."""
         self.values += 1
         if depth > MAX_DEPTH:
             raise DataError(f"nested deeper than {MAX_DEPTH} levels")
@@ -107,10 +113,10 @@ class _Count:
             raise DataError(f"more than {MAX_ITEMS} values")
 
     def add_empty_tensor(self, shape: Sequence[int]) -> None:
-        """One more tensor without entries. Raises `DataError` when they have too many rows together."""
+        """Count a tensor without entries. Raises `DataError` when they have too many rows in total."""
         self.rows += math.prod(max(1, size) for size in shape)
         if self.rows > MAX_EMPTY:
-            raise DataError(f"tensors without entries, but with more than {MAX_EMPTY} rows")
+            raise DataError(f"more than {MAX_EMPTY} rows of tensors without entries")
 
 
 def _encode_value(value: Any, body: bytearray, count: _Count, depth: int, max_body: int) -> Any:
@@ -155,11 +161,11 @@ def _encode_tensor(value: torch.Tensor, body: bytearray, count: _Count, max_body
     if value.dim() > MAX_RANK:
         return {"x": ["Tensor", f"it has {value.dim()} dimensions"]}
     if value.numel() * value.element_size() > max_body - len(body):
-        raise DataError(f"tensors of more than {max_body} bytes")
+        raise DataError(f"more than {max_body} bytes of tensors")
     if not value.numel():
         count.add_empty_tensor(value.shape)
     plain = value.detach().resolve_conj().resolve_neg().to("cpu")
-    plain = plain.clone(memory_format=torch.contiguous_format)  # `contiguous` leaves strides of 0 where a size is 1
+    plain = plain.clone(memory_format=torch.contiguous_format)  # `contiguous` keeps strides of 0 where a size is 1
     offset = len(body)
     body += plain.reshape(-1).view(torch.uint8).numpy().tobytes()
     return {"t": [name, list(plain.shape), offset, bool(value.requires_grad), "tensor"]}
@@ -171,7 +177,7 @@ def _encode_array(value: np.ndarray[Any, Any], body: bytearray, count: _Count, m
     if value.ndim > MAX_RANK:
         return {"x": ["ndarray", f"it has {value.ndim} dimensions"]}
     if value.nbytes > max_body - len(body):
-        raise DataError(f"arrays of more than {max_body} bytes")
+        raise DataError(f"more than {max_body} bytes of arrays")
     if not value.size:
         count.add_empty_tensor(value.shape)
     offset = len(body)
@@ -180,23 +186,23 @@ def _encode_array(value: np.ndarray[Any, Any], body: bytearray, count: _Count, m
 
 
 def _type_name(kind: type) -> str:
-    return str(type.__dict__["__name__"].__get__(kind))[:100]  # whatever its metaclass says
+    return str(type.__dict__["__name__"].__get__(kind))[:100]  # the real name, whatever its metaclass says
 
 
 def _why_refused(kind: type) -> str:
     for plain in (torch.Tensor, float, int, str):
         if plain in type.mro(kind)[1:]:
-            return f"it is a subclass of {plain.__name__}; a plain {plain.__name__} is asked for"
-    return "it is not a tensor, a number, a text, or a list, tuple or dict of these"
+            return f"it is a subclass of {plain.__name__}; a plain {plain.__name__} is expected"
+    return "it is not a tensor, a number, a string, or a list, tuple or dict of these"
 
 
 def decode(tree: Any, body: bytes) -> Any:
-    """The value of a tree and its body. Raises `DataError` on anything that `encode` does not write."""
+    """Return the value of a tree and its body. Raises `DataError` for anything that `encode` does not write."""
     return _decode_value(tree, body, _Count(), 0)
 
 
-def _decode_value(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
-    done.add_value(depth)
+def _decode_value(tree: Any, body: bytes, count: _Count, depth: int) -> Any:
+    count.add_value(depth)
     if tree is None or type(tree) is bool:
         return tree
     if type(tree) is str:
@@ -215,36 +221,36 @@ def _decode_value(tree: Any, body: bytes, done: _Count, depth: int) -> Any:
     if type(content) is not list:
         raise DataError("not a value")
     if tag in ("l", "u"):
-        items = [_decode_value(item, body, done, depth + 1) for item in content]
+        items = [_decode_value(item, body, count, depth + 1) for item in content]
         return items if tag == "l" else tuple(items)
     if tag == "d":
-        return _decode_dict(content, body, done, depth)
+        return _decode_dict(content, body, count, depth)
     if tag == "x" and len(content) == 2 and all(type(part) is str for part in content):
         return Refused(*map(_checked_text, content))
     if tag == "t":
-        return _decode_tensor(content, body, done)
+        return _decode_tensor(content, body, count)
     raise DataError("not a value")
 
 
 def _checked_text(tree: str) -> str:
     if len(tree) > MAX_TEXT:
-        raise DataError(f"a text of more than {MAX_TEXT} characters")
+        raise DataError(f"a string of more than {MAX_TEXT} characters")
     return tree
 
 
-def _decode_dict(content: list[Any], body: bytes, done: _Count, depth: int) -> dict[Any, Any]:
+def _decode_dict(content: list[Any], body: bytes, count: _Count, depth: int) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for pair in content:
         if type(pair) is not list or len(pair) != 2:
             raise DataError("not a dict")
-        key, value = (_decode_value(part, body, done, depth + 1) for part in pair)
-        # A key that cannot be hashed here (a tensor, a list) is kept by its kind, so that a wrong answer
-        # with such keys is still shown.
+        key, value = (_decode_value(part, body, count, depth + 1) for part in pair)
+        # A key that cannot be hashed here (a tensor, a list) is replaced by the name of its type, so that a wrong
+        # answer with such keys can still be shown.
         found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
     return found
 
 
-def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
+def _decode_tensor(content: list[Any], body: bytes, count: _Count) -> Array:
     if len(content) != 5:
         raise DataError("not a tensor")
     name, shape, offset, requires_grad, kind = content
@@ -255,19 +261,19 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
     if type(offset) is not int or type(requires_grad) is not bool:
         raise DataError("not a tensor")
     nbytes = math.prod(shape) * _SIZES[name]
-    # Each tensor has bytes of its own, in the order of the tree: thousands that share one large block would be copied
-    # into gigabytes here.
-    if offset != done.bytes:
+    # Each tensor must have bytes of its own, in the order of the tree: thousands of tensors that share one large block
+    # would be copied into gigabytes here.
+    if offset != count.bytes:
         raise DataError("a tensor whose bytes are not its own")
-    done.bytes += nbytes
-    if done.bytes > len(body):
+    count.bytes += nbytes
+    if count.bytes > len(body):
         raise DataError("a tensor larger than its bytes")
     if not nbytes:
-        done.add_empty_tensor(shape)
+        count.add_empty_tensor(shape)
     raw = torch.frombuffer(bytearray(body[offset : offset + nbytes]), dtype=torch.uint8) if nbytes else None
     if name == "bool" and raw is not None and bool((raw > 1).any()):
         raise DataError("not a tensor of bool")
-    # A notebook may have chosen another default device.
+    # On the CPU, although a notebook may have set another default device.
     found = (
         torch.empty(shape, dtype=DTYPES[name], device="cpu") if raw is None else raw.view(DTYPES[name]).reshape(shape)
     )
@@ -275,7 +281,7 @@ def _decode_tensor(content: list[Any], body: bytes, done: _Count) -> Array:
 
 
 def count_empty_rows(value: Any) -> int:
-    """The rows of all tensors without entries in a decoded value."""
+    """Return the rows of all tensors without entries in a decoded value, as `MAX_EMPTY` counts them."""
     if type(value) is Array:
         return 0 if value.tensor.numel() else math.prod(max(1, size) for size in value.tensor.shape)
     if type(value) is dict:
@@ -284,7 +290,7 @@ def count_empty_rows(value: Any) -> int:
 
 
 def arrays_to_tensors(value: Any) -> Any:
-    """`value` with every `Array` replaced by its plain tensor: how a draw is handed to a probe."""
+    """Return `value` with every `Array` replaced by its plain tensor, as a probe receives its draw."""
     if type(value) is Array:
         return value.tensor
     if type(value) in (list, tuple):

@@ -1,4 +1,4 @@
-"""Draws: the inputs of an exercise as a pure function of a seed."""
+"""Draws, the inputs of an exercise, as a pure function of a seed."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ T = TypeVar("T")
 
 
 def beyond_float32(number: float) -> float:
-    """A number close to `number` that rounding to float32 changes by 15 billionths of it; 0 stays 0.
+    """A number close to `number` that rounding to float32 changes by 15 billionths (2**-26) of it; 0 stays 0.
 
-    A quotient such as `number * 9 / 7` may be exact in float32 by luck, and then a detour through float32 is not seen.
+    A quotient such as `number * 9 / 7` may happen to be exact in float32; a detour through float32 would not show then.
     """
     return float(np.float32(number)) * (1 + 2**-26)
 
 
 class Rng:
-    """The source of an exercise's inputs.
+    """The random source of an exercise's inputs.
 
-    Numbers lie on a grid of eighths: they print in few digits and most sums and products of them are
-    exact in float32, so that a difference is a difference in the answer, not in the rounding.
+    Numbers lie on a grid of eighths: they print in few digits, and most of their sums and products are exact in
+    float32, so a difference comes from the answer and not from rounding.
     """
 
     def __init__(self, *entropy: int | str, to: Callable[[torch.Tensor], torch.Tensor] | None = None) -> None:
-        """Two sources with equal `entropy` draw equal values, on every machine.
+        """Two sources with equal `entropy` draw equal values on every machine.
 
-        `to` is done to every float32 tensor that is drawn: a proof that rounding decides nothing draws other digits.
+        `to`, if given, changes every float32 tensor that is drawn: the proof that rounding decides nothing uses it to
+        draw other digits.
         """
         self._to = to
         digest = hashlib.sha256(repr(entropy).encode()).digest()
@@ -48,9 +49,9 @@ class Rng:
     ) -> torch.Tensor:
         """A tensor of `shape` with entries in [low, high], none closer to zero than `away`.
 
-        `dtype` may be a name such as "float64". With `values="full"` the entries use all digits of the dtype, so that
-        no two sums of them that differ in their order need be equal. With `layout="expanded"` all entries along the
-        first dimension are equal; a probe makes that layout, and every other, with `laid_out`.
+        `dtype` may be a name such as "float64". With `values="full"` the entries use all digits of the dtype, so the
+        order of a sum may show in its result. With `layout="expanded"` all entries along the first dimension are equal;
+        a probe makes that layout, and every other, with `graders.box.tensors.with_layout`.
         """
         grid = np.arange(np.ceil(low * 8), np.floor(high * 8) + 1) / 8
         grid = grid[np.abs(grid) >= away]
@@ -64,11 +65,11 @@ class Rng:
         return t if self._to is None or t.dtype != torch.float32 else self._to(t)
 
     def shape(self, rank: int) -> tuple[int, ...]:
-        """A shape with `rank` dimensions, at most 4, of different sizes from 2 to 4; a fourth one has the size 1."""
+        """A shape with `rank` dimensions, at most 4. The sizes are all different, from 2 to 4; of four, one is 1."""
         return tuple(self.shuffled((2, 3, 4, 1)[: max(rank, 3)])[:rank])
 
     def number(self, number: str) -> float:
-        """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (1 1/2 to 4)."""
+        """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (3/2 to 4)."""
         low, high = {"zero": (0.0, 0.0), "negative": (-3.0, -0.5), "fraction": (0.125, 0.875), "large": (1.5, 4.0)}[
             number
         ]
@@ -93,7 +94,7 @@ class Rng:
     def names(self, count: int) -> list[str]:
         """`count` different names of three to six letters, usable as identifiers and module names.
 
-        None is a word, such as `net`: a module with a child of this name could not have an attribute `net`.
+        None of them is a word such as `net`, for a module with a child of that name could have no attribute `net`.
         """
         consonants, letters = "bcdfghjkmpqrstvwxz", "abcdefghjkmnpqrstuvwxyz"
         found: list[str] = []

@@ -1,10 +1,10 @@
-"""Processes that another one forked for us: what they look like from the process that asks.
+"""Ask another process to fork one for us, and handle what it forked much as `subprocess` handles its children.
 
-The asking goes on twice: outside, where a warm process forks boxes, and in each box, where a process forks kernels
-(`graders.box.forker`).
+This happens twice: outside, where a warm process forks boxes, and in each box, where a process forks kernels.
+`graders.box.forker` is the process that is asked.
 
-A request is one datagram with JSON and descriptors. The first descriptor is a stream on which the answers come, a line
-each: `pid N`, whatever the child has to say, `exit N`. Whoever closes the other end of that stream ends the child.
+A request is one datagram with JSON and descriptors. The first descriptor is a stream for the answers, one per line:
+`pid N`, then perhaps `ready` from the child, then `exit N`. Closing our end of that stream ends the child.
 """
 
 from __future__ import annotations
@@ -20,46 +20,50 @@ import time
 from typing import Any
 
 MAX_REQUEST = 1 << 17
+"""Bytes of a request."""
 MAX_DESCRIPTORS = 8
 
 can_fork = hasattr(os, "fork") and os.uname().sysname == "Linux" if hasattr(os, "uname") else False
-"""Whether a process that has used torch can be forked here."""
+"""Whether a process that has used torch can be forked on this platform: only on Linux."""
 
 
 class ForkerDied(Exception):
-    """The process that forks is no longer there."""
+    """Raised when the process that forks has ended."""
 
 
 class ForkedProcess:
-    """The part of `subprocess.Popen` that is needed of a process that somebody else forked for us."""
+    """A process that another one forked for us, with those methods of `subprocess.Popen` that callers need."""
 
     stdin = stdout = stderr = None
 
     def __init__(self, control: socket.socket, request: dict[str, Any], descriptors: list[int]) -> None:
-        """Have a process forked; returns when it is there. Raises `ForkerDied`."""
-        self._stream, theirs = socket.socketpair()
+        """Send a request over `control`, and wait until the process is forked. Raises `ForkerDied`.
+
+        `descriptors` go with the request; the child gets copies of them.
+        """
+        self._stream, far_end = socket.socketpair()
         self._pending = b""
         self.pid = 0
         self.ready = False
         self.returncode: int | None = None
         try:
-            socket.send_fds(control, [json.dumps(request).encode()], [theirs.fileno(), *descriptors])
+            socket.send_fds(control, [json.dumps(request).encode()], [far_end.fileno(), *descriptors])
         except OSError as error:
             self._stream.close()
             raise ForkerDied(str(error)) from None
         finally:
-            theirs.close()
+            far_end.close()
         while not self.pid and self.returncode is None:
             self._read_news()
         if not self.pid:
-            raise ForkerDied("it ended before it forked")
+            raise ForkerDied("it ended before it could fork")
 
     def fileno(self) -> int:
-        """A descriptor that can be read when there is news."""
+        """A descriptor that becomes readable when there is news of the process."""
         return self._stream.fileno()
 
     def _read_news(self) -> None:
-        """Take in what has been said; blocks until there is something."""
+        """Read what has been reported, and note it; blocks until there is something."""
         part = self._stream.recv(100)
         self._pending += part
         *lines, self._pending = self._pending.split(b"\n")
@@ -77,13 +81,16 @@ class ForkedProcess:
             self._stream.close()
 
     def poll(self) -> int | None:
-        """The exit code, or None while the process lives."""
+        """The exit code, which is negative for a signal, or None while the process is alive."""
         while self.returncode is None and select.select([self._stream], [], [], 0)[0]:
             self._read_news()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end. Raises `subprocess.TimeoutExpired`."""
+        """Wait for the process to end, and return its exit code.
+
+        Raises `subprocess.TimeoutExpired` after `timeout` seconds; None waits forever.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.poll() is None:
             left = None if deadline is None else deadline - time.monotonic()
@@ -96,14 +103,14 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, unless the process has ended."""
         if self.poll() is None:
-            # Whoever forked it reaps it first and says so afterwards: between the two there is nobody to signal.
+            # The process that forked it reaps it first and reports afterwards; in between there is nothing to signal.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.send_signal(signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Frames: the only thing that crosses the wall of the box.
 
-A frame is two little-endian u32 lengths, a JSON object (the head) and raw bytes (the body). The sizes are
-checked before anything is read or allocated.
+A frame is two little-endian u32 lengths, a JSON object (the head) and raw bytes (the body). The lengths are checked
+before anything else is read or allocated.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from typing import Any
 
 MAX_HEAD = 64 << 10
 MAX_BODY = 1 << 20
+"""Bytes of the head and of the body of a frame that leaves the box."""
 MAX_DEPTH = 64
-"""Levels of objects and lists in a head. An observation has fewer; far more could not be written again."""
+"""Levels of nested objects and lists in a head. An observation has fewer; `json` could not write far more."""
 
 MAX_OUTPUTS = 2_000
 MAX_OUTPUT = 8 << 20
-"""What cells showed, where it is kept: so many outputs and bytes of a notebook, the first ones."""
+"""How many outputs of a notebook's cells, and how many bytes of them, are kept: the first ones."""
 
 MAX_FRAMES = 70_000
-"""A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for each probe that
-takes the kernel with it (at most 126 in a lesson): each run sends a frame for each cell. At last come its outputs."""
+"""Frames from one box. A notebook of 500 cells runs up to five times while its cells keep crashing, and once more for
+each probe that takes the kernel with it (at most 126 in a lesson). Each run sends a frame per cell; its outputs follow
+at the end."""
 
 MAX_TOTAL = 152 << 20
-"""More than the largest answers to all probes of a lesson, and what its cells showed."""
+"""Bytes from one box: more than the largest answers to all probes of a lesson plus the outputs of its cells."""
 
 MAX_REQUEST = 32 << 20
-"""A request travels inwards and is ours; a whole notebook must fit into one."""
+"""Bytes of the head, and of the body, of a request. Requests are ours, and a whole notebook must fit into one."""
 
 _SIZES = struct.Struct("<II")
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame, or more of them than allowed."""
+    """Raised for bytes that are not a frame, and for more of them than allowed."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Frame:
 
 
 def pack_frame(frame: Frame) -> bytes:
-    """The bytes of a frame."""
+    """Return the bytes of a frame."""
     head = json.dumps(frame.head, ensure_ascii=True).encode()
     return _SIZES.pack(len(head), len(frame.body)) + head + frame.body
 
@@ -60,10 +62,10 @@ def pack_frame(frame: Frame) -> bytes:
 def read_frame(
     read_exactly: Callable[[int], bytes], max_head: int = MAX_HEAD, max_body: int = MAX_BODY
 ) -> Frame | None:
-    """The next frame, or None at the end.
+    """Return the next frame, or None at the end of the stream.
 
-    `read_exactly(n)` returns n bytes, fewer only at the end of the stream. Raises `FrameError` when the
-    bytes are no frame, are too many, or end in the middle of one.
+    `read_exactly(n)` returns n bytes, fewer only at the end of the stream. Raises `FrameError` when the bytes are not a
+    frame, are too many, or end in the middle of one.
     """
     sizes = read_exactly(_SIZES.size)
     if not sizes:
@@ -88,7 +90,7 @@ def read_frame(
 
 
 def is_nested_deeper(value: Any, levels: int) -> bool:
-    """Whether objects and lists lie in each other in more than `levels` levels. Level by level: no recursion."""
+    """Whether objects and lists are nested more than `levels` deep, found without recursion."""
     level = [value]
     for _ in range(levels):
         level = [

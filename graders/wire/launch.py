@@ -1,7 +1,7 @@
-"""Plans: how the first process of a box gets to where the notebook runs. Written outside, carried out inside.
+"""Launch plans: the steps from the first process of a box to the one that runs the notebook.
 
-They cross the border between us, who may be root, and the box. Only standard library here: it is read before anything
-else is imported.
+A plan is written outside, where we may be root, and carried out inside. Only the standard library is imported here,
+because a plan is read before anything else is imported.
 """
 
 from __future__ import annotations
@@ -18,63 +18,63 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Walls:
-    """What the files and system calls of a process are restricted to."""
+    """What a process may do with files, and which system calls it may make."""
 
     readable: tuple[str, ...]
-    """None where something else has restricted the files."""
+    """Files and folders; empty where the files are restricted in another way."""
     writable: tuple[str, ...]
     hidden: tuple[str, ...] = ()
-    """Folders within the readable ones that are not."""
+    """Folders within the readable ones that must not be read."""
     metadata: bool = True
     """Whether owners, modes and times of files may be changed."""
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> Walls:
-        """The walls that were written as JSON values."""
+        """Return the walls that were written as JSON values."""
         readable, writable, hidden = (tuple(data[name]) for name in ("readable", "writable", "hidden"))
         return Walls(readable=readable, writable=writable, hidden=hidden, metadata=data["metadata"])
 
 
 @dataclass(frozen=True)
 class BoxPlan:
-    """The process that runs the notebook: it makes its folders in `folder`, and raises the walls, if there are any."""
+    """How the process that runs the notebook begins: it makes its folders in `folder`, then sets up `walls`, if any."""
 
     folder: str
     walls: Walls | None = None
 
     def to_json(self) -> str:
-        """As text, to be handed to a process."""
+        """Return the plan as text, to be passed to a process."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> BoxPlan:
-        """The plan that `to_json` wrote."""
+        """Return the plan that `to_json` wrote."""
         return BoxPlan.from_data(json.loads(text))
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxPlan:
-        """The plan that was written as JSON values."""
+        """Return the plan that was written as JSON values."""
         walls = data["walls"]
         return BoxPlan(data["folder"], None if walls is None else Walls.from_data(walls))
 
 
 @dataclass(frozen=True)
 class System:
-    """The read-only system that tier A sees, built at `root`, an empty folder."""
+    """The read-only file system that tier A sees, built at `root`, an empty folder."""
 
     root: str
     binds: Pairs
-    """Files and folders, and their places."""
+    """Files and folders, each with the place where it appears."""
     links: Pairs
-    """Texts, and the places of the links."""
+    """Symbolic links: what each points to, and its place."""
     places: Mapping[str, str]
-    """Small file systems to write to: the options of a tmpfs by its path."""
+    """Small file systems to write to: the options of each tmpfs by its path."""
     hidden: tuple[str, ...] = ()
-    """Folders in which there is nothing."""
+    """Folders that appear empty."""
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> System:
-        """The system that was written as JSON values."""
+        """Return the system that was written as JSON values."""
         return System(
             root=data["root"],
             binds=_string_pairs(data["binds"]),
@@ -86,22 +86,22 @@ class System:
 
 @dataclass(frozen=True)
 class PrivatePlaces:
-    """Tier B where the kernel allows it: all files read-only, and small file systems over what the box writes to."""
+    """Tier B where it can mount: all files are read-only, and small file systems cover what the box writes to."""
 
     box: BoxPlan
-    """The plan of the box where it has such places; else the ordinary one holds."""
+    """The plan of the box if mounting succeeds; otherwise that of the `LaunchPlan` holds."""
     mounts: Mapping[str, tuple[str, str]]
-    """The kind and the options of the file systems that are mounted, by path."""
+    """The type and options of each file system to mount, by its path."""
     size: str
-    """The options of the tmpfs that the folder of the box becomes."""
+    """The options of the tmpfs that is mounted on the folder of the box."""
     staying: tuple[str, ...]
-    """Folders that stay where they are, although they may lie in one of `mounts`."""
+    """Folders that stay visible, although one of `mounts` may cover them."""
     links: Pairs = ()
-    """Texts, and the places of links that stay likewise."""
+    """Symbolic links that stay visible likewise: what each points to, and its place."""
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
-        """The places that were written as JSON values."""
+        """Return the places that were written as JSON values."""
         return PrivatePlaces(
             box=BoxPlan.from_data(data["box"]),
             mounts={path: (kind, options) for path, (kind, options) in data["mounts"].items()},
@@ -113,35 +113,35 @@ class PrivatePlaces:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """The way from the first process of a box to the one that runs the notebook."""
+    """The steps from the first process of a box to the one that runs the notebook."""
 
     tier: str
     box: BoxPlan
     uid: int | None = None
-    """The user that it becomes, when we are root."""
+    """The user that the process becomes; None unless we are root."""
     keep_reading: bool = False
-    """Whether root's right to read is kept, because that user could not reach what it has to read."""
+    """Whether to keep root's right to read, because that user could not reach the files that it needs."""
     command: tuple[str, ...] = ()
-    """The program that goes on with the box, where it is started and not forked."""
+    """The program that goes on as the box, if it is started rather than forked."""
     stage: Pairs = ()
-    """Folders that root has to bind first, so that another user can reach them, and their places."""
+    """Folders that root binds to other places first, where another user can reach them."""
     system: System | None = None
     private: PrivatePlaces | None = None
     supervised: bool = False
-    """Whether a parent stays that ends and reaps whatever the box leaves."""
+    """Whether a parent stays that ends and reaps whatever the box leaves behind."""
 
     def to_json(self) -> str:
-        """As text, to be handed to a process."""
+        """Return the plan as text, to be passed to a process."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def from_json(text: str) -> LaunchPlan:
-        """The plan that `to_json` wrote."""
+        """Return the plan that `to_json` wrote."""
         return LaunchPlan.from_data(json.loads(text))
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> LaunchPlan:
-        """The plan that was written as JSON values."""
+        """Return the plan that was written as JSON values."""
         system, private = data["system"], data["private"]
         return LaunchPlan(
             tier=data["tier"],
@@ -158,9 +158,9 @@ class LaunchPlan:
 
 @dataclass(frozen=True)
 class BoxRequest:
-    """What the warm process is told of a box that it is to fork: plan, folder at the start, variables and limits.
+    """Asks the warm process to fork a box: its plan, first working folder, environment variables and limits.
 
-    `optimizes` is whether the notebook seems to make an optimizer.
+    `optimizes` says whether the notebook seems to create an optimizer.
     """
 
     plan: LaunchPlan
@@ -170,12 +170,12 @@ class BoxRequest:
     optimizes: bool = False
 
     def to_data(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the request as JSON values."""
         return asdict(self) | {"supervised": self.plan.supervised}
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxRequest:
-        """The request that `to_data` wrote."""
+        """Return the request that `to_data` wrote."""
         return BoxRequest(
             plan=LaunchPlan.from_data(data["plan"]),
             folder=data["folder"],

@@ -1,4 +1,4 @@
-"""One thread: sums come out equal on every machine, however many cores it has."""
+"""Compute with one thread, so that sums come out equal on every machine, however many cores it has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch computes with one thread inside, and with as many as before afterwards."""
+    """Let torch compute with one thread inside, and with as many as before afterwards."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -18,7 +18,7 @@ from graders.wire.frames import Frame
 from tests.box.test_probing import notebook, probed
 
 SECONDS = 0.5
-WITHIN_4_TENTHS = "its result does not come to an end within 0.4 seconds; return a list"
+WITHIN_4_TENTHS = "its result does not end within 0.4 seconds; return a list"
 alarms = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="takes a signal that comes at a time")
 
 
@@ -39,7 +39,7 @@ def endless(message: str) -> dict[str, Any]:
 )  # fmt: skip
 def test_an_iterator_of_python_s_own_is_read_so_far(expression: str) -> None:
     found = probed(f"import itertools\ndef f(x):\n    return {expression}", lambda student, x: list(student.f(x)), x=1)
-    assert found.head == endless("its result does not come to an end within 4000 values; return a list")
+    assert found.head == endless("its result does not end within 4000 values; return a list")
 
 
 def test_an_iterator_with_an_end_can_be_read_and_keeps_its_name() -> None:
@@ -99,7 +99,7 @@ def test_a_forked_probe_says_it_before_it_is_ended() -> None:
     probes = ForkedProbes(lambda request: run_probe(names, request))
     found = probes.answer("90-a", Frame(head), 3.0, 2.0)
     probes.end()
-    assert found.head == endless("its result does not come to an end within 1.2 seconds; return a list")
+    assert found.head == endless("its result does not end within 1.2 seconds; return a list")
 
 
 @alarms
@@ -134,7 +134,5 @@ def test_memory_that_runs_out_while_it_is_read_is_its_own_too() -> None:
     cell = (
         "class E:\n    def __iter__(self): return self\n    def __next__(self): raise MemoryError\ndef f(): return E()"
     )
-    assert read_by(list, cell) == endless(
-        "its result does not come to an end within the memory that there is; return a list"
-    )
+    assert read_by(list, cell) == endless("its result does not end within the available memory; return a list")
     assert read_by(list, "def f(): raise MemoryError")["message"].startswith("memory")

@@ -65,7 +65,7 @@ def test_a_child_that_is_killed_is_crashed() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError
 
-    assert in_fork(work, 30).head == ended("the process that ran it was ended by the signal SIGKILL")
+    assert in_fork(work, 30).head == ended("the process that ran it was ended by signal SIGKILL")
 
 
 def test_a_child_that_loops_is_timed_out_and_gone() -> None:

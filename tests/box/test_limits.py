@@ -23,9 +23,9 @@ print(describe_low_limit(Limits()))
 @pytest.mark.parametrize(
     ("what", "most", "told"),
     [
-        ("RLIMIT_NOFILE", 60, "60 open files are too few. Remedy: `ulimit -n 128`"),
-        ("RLIMIT_FSIZE", 1 << 20, "1 MiB in a file are too few. Remedy: `ulimit -f unlimited`"),
-        ("RLIMIT_AS", 1500 << 20, "1500 MiB of memory are too few. Remedy: `ulimit -v unlimited`"),
+        ("RLIMIT_NOFILE", 60, "only 60 open files. Remedy: `ulimit -n 128`"),
+        ("RLIMIT_FSIZE", 1 << 20, "only 1 MiB per file. Remedy: `ulimit -f unlimited`"),
+        ("RLIMIT_AS", 1500 << 20, "only 1500 MiB of memory. Remedy: `ulimit -v unlimited`"),
         ("RLIMIT_NOFILE", 128, ""),
     ],
 )

@@ -1,8 +1,8 @@
 """Judges large answers in a separate process with limits on time and memory.
 
-A check usually takes a millisecond, but nobody has proved that a crafted answer cannot make it take hours. Small answers
-hold too little for that. Large ones are judged here: an answer that goes over the limits is suspect, and does not hold
-up anybody else's marks.
+A check usually takes a millisecond, but nobody has proved that a crafted answer cannot make it take hours. Small
+answers hold too little for that. Large ones are judged here: an answer that goes over the limits is suspect, and does
+not hold up anybody else's marks.
 """
 
 from __future__ import annotations

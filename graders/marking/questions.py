@@ -1,4 +1,4 @@
-"""What each notebook is asked: the inputs drawn from a seed, and the probes that try the learner's functions on them."""
+"""What each notebook is asked: inputs drawn from a seed, and the probes that try the learner's functions on them."""
 
 from __future__ import annotations
 

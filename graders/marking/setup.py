@@ -1,6 +1,6 @@
 """Sets up a batch, in the same way for pytest, `hookwork grade`, the workers of a cluster and the proof of the course.
 
-The seam is a chain of runners (`graders.run.runner`): cache, then control, then boxes.
+A batch runs its notebooks through a chain of runners (`graders.run.runner`): the cache, the control, the boxes.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def assemble_marking(
 def mark_without_runs(
     submissions: Iterable[Submission], questions: Questions, runner: Runner
 ) -> tuple[dict[Submission, ProvisionalResult], bool]:
-    """Results of submissions up to the first one that `runner` would have to run, and whether there is such a one."""
+    """Results of submissions up to the first that would have to be run, and whether there is one like that."""
     found: dict[Submission, ProvisionalResult] = {}
     for submission in submissions:
         marked = mark_submission(submission, questions, runner)

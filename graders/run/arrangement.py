@@ -81,8 +81,8 @@ def _file_name(named: NameParts, entry: Entry) -> str:
 class _Arrangement:
     """How the files of a tree are read.
 
-    `level` is how many folders lie above the students' own; None means that it is found out. It is given for the files
-    in the folder of a group or a lesson.
+    `level` is how many folders are above the students' own; None means that it is worked out. It is given for the
+    files in the folder of a group or a lesson.
     """
 
     def __init__(
@@ -133,8 +133,8 @@ class _Arrangement:
                 )
             else:
                 found.without_owner[entry] = (
-                    "It is outside of the students' folders, and nothing says whose it is. If it is a student's, put it "
-                    "into a folder with that student's name."
+                    "It is outside of the students' folders, and nothing says whose it is. If it is a student's, put "
+                    "it into a folder with that student's name."
                 )
 
     # The level of the students' folders.
@@ -337,9 +337,10 @@ class _Arrangement:
             if self.names is None:
                 people = ", ".join(sorted(clean_text(owner.name, 40) for owner in found.owners)[:5])
                 found.doubts.append(
-                    f"The files are in one folder, and no known platform names files like this. They were taken as those "
-                    f"of {len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one student's, use "
-                    "--one-student; otherwise say where the names are, as in --names '{student}_{id}_{lesson}'."
+                    f"The files are in one folder, and no known platform names files like this. They were taken as "
+                    f"those of {len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one "
+                    "student's, use --one-student; otherwise say where the names are, as in --names "
+                    "'{student}_{id}_{lesson}'."
                 )
             return found
         found = _one_student_layout(self.entries, self.name)

@@ -66,9 +66,9 @@ def choose_attempt(
     """Choose which of one student's `files` for one lesson counts. Unreadable files lose to readable ones.
 
     With a `deadline` (seconds since 1970, infinity for none) it is the last one in time, or the last of all if every
-    one is late. Otherwise it is the later attempt by the platform's count, by a number in a folder, or by one at the end
-    of the name. If none of these decides, a file that somebody worked in beats an `untouched` one. If that does not
-    decide either, the one with the plain name of a lesson (in `lessons`) or else the last by name is taken, with a doubt.
+    one is late. Otherwise it is the later attempt by the platform's count, by a number in a folder, or by one at the
+    end of the name. If none of these decides, a file that somebody worked in beats an `untouched` one. If that does not
+    decide either, the one with the plain name of a lesson (in `lessons`) or else the last by name counts, with a doubt.
 
     `digest` returns a hash of a file's content, empty if it cannot be read.
     """

@@ -47,7 +47,7 @@ def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes
         if now:
             write_modules(box_modules)
             warm.start()
-            write_font_list(box_modules)  # in time: the process imports torch for longer than this takes
+            write_font_list(box_modules)  # done long before the warm process reads it
         yield Boxes(warm)
 
 

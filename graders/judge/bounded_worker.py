@@ -53,10 +53,7 @@ class BoundedWorker:
         self._connection: Connection | None = None
 
     def judge(self, exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
-        """Like `judge_exercise`, but the result is suspect if that goes over the bounds.
-
-        Raises `RuntimeError` with the message of whatever `judge_exercise` raises.
-        """
+        """Like `judge_exercise`, but suspect beyond the bounds. Whatever that raises, this raises as `RuntimeError`."""
         place = exercise.module, exercise.class_name
         with self._lock:
             connection = self._ready_connection()
@@ -125,10 +122,7 @@ def _serve_requests(connection: Connection, bounds: Bounds) -> None:
 
 
 def _limit_resources(bounds: Bounds) -> None:
-    """Limit the CPU time and memory that this process takes from here on.
-
-    Memory is limited on Linux alone, and Windows has neither limit; `Bounds.clock` holds everywhere.
-    """
+    """Limit the CPU time and memory that this process takes from now on. Windows has no such limits."""
     try:
         import resource
     except ImportError:

@@ -16,8 +16,7 @@ from graders.run.transcript import Outcome
 from graders.wire.threads import one_thread
 
 CHECK_MESSAGE_LIMIT = 1200
-"""The most characters in a check's message, which may show two columns of events. The learner's own values in it are
-cut before."""
+"""The most characters in a check's message, which may show two columns of events."""
 
 # When the cases of an exercise end differently, the exercise gets the status that comes first here.
 _GRAVEST = (
@@ -89,10 +88,7 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
 
 
 def _check_result(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
-    """The result of a check; `difference` is the first that it found, None if it held in every case.
-
-    Unless the exercise's first check holds, no check gets points.
-    """
+    """A check's result from the first `difference` it found, None if it held. No points unless the first check held."""
     return CheckResult(
         name=check.sentence,
         passed=difference is None,

@@ -41,7 +41,7 @@ class Verdicts:
 
     def result_for(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
         """The result of an exercise for the outcomes of all its cases."""
-        # The digest stands for the values that were seen, since tensors cannot be dictionary keys.
+        # The digest stands for the values that were seen, since `==` of two tensors is not one truth value.
         key = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
         if key in self._judged:
             return self._judged[key]

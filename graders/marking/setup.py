@@ -1,7 +1,4 @@
-"""Sets up a batch, in the same way for pytest, `hookwork grade`, the workers of a cluster and the proof of the course.
-
-A batch runs its notebooks through a chain of runners (`graders.run.runner`): the cache, the control, the boxes.
-"""
+"""Sets up a batch, in the same way for pytest, `hookwork grade`, a cluster's workers and the proof of the course."""
 
 from __future__ import annotations
 

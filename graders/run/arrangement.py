@@ -79,11 +79,7 @@ def _file_name(named: NameParts, entry: Entry) -> str:
 
 
 class _Arrangement:
-    """How the files of a tree are read.
-
-    `level` is how many folders are above the students' own; None means that it is worked out. It is given for the
-    files in the folder of a group or a lesson.
-    """
+    """How the files of a tree are read. `level` is how many folders are above the students' own; None works it out."""
 
     def __init__(
         self,

@@ -37,10 +37,7 @@ class HandedIn:
         return self.place.attempt if self.place.attempt > COUNTED else self.entry.handed_in
 
     def seconds_late(self, deadline: float) -> float:
-        """How many seconds after the deadline it was handed in; 0 if in time.
-
-        1 if the platform says that it was late, but not by how much.
-        """
+        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late."""
         if self.place.timeless:
             return 1.0 if self.place.late else 0.0
         return max(0.0, self.handed_in - deadline)

@@ -127,10 +127,7 @@ class Box:
         self._fuse.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
-        """Send a request to the box, by `deadline` on the monotonic clock.
-
-        Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`.
-        """
+        """Send a request by `deadline` (on the monotonic clock). Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
         raw = memoryview(frames.pack_frame(frame))
         while raw:
             left = deadline - time.monotonic()
@@ -143,7 +140,7 @@ class Box:
                 raise BoxDied from error
 
     def receive(self, deadline: float) -> Frame:
-        """The next frame, by `deadline` on the monotonic clock.
+        """The next frame, by `deadline` (on the monotonic clock).
 
         Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, or `FrameError` if the box breaks the protocol.
         """

@@ -55,11 +55,7 @@ def digest_of_probes(probes: Sequence[Probe]) -> str:
 
 
 def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_outputs: bool = False) -> str:
-    """A key of 32 hexadecimal digits for everything that determines a run.
-
-    That is the code in `cells`, the digest of the `questions`, the limits, the versions of torch and Python, and the
-    modules in the box.
-    """
+    """32 hexadecimal digits for all that determines a run: code, questions (a digest), limits, versions, box modules."""
     import torch
 
     content = [

@@ -83,11 +83,7 @@ def run_notebook(
     keep_outputs: bool = False,
     slack_seconds: float = SLACK_SECONDS,
 ) -> list[Frame]:
-    """Run a notebook in `box` and return its transcript. Never raises because of what the notebook does.
-
-    With `fork` each probe runs in a process of its own. `slack_seconds` is how long the box may take beyond the time of
-    its notebook before it counts as hanging.
-    """
+    """Run a notebook in `box` and return its transcript. Never raises because of what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""

@@ -28,10 +28,7 @@ class DecodedAnswers:
         return len(self._found)
 
     def decode_answer(self, digest: str, tree: str, body: bytes) -> Seen:
-        """Decode the answer in `tree`, which is JSON, and `body`, unless it is remembered by its `digest`.
-
-        Raises `DataError` if it is not valid data.
-        """
+        """The answer in `tree` (JSON) and `body`, decoded unless its `digest` is remembered. Raises `DataError`."""
         with self._lock:
             if digest in self._found:
                 self._found.move_to_end(digest)

@@ -31,10 +31,7 @@ def without_suffix(name: str) -> str:
 
 
 def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
-    """The student in the name of each file: what is left of it without the lesson's name.
-
-    Empty if a file has no such name, or if all have the same.
-    """
+    """The student in each file's name: what is left without the lesson's. Empty if one has none, or all are the same."""
     lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
     names = {entry: student_in_name(entry.name, lesson_by_entry.get(entry)) for entry in entries}
     return (
@@ -45,10 +42,7 @@ def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]])
 
 
 def student_in_name(file: str, lesson: str | None) -> str:
-    """The student's name in that of a file: what is left of it without the lesson's name.
-
-    Empty if nothing is left, or only something like `v2` or `final`.
-    """
+    """The student in a file's name: what is left without the lesson's. Empty if that is nothing, or like `v2`."""
     stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
     before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
     if not there:

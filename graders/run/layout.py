@@ -12,10 +12,7 @@ from graders.run.tree import Entry
 
 @dataclass(frozen=True)
 class Place:
-    """The owner of a file and what its name and folder tell.
-
-    `name` is the name that its owner gave it; `late` and `attempt` are as in `NameParts`.
-    """
+    """The owner of a file, the name that the owner gave it, and `late` and `attempt` as in `NameParts`."""
 
     owner: Owner
     name: str

@@ -218,10 +218,7 @@ def file_format(files: Sequence[str]) -> Format | None:
 
 
 def folder_format(folders: Sequence[str], inside: Sequence[str]) -> Format | None:
-    """The format that fits most of the names of the students' folders; None if none fits any.
-
-    Sakai is considered only if its own folder is among the names of what is `inside` them.
-    """
+    """The format that fits most of the students' folders; None if none does. Sakai's needs its own folder `inside`."""
     formats = [*FORMATS, *([SAKAI] if SAKAI_FOLDER in inside else [])]
     count = {known.name: sum(known.parse_folder_name(name) is not None for name in folders) for known in formats}
     best = max(formats, key=lambda known: count[known.name])

@@ -124,10 +124,7 @@ _once = threading.Lock()
 
 @functools.cache
 def _parent_cgroups() -> list[tuple[Path, Path]]:
-    """The cgroups in which those of boxes can be made, each with the one that our processes are in.
-
-    There is at most one for each version of cgroups.
-    """
+    """The cgroups in which those of boxes can be made, at most one of each version, each with the one we are in."""
     found = []
     if (two := own_cgroup(_PROC)) is not None and prepare_cgroup(two, os.getpid()):
         found.append((two, own_cgroup(_PROC) or two))

@@ -80,8 +80,7 @@ class Launch:
 def inherited_variables() -> dict[str, str]:
     """The variables of ours that a Python process may need to start. No other enters the box.
 
-    In PATH this Python's folder comes first, so that `python` and `pip` are its own even if its environment is not
-    activated.
+    This Python's folder is first in PATH, so that `python` and `pip` are its own even if no environment is activated.
     """
     found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     return found | {"PATH": os.pathsep.join([os.path.dirname(python_path()), os.environ.get("PATH", os.defpath)])}
@@ -230,10 +229,7 @@ _BOX_OF_A = BoxPlan(
 def _stage_and_system(
     folder: Path, box_modules: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
 ) -> tuple[Pairs, System]:
-    """What root has to bind before it becomes user `uid`, who may not enter the folders above; and what tier A shows.
-
-    `closed` are the real paths that stay hidden.
-    """
+    """What root has to bind before it becomes user `uid`, and what tier A shows. `closed` are real paths to hide."""
     stage: list[tuple[str, str]] = []
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
@@ -323,10 +319,7 @@ def container_memory(limits: Limits) -> int:
 
 
 def container_command(program: str, image: str, name: str, uid: int, box_modules: Path, limits: Limits) -> list[str]:
-    """The command that runs a box in a container, which reads requests from stdin and writes frames to stdout.
-
-    `program` is docker or podman, `name` that of the container, and `uid` its user and group.
-    """
+    """The command for a box in a container, which reads requests from stdin and writes frames to stdout."""
     memory = container_memory(limits)
     return [
         program,

@@ -21,10 +21,7 @@ START_SECONDS = 60.0
 
 
 class WarmProcess:
-    """Forks boxes on request, from any thread. The process is started when first needed.
-
-    This is a context manager, which ends the process.
-    """
+    """Forks boxes on request, from any thread. A context manager; the process starts when needed and ends with it."""
 
     def __init__(self, box_modules: Path, *, can_fork: bool = can_fork, optimizes: bool = False) -> None:
         """`box_modules` is the folder with the modules that exist in a box, filled before the process starts.

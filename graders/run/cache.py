@@ -55,7 +55,7 @@ def digest_of_probes(probes: Sequence[Probe]) -> str:
 
 
 def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_outputs: bool = False) -> str:
-    """32 hexadecimal digits for all that determines a run: code, questions (a digest), limits, versions, box modules."""
+    """32 hexadecimal digits for what determines a run: code, questions (a digest), limits, versions, box modules."""
     import torch
 
     content = [

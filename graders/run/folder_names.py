@@ -31,7 +31,7 @@ def without_suffix(name: str) -> str:
 
 
 def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
-    """The student in each file's name: what is left without the lesson's. Empty if one has none, or all are the same."""
+    """The student in each file's name: what is left without the lesson's. Empty if one has none, or all are equal."""
     lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
     names = {entry: student_in_name(entry.name, lesson_by_entry.get(entry)) for entry in entries}
     return (

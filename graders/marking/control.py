@@ -42,7 +42,7 @@ class ControlledRunner:
     def __init__(
         self, seed: int, at_pace: Callable[[float], Runner], *, forked: bool, every: int = CONTROL_EVERY
     ) -> None:
-        """`at_pace(factor)` gives a runner with `factor` times the usual time limits; `forked` if it forks its boxes."""
+        """`at_pace(factor)` gives a runner with `factor` times the time limits; `forked` is whether it forks boxes."""
         self._seed, self._at_pace, self._forked, self._every = seed, at_pace, forked, every
         self._runner = at_pace(1.0)
         self._begun = False

@@ -1,1 +1,1 @@
-"""Judging what was seen: pure functions from draws and outcomes to results. Knows nothing of kernels."""
+"""Judges what the probes saw: pure functions from inputs and outcomes to results. Knows nothing of kernels."""

@@ -1,8 +1,8 @@
-"""Judging large answers in a process of its own, under limits of time and memory.
+"""Judges large answers in a separate process with limits on time and memory.
 
-What an answer holds is bounded, and what a check makes of it usually takes a millisecond; but nobody has proved of
-every check that it cannot take hours. A small answer has too little in it. A large one is judged here, and one that
-goes over the limits is suspect; nobody else's marks depend on it.
+A check usually takes a millisecond, but nobody has proved that a crafted answer cannot make it take hours. Small
+answers hold too little for that. Large ones are judged here: an answer that goes over the limits is suspect, and does
+not hold up anybody else's marks.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from graders.judge.exercise import judge_exercise, suspect_result
 from graders.run.transcript import Outcome
 
 LARGE = 1 << 17
-"""`size` of an answer that is judged here. Those of the course have up to 40,000."""
+"""Answers of more than this `Outcome.size` are judged here. Right answers in the course have at most 40,000."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the judging of one exercise may take: seconds of a core, seconds by the clock, bytes of memory."""
+    """Limits for judging one exercise: CPU `seconds`, elapsed seconds (`clock`), and bytes of `memory`."""
 
     seconds: int = 20
     clock: float = 200.0
@@ -38,27 +38,27 @@ class Bounds:
 
 
 def is_large(outcomes: Sequence[Outcome]) -> bool:
-    """Whether these outcomes are too much to be judged without limits."""
+    """Whether one of these outcomes is too large to be judged without limits."""
     return max((outcome.size for outcome in outcomes), default=0) > LARGE
 
 
 class BoundedWorker:
-    """A process that judges, started when it is first needed, and anew after it was ended."""
+    """A process that judges answers. It is started when first needed, and again after it was ended."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        """Answers are judged one after the other, from whatever thread they come."""
+        """Answers are judged one at a time, whichever thread sends them."""
         self._bounds = bounds or Bounds()
         self._lock = threading.Lock()
         self._process: BaseProcess | None = None
         self._connection: Connection | None = None
 
     def judge(self, exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
-        """As `judge_exercise`, and suspect where that goes over the bounds. Raises what it raises."""
+        """Like `judge_exercise`, but suspect beyond the bounds. Whatever that raises, this raises as `RuntimeError`."""
         place = exercise.module, exercise.class_name
         with self._lock:
             connection = self._ready_connection()
             try:
-                # Tensors are pickled by value: this is our own data, on its way to a process of our own.
+                # Pickle is safe here: this is our own data, on its way to a process of our own.
                 connection.send_bytes(pickle.dumps((place, list(draws), list(outcomes))))
                 answered = connection.poll(self._bounds.clock)
                 found = pickle.loads(connection.recv_bytes()) if answered else None
@@ -71,19 +71,19 @@ class BoundedWorker:
         if isinstance(found, Exception):
             raise found
         most = f"{self._bounds.seconds} seconds or {self._bounds.memory >> 20} MiB"
-        return suspect_result(exercise, f"that took more than {most}")
+        return suspect_result(exercise, f"judging it took more than {most}")
 
     def _ready_connection(self) -> Connection:
         if self._connection is not None and self._process is not None and self._process.is_alive():
             return self._connection
         self.close()
-        context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve_requests, args=(theirs, self._bounds), daemon=True)
+        context = multiprocessing.get_context("spawn")  # a process that has used torch cannot safely be forked
+        self._connection, worker_end = context.Pipe()
+        self._process = context.Process(target=_serve_requests, args=(worker_end, self._bounds), daemon=True)
         self._process.start()
-        theirs.close()
+        worker_end.close()
         with contextlib.suppress(EOFError, OSError):
-            self._connection.recv_bytes()  # it has imported torch; the clock starts afterwards
+            self._connection.recv_bytes()  # wait until it has imported torch, which must not count as judging time
         return self._connection
 
     def close(self) -> None:
@@ -97,11 +97,11 @@ class BoundedWorker:
 
 
 BOUNDED_WORKER = BoundedWorker()
-"""The one of this process."""
+"""The worker that this process uses."""
 
 
 def _serve_requests(connection: Connection, bounds: Bounds) -> None:
-    """In the process that judges."""
+    """Judge what arrives on `connection` until it is closed. Runs in the worker process."""
     import torch
 
     torch.set_num_threads(1)
@@ -122,7 +122,7 @@ def _serve_requests(connection: Connection, bounds: Bounds) -> None:
 
 
 def _limit_resources(bounds: Bounds) -> None:
-    """Limit what this process takes from here on. Where a platform has no such limits, the clock remains."""
+    """Limit the CPU time and memory that this process takes from now on. Windows has no such limits."""
     try:
         import resource
     except ImportError:

@@ -1,4 +1,4 @@
-"""Diagnosis: what explains an answer that is not right?"""
+"""Finds an explanation for a wrong answer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def diagnose_answer(
     outcomes: Sequence[Outcome],
     differences: Sequence[Sequence[Difference | None]] = (),
 ) -> Explanation | None:
-    """What explains an answer that is not right; None when nothing does.
+    """An explanation for a wrong answer; None if none is found.
 
-    The sequences have an entry for each case; in `differences` that is what each check met there, None where it holds.
-    A mistake of the exercise says most, so it comes first. Else the kind of the differences says what is wrong, or the
-    circumstances in which they occur.
+    The sequences have one entry for each case. An entry of `differences` has one item for each check: the difference
+    that it found, or None where the check holds. A known mistake of the exercise explains most, so it is tried first,
+    then the kind of the differences, then the circumstances in which they occur.
     """
-    if (told := exercise.explain(draws, outcomes)) is not None:
-        return told
+    if (mistake := exercise.explain(draws, outcomes)) is not None:
+        return mistake
     met = [difference for found in differences for difference in found if difference]
     failing = [index for index, found in enumerate(differences) if any(found)]
     return explain_by_kind(met) or explain_by_circumstance(exercise.cases, failing)

@@ -1,4 +1,4 @@
-"""From outcomes to points: every check on every draw."""
+"""Judges one exercise: applies every check to every case, and turns the outcomes into points and a message."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from graders.run.transcript import Outcome
 from graders.wire.threads import one_thread
 
 CHECK_MESSAGE_LIMIT = 1200
-"""A check's message may hold two columns of events; everything in it that is the learner's is cut earlier."""
+"""The most characters in a check's message, which may show two columns of events."""
 
-# When the draws of one exercise end differently, the first of these is its status.
+# When the cases of an exercise end differently, the exercise gets the status that comes first here.
 _GRAVEST = (
     Status.SUSPECT,
     Status.NOT_GRADED,
@@ -33,14 +33,14 @@ _GRAVEST = (
 def judge_exercise(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
     """The result of one exercise; `draws` and `outcomes` have one entry for each case.
 
-    Expected values are computed with one thread, like everything in a box.
+    Expected values are computed with one thread, as in a box, so that rounding is the same.
     """
     with one_thread():
         return _judge_checks(exercise, draws, outcomes)
 
 
 def answer_holds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> bool:
-    """Whether an answer is right; looks for no explanation where it is not."""
+    """Whether an answer is right. Faster than `judge_exercise`, since it looks for no explanation."""
     with one_thread():
         return all(outcome.seen for outcome in outcomes) and not any(
             failure for check in exercise.checks for failure in _check_failures(check, draws, outcomes)
@@ -88,7 +88,7 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
 
 
 def _check_result(check: Check, share: float, difference: Difference | None, *, first_held: bool) -> CheckResult:
-    """The result of a check from the first difference that it met; None when it held on every draw."""
+    """A check's result from the first `difference` it found, None if it held. No points unless the first check held."""
     return CheckResult(
         name=check.sentence,
         passed=difference is None,
@@ -100,7 +100,7 @@ def _check_result(check: Check, share: float, difference: Difference | None, *, 
 
 
 def _check_failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> list[Difference | None]:
-    """For each draw why the check does not hold; None where it holds."""
+    """For each case the difference that the check found; None where it holds."""
     found: list[Difference | None] = []
     for draw, outcome in zip(draws, outcomes):
         try:
@@ -108,7 +108,7 @@ def _check_failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Ou
             found.append(None)
         except Mismatch as mismatch:
             found.append(mismatch.difference)
-        except ExerciseDefect:  # what went wrong is ours: nobody's answer is suspect for it
+        except ExerciseDefect:  # the fault is ours, so the answer is not suspect
             raise
         except Exception as error:
             what = ": ".join(part for part in (type(error).__name__, clean_text(error, 100)) if part)
@@ -117,17 +117,17 @@ def _check_failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Ou
 
 
 class _Unjudged(Exception):
-    """A check raised an exception of its own. What it was given came from a notebook: somebody has to look at that."""
+    """A check failed with an exception on data from a notebook, which may be an attack: somebody has to look at it."""
 
 
 def suspect_result(exercise: Exercise, why: str) -> ExerciseResult:
-    """The result of an exercise whose answer came to its end, and cannot be judged."""
+    """The result of an exercise that was answered, but whose answer cannot be judged."""
     message = f"The answer could not be judged: {why}. An instructor should look at it."
     return unjudged_result(exercise, Status.SUSPECT, message)
 
 
 def unjudged_result(exercise: Exercise, status: Status, message: str) -> ExerciseResult:
-    """The result of an exercise none of whose checks was judged: no points, and `message` says why."""
+    """The result of an exercise whose checks were not judged: no points, and `message` says why."""
     share = round(exercise.points / len(exercise.checks), 4)
     return ExerciseResult(
         key=exercise.key,
@@ -149,8 +149,8 @@ def _status_of(outcome: Outcome) -> Status:
 def _without_numbers(
     exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome], worst: Outcome
 ) -> ExerciseResult:
-    """The result when at least one probe did not come to its end."""
-    # Nobody has made a mistake yet where nothing was attempted, and to look for one takes time.
+    """The result if at least one probe did not finish; `worst` is the gravest of their outcomes."""
+    # Where nothing was attempted there is no mistake to find, and looking for one takes time.
     found = None if worst.status is Status.NOT_ATTEMPTED else diagnose_answer(exercise, draws, outcomes)
     message = f"{found.message} ({worst.error}: {worst.message})" if found else describe_outcome(exercise, worst)
     return replace(
@@ -162,7 +162,7 @@ def _without_numbers(
 
 
 def describe_outcome(exercise: Exercise, outcome: Outcome) -> str:
-    """One sentence for an outcome without numbers."""
+    """One sentence for a probe that did not finish."""
     match outcome.status:
         case Status.NOT_ATTEMPTED:
             missing = "" if outcome.defined else f": {outcome.message}"
@@ -171,23 +171,23 @@ def describe_outcome(exercise: Exercise, outcome: Outcome) -> str:
             where = f" at {clean_text(outcome.line, 80)}" if outcome.line else ""
             call = f" The call was {clean_text(outcome.call, 100)}." if outcome.call else ""
             place = f"{where}.{call}"
-            # A long message of torch must not push out the learner's own line.
+            # A long message from torch must not push out the learner's own line.
             return what_was_raised(exercise, outcome, MESSAGE_LIMIT - len(place)) + place
         case Status.TIMED_OUT:
-            return f"`{exercise.name}` did not come to an end: {outcome.message}."
+            return f"`{exercise.name}` did not finish: {outcome.message}."
         case Status.OVER_LIMIT:
             return f"`{exercise.name}` went over a limit: {outcome.message}."
         case Status.CRASHED:
-            return f"`{exercise.name}` came to no result: {outcome.message}."
+            return f"`{exercise.name}` gave no result: {outcome.message}."
         case Status.SUSPECT:
             return f"The answer did not follow the protocol ({outcome.message}). An instructor should look at it."
         case _:
-            return f"This could not be graded, and that is not the learner's doing: {outcome.message}."
+            return f"This could not be graded, through no fault of the learner: {outcome.message}."
 
 
 def what_was_raised(exercise: Exercise, outcome: Outcome, length: int = 2 * MESSAGE_LIMIT) -> str:
-    """The learner's exception. Its message is cut where all of this would be longer than `length` characters."""
+    """A phrase on the learner's exception, of about `length` characters at most: a longer message is cut."""
     if outcome.error == "KeyboardInterrupt":
-        return f"`{exercise.name}` was interrupted before it came to its end"
+        return f"`{exercise.name}` was interrupted before it finished"
     what = f"`{exercise.name}` raised {clean_text(outcome.error, 60)}: "
     return what + clean_text(outcome.message, max(40, length - len(what)))

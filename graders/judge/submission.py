@@ -1,4 +1,4 @@
-"""Judging one submission: its run, cell by cell and exercise by exercise."""
+"""Judges one submission: turns its run into a result for each exercise."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ Judge = Callable[[Exercise, Sequence[Inputs], Sequence[Outcome]], ExerciseResult
 
 
 def judge_within_bounds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
-    """The result of an exercise; what is large is judged in a process whose time and memory are bounded."""
+    """The result of an exercise; large answers are judged in a process with limits on time and memory."""
     return (BOUNDED_WORKER.judge if is_large(outcomes) else judge_exercise)(exercise, draws, outcomes)
 
 
 class Verdicts:
-    """The draws of a lesson, and what each exercise got for them.
+    """The inputs of a lesson, and a cache of results by what the probes saw.
 
-    Right answers give the same numbers, and wrong ones often the same wrong ones: what was judged is not judged again.
+    Right answers all give the same numbers, and many wrong ones the same wrong numbers, so each is judged only once.
     """
 
     def __init__(self, draws: dict[str, list[Inputs]], judge: Judge = judge_within_bounds) -> None:
-        """`draws` maps the keys of exercises to a draw for each case."""
+        """`draws` maps the key of each exercise to one draw for each case."""
         self.draws, self._judge = draws, judge
         self._judged: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}
 
     def result_for(self, exercise: Exercise, outcomes: Sequence[Outcome]) -> ExerciseResult:
         """The result of an exercise for the outcomes of all its cases."""
-        # What was seen is told by its digest; tensors cannot be compared at once.
-        what = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
-        if what in self._judged:
-            return self._judged[what]
+        # The digest stands for the values that were seen, since `==` of two tensors is not one truth value.
+        key = exercise.key, tuple(replace(outcome, seen=None) for outcome in outcomes)
+        if key in self._judged:
+            return self._judged[key]
         try:
             result = self._judge(exercise, self.draws[exercise.key], outcomes)
-        except Exception as error:  # a defect of this grader: not the learner's zero, and no other exercise's
+        except Exception as error:  # a defect of this grader must cost no points, here or in other exercises
             return _grader_defect(exercise, error)
         if all(outcome.digest or outcome.seen is None for outcome in outcomes):
-            self._judged[what] = result
+            self._judged[key] = result
         return result
 
 
@@ -59,15 +59,15 @@ def judge_submission(
 ) -> list[ExerciseResult]:
     """The results of a lesson's exercises for one run of the notebook with these code cells.
 
-    Of an exercise that was asked in two places the better result counts, and of two that are as good the one where
-    the exercise stands.
+    If an exercise was asked in two places, the better result counts; if they are equally good, the one from where the
+    exercise is defined.
     """
     bound = list(bound_names_by_cell(cells))
     results = []
     for exercise in exercises:
         outcomes_by_place = run.outcomes_by_place(exercise.key, len(exercise.cases))
         judged = [(verdicts.result_for(exercise, outcomes), outcomes) for outcomes in outcomes_by_place]
-        result, outcomes = max(judged, key=lambda one: _result_rank(one[0]))
+        result, outcomes = max(judged, key=lambda pair: _result_rank(pair[0]))
         if result.status is Status.NOT_ATTEMPTED:
             result = _with_reason(result, exercise, bound, run)
         if result.status is Status.RAISED:
@@ -78,16 +78,16 @@ def judge_submission(
 
 
 def _result_rank(result: ExerciseResult) -> tuple[float, bool, bool]:
-    """By what the better of two results is found: its points, whether there are numbers, whether it was attempted.
+    """A key to compare results: points first, then whether it was judged, then whether it was attempted.
 
-    What somebody has to look at hides behind nothing.
+    A suspect result ranks with the judged ones, above those without numbers: somebody has to look at it.
     """
     judged = result.status in (Status.PASSED, Status.WRONG, Status.SUSPECT)
     return result.score, judged, result.status is not Status.NOT_ATTEMPTED
 
 
 def _grader_defect(exercise: Exercise, error: Exception) -> ExerciseResult:
-    """An exercise whose grader failed."""
+    """The result of an exercise whose grader failed."""
     message = f"The grader of this exercise failed with {type(error).__name__}: {error}"
     return unjudged_result(exercise, Status.NOT_GRADED, message)
 
@@ -95,7 +95,7 @@ def _grader_defect(exercise: Exercise, error: Exception) -> ExerciseResult:
 def _with_reason(
     result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run
 ) -> ExerciseResult:
-    """A name that is missing because its cell failed says so, and where."""
+    """The result, which says so if the name is missing because its cell failed."""
     cell = _failed_home(bound, run.cells, exercise.name)
     if cell is None or result.defined:
         return result
@@ -107,7 +107,7 @@ def _with_reason(
 def _with_missing_name(
     result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run, outcomes: Sequence[Outcome]
 ) -> ExerciseResult:
-    """An answer that wants a name, which is missing because another cell failed, says so, and where."""
+    """The result, which says so if the answer uses a name that is missing because another cell failed."""
     for name in filter(None, (outcome.undefined for outcome in outcomes)):
         if cell := _failed_home(bound, run.cells, name, "*"):
             message = f"`{exercise.name}` needs `{name}`, which was not defined, because "
@@ -116,14 +116,17 @@ def _with_missing_name(
 
 
 def _failed_home(bound: Sequence[frozenset[str]], ended: Sequence[Cell], *names: str) -> Cell | None:
-    """The last of these cells that failed and would have bound the first of these names for which there is one."""
+    """The last failed cell that would have bound the first of `names`, or else the next name; None if there is none.
+
+    `bound` has the names that each cell binds; "*" stands for those of a star import.
+    """
     failed = [cell for cell in ended if cell.status != "ok" and cell.index < len(bound)]
     homes = (cell for name in names for cell in reversed(failed) if name in bound[cell.index])
     return next(homes, None)
 
 
 def _whole_reason(cell: Cell, bound: Sequence[frozenset[str]], run: Run) -> str:
-    """What became of a cell; where it lacked a name that an earlier one would have bound, of that one, too."""
+    """What happened to a cell and, if it lacked a name that an earlier failed cell would have bound, to that cell."""
     reason = describe_cell(cell)
     while cell.undefined and (earlier := _failed_home(bound, run.cells[: run.cells.index(cell)], cell.undefined, "*")):
         cell = earlier
@@ -132,10 +135,10 @@ def _whole_reason(cell: Cell, bound: Sequence[frozenset[str]], run: Run) -> str:
 
 
 def describe_cell(cell: Cell) -> str:
-    """What became of a cell that did not run through. Cells are counted from 1, code cells only."""
+    """What happened to a cell that did not finish normally. Only code cells are counted, from 1."""
     how = {
         "raised": "failed with",
-        "timed-out": "did not end:",
+        "timed-out": "did not finish:",
         "over-limit": "went over a limit:",
         "crashed": "crashed:",
         "skipped": "was not run, because earlier cells kept crashing",

@@ -1,1 +1,1 @@
-"""A batch: notebooks are run and judged, each once, and a control exercise along with those of a class."""
+"""Marking a batch: each notebook is run and judged once, and a class is accompanied by a control exercise."""

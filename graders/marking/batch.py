@@ -1,4 +1,4 @@
-"""Marking a batch: each submission once, many at a time, and its result for all who ask."""
+"""Marks a batch of submissions in parallel, each of them once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graders.run.submissions import Submission
 
 
 class Marking:
-    """One batch. `result` marks a submission when it is first asked for; `start` begins with many at once."""
+    """One batch. `result` marks a submission the first time it is asked for; `start` marks many in parallel."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Marking:
         jobs: int = 1,
         marked: Mapping[Submission, ProvisionalResult] | None = None,
     ) -> None:
-        """`runner` runs what is not `marked` already, `jobs` notebooks at a time."""
+        """`runner` runs the submissions that are not in `marked`, `jobs` notebooks at a time."""
         self.questions, self.runner, self.jobs = questions, runner, jobs
         self.created = datetime.now(timezone.utc).isoformat(timespec="seconds")
         self._marked = dict(marked or {})
@@ -37,41 +37,41 @@ class Marking:
 
     @property
     def seed(self) -> int:
-        """The seed of all draws."""
+        """The seed from which this batch draws its inputs."""
         return self.questions.seed
 
     @property
     def pace(self) -> float:
-        """By how much the seconds of notebooks were stretched, because this machine is slow."""
+        """The largest factor by which time limits were stretched for a slow machine; 1.0 is no stretch."""
         return max((marked.pace for marked in self._finished_results()), default=1.0)
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
-        """Mark these in parallel; returns when all are marked. `done` is called after each."""
+        """Mark these in parallel and return when all are marked. `done` is called with each result, in this thread."""
         for future in as_completed([self._future_result(submission) for submission in submissions]):
             done(future.result().result)
         self.runner.confirm_runs()
 
     def result(self, submission: Submission) -> SubmissionResult:
-        """The result of one submission; it is run at most once."""
+        """The result of one submission. Waits until it is marked; it is run at most once."""
         return self._future_result(submission).result().settled_result()
 
     def batch(self) -> Batch:
-        """All results that there are, by student and lesson."""
+        """All results so far, sorted by student and lesson."""
         results = sorted(
             (marked.settled_result() for marked in self._finished_results()),
             key=lambda result: (result.student, result.lesson),
         )
-        # Where nothing new was marked, the batch's own seed was asked of nobody.
+        # If every file was marked before, nobody was asked with the batch's own seed: report the most common one.
         used = Counter(result.seed for result in results if result.seed is not None)
         seed = self.seed if self.seed in used or not used else used.most_common(1)[0][0]
         return Batch(seed=seed, torch=torch.__version__, created=self.created, submissions=tuple(results))
 
     def confirm_runs(self) -> None:
-        """Settle whether what ran so far counts."""
+        """Settle whether the runs so far count, by marking the control again."""
         self.runner.confirm_runs()
 
     def close(self) -> None:
-        """Wait for the notebooks that run now; start no more."""
+        """Wait for the notebooks that are running, and start no more."""
         self._pool.shutdown(cancel_futures=True)
 
     def _future_result(self, submission: Submission) -> Future[ProvisionalResult]:

@@ -1,7 +1,7 @@
-"""The control: a notebook of our own whose results are known, marked before, between and after those of a class.
+"""The control: a notebook of our own with known results, marked before, during and after the notebooks of a class.
 
-One of its answers is right and one is wrong. When either comes out otherwise, the machine or the graders are at fault,
-and nothing counts that ran since the control last came out well. The time it takes tells the machine's pace.
+One of its answers is right and one is wrong. If either gets another verdict, the machine or the graders are at fault,
+and no run counts that came after the last good control. The time the control takes shows how fast the machine is.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from graders.run.runner import Runner, Stopped, Stretch, Transcript
 from graders.run.transcript import read_transcript
 
 CONTROL_EVERY = 64
-"""Runs between two controls."""
+"""The number of runs between two controls."""
 NOMINAL_SECONDS = {"forked": 0.6, "started": 3.0}
-"""What the control takes in a forked box and in a started one, on the machine for which the limits were chosen: a core
-of 2024 with little else to do."""
+"""The seconds that the control takes in a forked and in a freshly started box, on the machine for which the time limits
+were chosen: an idle core of 2024."""
 SLOWEST = 4.0
-"""No machine gets more than this many times the usual limits."""
+"""The largest factor by which time limits are stretched. A slower machine should not be used."""
 
 CONTROL_CELLS = (
     "import torch",
@@ -34,15 +34,15 @@ CONTROL_CELLS = (
 
 
 class ControlledRunner:
-    """Marks the control before the first run, after every `every` runs, and when it is asked to confirm.
+    """Marks the control before the first run, after every `every` runs, and whenever runs are to be confirmed.
 
-    The first control sets the clocks by the pace of this machine. When one fails, nothing is run any more.
+    The first control also sets the time limits, by the pace of this machine. Once a control fails, nothing more is run.
     """
 
     def __init__(
         self, seed: int, at_pace: Callable[[float], Runner], *, forked: bool, every: int = CONTROL_EVERY
     ) -> None:
-        """`at_pace(factor)` is what runs notebooks, with so many times the usual seconds."""
+        """`at_pace(factor)` gives a runner with `factor` times the time limits; `forked` is whether it forks boxes."""
         self._seed, self._at_pace, self._forked, self._every = seed, at_pace, forked, every
         self._runner = at_pace(1.0)
         self._begun = False
@@ -52,14 +52,14 @@ class ControlledRunner:
 
     @property
     def tier(self) -> str:
-        """The isolation of what is run."""
+        """The tier of isolation in which notebooks run."""
         return self._runner.tier
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
-        """See `Runner`. Raises `Stopped` once the control did not come out right."""
+        """See `Runner`. Raises `Stopped` once a control has failed."""
         self._mark_first_control()
         if self._trouble:
-            raise Stopped(f"The control did not come out right: {self._trouble}")
+            raise Stopped(f"The control notebook failed: {self._trouble}")
         transcript = self._runner.run(cells, probes)
         with self._lock:
             self._runs += 1
@@ -69,7 +69,7 @@ class ControlledRunner:
         return replace(transcript, stretch=stretch)
 
     def confirm_runs(self) -> None:
-        """Mark the control once more, if anything ran since. Where it fails, nothing counts that ran since the last."""
+        """Mark the control again if anything ran since the last one. If it fails, none of those runs count."""
         with self._control_lock:
             with self._lock:
                 if self._trouble or not self._runs:
@@ -83,7 +83,7 @@ class ControlledRunner:
                 open_now.fail(trouble)
 
     def _mark_first_control(self) -> None:
-        """The first control, before anything of a stranger runs."""
+        """Mark the control for the first time, before anybody else's code runs."""
         with self._control_lock:
             if not self._begun:
                 self._trouble, seconds = mark_control(self._runner, self._seed)
@@ -92,7 +92,7 @@ class ControlledRunner:
 
 
 def mark_control(runner: Runner, seed: int) -> tuple[str, float]:
-    """What is wrong with the control, in a few words and empty when nothing is; and the seconds that it took."""
+    """Mark the control: what went wrong, in a few words and empty if nothing did, and the seconds it took."""
     try:
         asked = LessonQuestions.for_seed((GOOD_EXERCISE, BAD_EXERCISE), seed)
         run = read_transcript(runner.run(CONTROL_CELLS, asked.probes).frames)
@@ -101,9 +101,9 @@ def mark_control(runner: Runner, seed: int) -> tuple[str, float]:
         return f"{type(error).__name__}: {error}", 0.0
     if (good, bad) == (Status.PASSED, Status.WRONG):
         return "", run.seconds
-    return run.message or f"its right and wrong answers came out {good.value} and {bad.value}", run.seconds
+    return run.message or f"its right answer got {good.value}, and its wrong answer {bad.value}", run.seconds
 
 
 def pace_factor(seconds: float, *, forked: bool) -> float:
-    """How many times the usual time limits this machine should have, from what the control took: 1 to `SLOWEST`."""
+    """The factor for time limits on this machine, from the `seconds` that the control took: 1 to `SLOWEST`."""
     return min(SLOWEST, max(1.0, seconds / NOMINAL_SECONDS["forked" if forked else "started"]))

@@ -1,4 +1,4 @@
-"""The exercise of the control (`control.py`), made like those of the course."""
+"""The exercises of the control notebook (`control.py`), written like those of the course."""
 
 # mypy: ignore-errors
 # An exercise class is a namespace of plain functions: there is no self.

@@ -1,4 +1,4 @@
-"""How many notebooks may run at a time."""
+"""How many notebooks run at a time."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import psutil
 from graders.wire.limits import MIB
 
 USUAL_MEMORY = 512 * MIB
-"""What a box is expected to hold in all. Those of the lessons add 100 to 200 MiB to a build of torch, which is shared
-where boxes are forked."""
+"""The bytes that a box is expected to need. The lessons need 100 to 200 MiB on top of torch itself, which forked boxes
+share."""
 
 
 def default_jobs() -> int:
-    """As many notebooks at a time as this process may use cores, and as there is free memory for as boxes usually take.
+    """The number of cores this process may use, or fewer if memory is free for fewer boxes of the usual size.
 
-    A box that fills its memory is a rare one, and should the machine run out of it, the system ends boxes first.
+    Boxes that fill their memory limit are rare, and when the machine runs out of memory, boxes are ended first.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return jobs_for(cores, psutil.virtual_memory().available)
 
 
 def jobs_for(cores: int, free: int) -> int:
-    """How many notebooks may run at once on so many cores and bytes of free memory."""
+    """How many notebooks may run at once with this many cores and `free` bytes of memory; at least 1."""
     return max(1, min(cores, free // USUAL_MEMORY))

@@ -1,4 +1,4 @@
-"""How a batch is set up: the same for pytest, `hookwork grade`, a cluster's workers and the proof of the course."""
+"""Sets up a batch, in the same way for pytest, `hookwork grade`, a cluster's workers and the proof of the course."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def set_up_marking(
     jobs: int | None = None,
     repeated: SeedsByFile | None = None,
 ) -> Marking:
-    """A marking of these submissions, those in the cache marked already.
+    """A `Marking` of these submissions, in which those whose runs are in the cache are marked already.
 
-    `repeated` has the seeds of files that were marked before. Only when a notebook has to be run is a tier of isolation
-    chosen, and tested. Raises `NoIsolation`.
+    `repeated` has the seeds of files that were marked before. `jobs` None means as many as this machine can take. A
+    tier of isolation is chosen and tested only if some notebook has to be run; raises `NoIsolation` if none works.
     """
     questions = Questions(seed, repeated)
     marked, left = mark_without_runs(submissions, questions, _with_cache(NoRunner(), run_options, cache))
@@ -49,7 +49,7 @@ def assemble_marking(
     jobs: int | None = None,
     marked: Mapping[Submission, ProvisionalResult] | None = None,
 ) -> Marking:
-    """A marking that runs with `runner` what is neither `marked` nor in the cache. With None it runs nothing."""
+    """A `Marking` that uses `runner` for what is neither `marked` nor in the cache. With None it runs nothing."""
     with_control = NoRunner() if runner is None else controlled_runner(runner, run_options, questions.seed)
     return Marking(questions, _with_cache(with_control, run_options, cache), jobs or default_jobs(), marked)
 
@@ -57,24 +57,24 @@ def assemble_marking(
 def mark_without_runs(
     submissions: Iterable[Submission], questions: Questions, runner: Runner
 ) -> tuple[dict[Submission, ProvisionalResult], bool]:
-    """What can be marked without running anything, up to the first that has to be run; whether there is such a one."""
+    """Results of submissions up to the first that would have to be run, and whether there is one like that."""
     found: dict[Submission, ProvisionalResult] = {}
     for submission in submissions:
         marked = mark_submission(submission, questions, runner)
         if marked.result.status is SubmissionStatus.NOT_GRADED:
             return found, True
-        if marked.result.sha256:  # one that cannot be read is given the batch's tier, which is yet to be chosen
+        if marked.result.sha256:  # unreadable files are marked later: their results name the tier, not chosen yet
             found[submission] = marked
     return found, False
 
 
 def _with_cache(runner: Runner, run_options: RunOptions, cache: RunCache | None) -> Runner:
-    """`runner` with the cache before it, if there is one."""
+    """`runner` behind the cache, if there is a cache."""
     return runner if cache is None else CachedRunner(cache, run_options, runner)
 
 
 def controlled_runner(runner: BoxRunner, run_options: RunOptions, seed: int) -> Runner:
-    """`runner` with the control marked along; without one where it runs somebody's own work."""
+    """`runner` accompanied by the control, unless it runs somebody's own work."""
     if run_options.own_work:
         return StoppingRunner(runner)
     return ControlledRunner(seed, runner.at_pace, forked=runner.warm is not None)

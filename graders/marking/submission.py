@@ -1,4 +1,4 @@
-"""Marking one submission: read the file, run the notebook, judge the answers."""
+"""Marks one submission: reads the file, runs the notebook, judges the answers."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from graders.run.transcript import read_transcript
 
 @dataclass(frozen=True)
 class ProvisionalResult:
-    """A result as it stands until the control has been marked again: only then it is known whether its run counts."""
+    """A result before the next control: only when the control has been marked again is it known whether it counts."""
 
     result: SubmissionResult
     pace: float = 1.0
-    """By how much the seconds of its run were stretched."""
+    """The factor by which its time limits were stretched."""
     stretch: Stretch = field(default_factory=Stretch)
-    """The runs that count or do not count together with it."""
+    """The runs between the same two controls, which count together or not at all."""
 
     def settled_result(self) -> SubmissionResult:
-        """The result; `not-graded` instead of the verdict when the control showed that the run does not count."""
+        """The final result: `not-graded` if the control showed that the run does not count."""
         if not self.stretch.trouble or self.result.status is not SubmissionStatus.GRADED:
             return self.result
-        why = f"The control, a notebook whose results are known, did not come out right: {self.stretch.trouble}"
+        why = f"The control, a notebook with known results, failed: {self.stretch.trouble}"
         return replace(
             self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean_text(why)
         )
 
 
 def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> ProvisionalResult:
-    """Mark one submission here and now, in this thread. Whatever fails that is not the learner's is `not-graded`."""
+    """Mark one submission in this thread. A failure that is not the learner's gives `not-graded`; nothing is raised."""
     if submission.problem:
         return ProvisionalResult(
             result_without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier)
@@ -61,7 +61,7 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
             result_without_run(submission, SubmissionStatus.NOT_GRADED, error.message_line(), runner.tier)
         )
     except Exception as error:
-        # A defect of a grader or of this machine, for example a full disk: never the learner's zero.
+        # A defect of a grader or of this machine, such as a full disk, must never cost the learner points.
         why = f"The graders failed with {type(error).__name__}: {error}"
         return ProvisionalResult(result_without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
     result = replace(

@@ -1,1 +1,1 @@
-"""Running a notebook: from a file of a stranger to a transcript of frames. Knows nothing of points."""
+"""Runs notebooks: from an untrusted file to a transcript of frames. Knows nothing of points."""

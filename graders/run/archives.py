@@ -1,8 +1,8 @@
-"""Archives that a learning platform or a student made: what is in them, and a safe way to unpack it.
+"""Unpacks archives from learning platforms and students safely.
 
-Names and contents come from strangers. So only notebooks and archives are written, one by one, to files whose names are
-ours and lie in a folder that is ours alone: a name from an archive leads nowhere. What is wrong with one member costs
-that member, and limits hold for each: no student's file takes the archive of a class along.
+Names and contents come from strangers. So only notebooks and archives are unpacked, each into a file that we name in a
+private folder: no path from an archive is ever used. A bad member is reported and the others are unpacked, so one
+student's file cannot spoil the archive of a class.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from graders.run import intake
 from graders.run.members import ARCHIVE_SUFFIXES, BadArchive, Member, open_archive
 
 NOTEBOOK_SUFFIXES = (".ipynb", ".ipynb.txt", ".ipynb.json")
-"""What notebooks are called; browsers put the last two there."""
+"""Suffixes of notebooks. Some browsers append `.txt` or `.json`."""
 WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
 
 MAX_BYTES = 50 << 20
 MAX_WANTED = 200
-"""Limits for what one student handed in: bytes and number of the notebooks and archives in one archive."""
+"""Limits for one student's archive: the bytes and the number of the notebooks and archives in it."""
 MAX_FILES = 20_000
-"""Files of any kind that are listed of what one student handed in."""
+"""The most files of any kind in one student's archive."""
 
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """Limits for one archive, and whose it may be.
+    """Limits for one archive. The defaults are for an archive that a student made.
 
     `directory` bounds the bytes of a zip file's list of members, `stream` the bytes that a tar.gz file unpacks to,
     `wanted_bytes` and `wanted` the bytes and the number of notebooks and archives, `files` the files of any kind.
@@ -43,15 +43,15 @@ class ArchiveLimits:
 CLASS_LIMITS = ArchiveLimits(
     directory=256 << 20, stream=math.inf, wanted_bytes=math.inf, wanted=math.inf, files=math.inf
 )
-"""The archive of a class comes from a platform or an instructor: there the limits of each file are all that hold."""
+"""For the archive of a class, which comes from a platform or an instructor: only the limits of each file apply."""
 
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A file of an archive: where it was written, or else why it is not read if it is a notebook or an archive.
+    """A member of an archive. `file` is where it was written: None unless it is a notebook or an archive.
 
-    `parts` are its folders and its name, as the archive has them; a folder has an empty name. `modified` is in seconds
-    since 1970, 0 where that is not known.
+    `problem` says why a notebook or an archive was not unpacked. `parts` are the folders and the name as the archive
+    has them; a folder has an empty name. `modified` is in seconds since 1970, 0 if unknown.
     """
 
     parts: tuple[str, ...]
@@ -61,12 +61,12 @@ class Unpacked:
 
 
 def is_wanted(name: str) -> bool:
-    """Whether a file is called like a notebook or an archive."""
+    """Whether a file has the name of a notebook or an archive."""
     return name.lower().endswith(WANTED_SUFFIXES)
 
 
 def is_program_trace(name: str) -> bool:
-    """Whether a file or folder is what some program leaves behind, and nobody's work."""
+    """Whether a file or folder was left behind by a program and is nobody's work, such as `__pycache__`."""
     return name.startswith((".", "__MACOSX")) or name in _TRACES
 
 
@@ -74,10 +74,11 @@ _TRACES = {"__pycache__", "node_modules", "Thumbs.db", "desktop.ini", "hookwork-
 
 
 def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpacked], str]:
-    """Write the notebooks and archives of an archive into the new folder `into`; all files of it, and a note.
+    """Unpack the notebooks and archives in `archive` into the folder `into`, which is created.
 
-    The note says how names were read that are not UTF-8. Raises `BadArchive` when the archive cannot be read or is too
-    large; then nothing was written. Raises `OSError` for a fault of this machine.
+    Returns all members, also those that were not unpacked, and a note on the encoding of names that are not UTF-8.
+    Raises `BadArchive` if the archive cannot be read, is too large, or all of its notebooks are damaged, and `OSError`
+    for a fault of this machine.
     """
     with open_archive(archive, limits.directory, limits.stream) as packed:
         members = [(index, member) for index, member in enumerate(packed.members) if not _is_by_program(member)]
@@ -121,7 +122,7 @@ def _wanted_suffix(path: str) -> str:
 
 
 def _member_problem(member: Member) -> str:
-    """Why a notebook or an archive in an archive is not unpacked; empty if it is."""
+    """Why a notebook or an archive in an archive is not unpacked; empty if it can be."""
     most = intake.MAX_BYTES if _wanted_suffix(member.path) in NOTEBOOK_SUFFIXES else MAX_BYTES
     flaw = member.flaw or leads_elsewhere(member.path)
     if flaw:
@@ -130,7 +131,7 @@ def _member_problem(member: Member) -> str:
 
 
 def leads_elsewhere(path: str) -> str:
-    """Why a path in an archive is none that an honest program writes; empty if it may be one."""
+    """Why a path in an archive may point outside of its folder; empty if it cannot."""
     parts = path.split("/")
     if PureWindowsPath(path).anchor or parts[0] == "":
         return "its name is not relative"

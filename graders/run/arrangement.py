@@ -1,8 +1,7 @@
-"""Whose each file of a class is: read from where it lies and what it is called, and never from what is in it.
+"""Finds out which student each file belongs to, from its folder and its name but never from its content.
 
-What is certain is a place: a file below a student's folder, or one that a platform named. Where names leave it open
-whose a file is, the likeliest reading is taken, and a doubt is told; a file that nobody can be named for stays
-nobody's.
+A file in a student's folder, or with a name that a platform wrote, is certain. Where names leave it open, the likeliest
+reading is taken and reported as a doubt. A file without any clue belongs to nobody.
 """
 
 from __future__ import annotations
@@ -31,19 +30,20 @@ _HANDED_IN = {
     "Submitted files": ("Working files",),  # Teams
     "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
 }
-"""Folders that hold what was handed in, and those beside them that hold what was not."""
+"""Folders for submissions, and the folders next to them that hold something else."""
 _FEEDBACK_FOLDER = "Feedback Attachment(s)"
-"""The folder in which Sakai keeps what an instructor gave back."""
-CONFIRM = "If that is so, confirm it with"
+"""Where Sakai keeps the files that an instructor gave back."""
+CONFIRM = "If that is right, confirm it with"
 
 
 def arrange_tree(
     tree: Tree, name: str, lesson_of: LessonOf, *, packed: bool, names: NamePattern | None = None, single: bool = False
 ) -> Layout:
-    """Whose the files of a tree are.
+    """Assign the files of a tree to students.
 
-    `name` is that of the place which is marked, and of the student if all is one student's, as with `single`. `packed`
-    is whether it is an archive. `names` is what the instructor says of names.
+    `name` is the name of the folder or archive that is marked, and of the student if everything belongs to one, as
+    `single` says it does. `packed` says whether it is an archive. `names` is the instructor's `--names`; None means
+    that names are to be guessed.
     """
     if single or not (tree.entries or tree.folders):
         return _one_student_layout(tree.entries, name)
@@ -72,14 +72,14 @@ def _layout_by_paths(tree: Tree, names: NamePattern) -> Layout:
 
 
 def _file_name(named: NameParts, entry: Entry) -> str:
-    """The name that the owner gave a file; where a pattern took its suffix off, with that of the file."""
+    """The name that the owner gave a file, with its suffix even if the pattern left that out."""
     given = named.file.rpartition("/")[2] or entry.name
     suffix = next((suffix for suffix in WANTED_SUFFIXES if entry.name.lower().endswith(suffix)), "")
     return given if not suffix or given.lower().endswith(suffix) else given + suffix
 
 
 class _Arrangement:
-    """How the files of a tree are read; those in one folder of a group or a lesson, where its `level` is given."""
+    """How the files of a tree are read. `level` is how many folders are above the students' own; None works it out."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class _Arrangement:
         self.level = self._student_level() if level is None else level
 
     def layout(self) -> Layout:
-        """Whose everything is."""
+        """The owner of each file, as far as it can be told."""
         above = self.counting[0].parts[: self.level] if self.counting else ()
         below = [
             entry for entry in self.entries if entry.parts[: self.level] == above and len(entry.parts) > self.level
@@ -110,12 +110,12 @@ class _Arrangement:
         found = self._class_layout(loose, foldered, above) or self._single_layout(loose, foldered)
         self._place_other_files(found)
         found.without_owner |= dict.fromkeys(
-            self.aside, "It lies among what was not handed in: working files, or the course's."
+            self.aside, "It is not among what was handed in, but with working files or the course's own files."
         )
         return found
 
     def _place_other_files(self, found: Layout) -> None:
-        """What lies beside the students is that of the one in its name, with a doubt; without a name it is nobody's."""
+        """Assign each file outside of the students' folders to the student in its name, with a doubt, or to nobody."""
         strays = [entry for entry in self.entries if entry not in found.places and entry not in found.without_owner]
         for entry in strays:
             lesson = self.lesson_of(entry)
@@ -124,16 +124,16 @@ class _Arrangement:
                 found.places[entry] = Place(Owner(name), entry.name)
                 found.owners.add(Owner(name))
                 found.doubts.append(
-                    f"{clean_text(entry.name, 100)} is not named like the others. It was taken for the work of "
+                    f"{clean_text(entry.name, 100)} is not named like the others. It was taken as the work of "
                     f"{clean_text(name, 60)!r}."
                 )
             else:
                 found.without_owner[entry] = (
-                    "It lies beside the students, and nothing says whose it is. If it is somebody's, put it into a "
-                    "folder with that name."
+                    "It is outside of the students' folders, and nothing says whose it is. If it is a student's, put "
+                    "it into a folder with that student's name."
                 )
 
-    # At which level of folders the students are told apart.
+    # The level of the students' folders.
 
     def _student_level(self) -> int:
         parts = self.counting[0].parts if self.counting else ()
@@ -152,7 +152,7 @@ class _Arrangement:
         return level
 
     def _are_students(self, level: int) -> bool:
-        """Whether what lies in the one folder that holds everything is several students'."""
+        """Whether the files and folders at this level belong to several students, when one folder holds them all."""
         loose = [entry.name for entry in self.counting if len(entry.parts) == level + 1]
         above = self.counting[0].parts[:level]
         folders = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
@@ -171,7 +171,7 @@ class _Arrangement:
         return self.packed and not loose and not self._are_lesson_folders(level)
 
     def _are_named_side_by_side(self, level: int) -> bool:
-        """Whether the files in a folder that is called after their lesson have names of students in them."""
+        """Whether the files have students' names in their own, in a folder that is named after their lesson."""
         lessons = {entry: lesson for entry in self.counting if (lesson := self.lesson_of(entry))}
         if len(set(lessons.values())) != 1 or len(lessons) < len(self.counting):
             return False
@@ -187,7 +187,7 @@ class _Arrangement:
         return dict(found)
 
     def _shared_lessons(self, level: int, entries: Sequence[Entry] | None = None) -> set[str]:
-        """The lessons that lie in several folders of a level."""
+        """The lessons that are found in more than one folder of a level."""
         lessons: defaultdict[str, set[str]] = defaultdict(set)
         for folder, inside in self._by_folder(level, self.counting if entries is None else entries).items():
             for entry in inside:
@@ -196,7 +196,7 @@ class _Arrangement:
         return {lesson for lesson, folders in lessons.items() if len(folders) > 1}
 
     def _are_lesson_folders(self, level: int, entries: Sequence[Entry] | None = None) -> bool:
-        """Whether each folder of a level is called after the one lesson that lies in it."""
+        """Whether each folder of a level holds one lesson and is named after it."""
         folders = self._by_folder(level, self.counting if entries is None else entries)
         for folder, inside in folders.items():
             lessons = {lesson for entry in inside if entry.counts and (lesson := self.lesson_of(entry))}
@@ -210,7 +210,7 @@ class _Arrangement:
     # A class.
 
     def _class_layout(self, loose: Sequence[Entry], foldered: Sequence[Entry], above: tuple[str, ...]) -> Layout | None:
-        """The layout of a class; None where all this is the work of one student."""
+        """The layout of a class; None if all of this is the work of one student."""
         level = self.level
         flat = self.names.format if self.names else file_format([entry.name for entry in loose if entry.counts])
         side_by_side = flat is not None and any(flat.parse_file_name(entry.name) for entry in loose)
@@ -218,7 +218,7 @@ class _Arrangement:
             return self._sections_layout(sections)
         folders = self._by_folder(level, foldered)
         empty = {folder[level] for folder in self.folders if folder[:level] == above and len(folder) > level}
-        # An archive stands among files that a platform named as one of them, and elsewhere for a folder.
+        # Next to files that a platform named, an archive is one of them. Elsewhere it is like a folder.
         packed = [name for name in folders if is_wanted(name)]
         counting = [entry.name for entry in loose if entry.counts] or [entry.name for entry in loose]
         files = self.names.format if self.names else file_format([*counting, *packed])
@@ -238,15 +238,15 @@ class _Arrangement:
         for entry in loose:
             if entry.name in by_file:
                 found.places[entry] = place_of(by_file[entry.name], _file_name(by_file[entry.name], entry))
-            for one in (files, kind):
-                if one and one.sidecars and one.sidecars.fullmatch(entry.name):
-                    found.without_owner[entry] = f"{one.name} wrote it."
+            for platform in (files, kind):
+                if platform and platform.sidecars and platform.sidecars.fullmatch(entry.name):
+                    found.without_owner[entry] = f"{platform.name} added it."
         for entry in foldered:
             folder = entry.parts[level]
             named = by_file.get(folder) or by_folder.get(folder) or NameParts(Owner(without_suffix(folder)))
             found.places[entry] = place_of(named, entry.name)
         found.owners = {place.owner for place in found.places.values()}
-        if by_file:  # then an empty folder is one only where a platform named it
+        if by_file:  # next to named files, an empty folder is a student's only if the platform named it
             empty &= {*by_folder}
         found.owners |= {(by_folder.get(folder) or NameParts(Owner(folder))).owner for folder in empty - {*folders}}
         found.doubts += doubts_about_copies({*folders} - {*by_file} - {*by_folder})
@@ -254,20 +254,19 @@ class _Arrangement:
         return found
 
     def _is_class(self, loose: Sequence[Entry], foldered: Sequence[Entry], empty: set[str]) -> bool:
-        """Whether folders that no platform named are those of students."""
+        """Whether folders that no platform named belong to students."""
         if not foldered and not empty:
             return False
         shared = self._shared_lessons(self.level, foldered)
-        if any(
-            entry.counts for entry in loose
-        ):  # one student's, beside whose notebooks lie folders, unless these say more
+        if any(entry.counts for entry in loose):
+            # Probably one student's notebooks and folders, unless several folders hold the same lesson.
             return bool(shared)
         return bool(shared) or not self._are_lesson_folders(self.level, foldered)
 
     def _find_sections(self, level: int, foldered: Sequence[Entry]) -> dict[str, list[Entry]]:
-        """The folders of a level that hold a class each, of a group or a lesson; none where they are those of students.
+        """The folders of a level if each holds a class, for a group or a lesson; empty if they are students' folders.
 
-        In most of them several folders hold the same lesson, or the files are named by a platform.
+        In most of them, several folders hold the same lesson or a platform named the files.
         """
         folders = self._by_folder(level, foldered)
         holding = {folder: inside for folder, inside in folders.items() if any(entry.counts for entry in inside)}
@@ -276,11 +275,11 @@ class _Arrangement:
             return {}
         sure = sum(self._is_section(level, inside) for inside in holding.values())
         deep = all(len(entry.parts) > level + 2 for inside in holding.values() for entry in inside if entry.counts)
-        # Folders of one student each may be those of groups by their names alone.
-        called_so = len(holding) > 1 and all(map(OF_A_GROUP.fullmatch, holding))
-        if sure * 2 <= len(holding) and not (deep and (sure or called_so)):
+        # Groups with one student each can be recognised only by their names.
+        named_as_groups = len(holding) > 1 and all(map(OF_A_GROUP.fullmatch, holding))
+        if sure * 2 <= len(holding) and not (deep and (sure or named_as_groups)):
             return {}
-        # Where folders of the same names hold the same lesson in several, they are not those of students.
+        # If folders with the same name hold the same lesson in two places, they are not students' folders.
         claims = [
             (entry.parts[level + 1], lesson, entry.parts[level])
             for inside in holding.values()
@@ -299,10 +298,10 @@ class _Arrangement:
         return bool(self._shared_lessons(level + 1, inside)) and not all(map(ATTEMPT_FOLDER.fullmatch, below))
 
     def _sections_layout(self, sections: dict[str, list[Entry]]) -> Layout:
-        """The layouts of folders of groups or lessons, put together: equal names in them are those of one student."""
+        """The layouts of the folders of groups or lessons, merged. Equal names in them mean the same student."""
         found = Layout("", is_class=True)
         for folder, inside in sections.items():
-            folders = [one for one in self.folders if len(one) > self.level and one[self.level] == folder]
+            folders = [parts for parts in self.folders if len(parts) > self.level and parts[self.level] == folder]
             level = self.level + 1
             part = _Arrangement(Tree(inside, folders), folder, self.lesson_of, self.packed, self.names, level).layout()
             found.places |= part.places
@@ -312,7 +311,7 @@ class _Arrangement:
             found.how = found.how or f"{part.how}, in folders of a group or a lesson"
         if sum(self._is_section(self.level, inside) for inside in sections.values()) * 2 <= len(sections):
             named = ", ".join(repr(clean_text(folder, 40)) for folder in sorted(sections)[:4])
-            found.doubts.append(f"{named}: taken for folders of groups, and the folders in them for those of students.")
+            found.doubts.append(f"{named}: taken as folders of groups, and the folders in them as those of students.")
         found.tell_equal_numbers()
         return found
 
@@ -334,9 +333,10 @@ class _Arrangement:
             if self.names is None:
                 people = ", ".join(sorted(clean_text(owner.name, 40) for owner in found.owners)[:5])
                 found.doubts.append(
-                    f"The files lie side by side, and no known platform named them so. They were taken for those of "
-                    f"{len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one student's, say "
-                    "--one-student; otherwise say where the names stand, as in --names '{student}_{id}_{lesson}'."
+                    f"The files are in one folder, and no known platform names files like this. They were taken as "
+                    f"those of {len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one "
+                    "student's, use --one-student; otherwise say where the names are, as in --names "
+                    "'{student}_{id}_{lesson}'."
                 )
             return found
         found = _one_student_layout(self.entries, self.name)
@@ -344,14 +344,14 @@ class _Arrangement:
             files = next(entries for entries in by_lesson.values() if len(entries) > 1)
             found.doubts.append(
                 f"There are several files for one lesson, and nothing says whose they are: "
-                f"{', '.join(clean_text(entry.name, 60) for entry in files[:4])}. They were taken for one student's. "
-                f"{CONFIRM} --one-student; otherwise say where the names stand, as in --names '{{student}}_{{lesson}}'."
+                f"{', '.join(clean_text(entry.name, 60) for entry in files[:4])}. They were taken as one student's. "
+                f"{CONFIRM} --one-student; otherwise say where the names are, as in --names '{{student}}_{{lesson}}'."
             )
         return found
 
 
 def _split_handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """What was handed in, and what lies in folders beside it that hold something else."""
+    """The files that were handed in, and those in neighbouring folders that hold something else."""
     there = {part for entry in entries for part in entry.parts[:-1]}
     others = {other for folder, beside in _HANDED_IN.items() if folder in there for other in beside}
     others |= {_FEEDBACK_FOLDER} if SAKAI_FOLDER in there else set()

@@ -1,4 +1,4 @@
-"""Which of several files for one lesson counts: the later one, where names or times tell; else one with work in it."""
+"""Chooses which of a student's files for a lesson counts: the latest, or if unknown, one that somebody worked in."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NUMBERED_COPY = re.compile(
     r"(?i)(?P<base>.+?)"
     r"(?:[ _-]*\((?P<copy>\d{1,3})\)|[-_ ]+v?(?P<count>\d{1,3})|[ _-]+(?:copy|kopie|copie)(?: ?\(?(?P<of>\d{1,3})\)?)?)"
 )
-"""A name to which a browser, a system or Canvas put a number because the same one was there before."""
+"""A name with a number that a browser, an operating system or Canvas appended because the name was taken."""
 COUNTED = 1e8
-"""What platforms say of an attempt is a count up to here, and a time in seconds since 1970 beyond."""
+"""Up to here `Place.attempt` is a count of attempts; above, it is a time in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class HandedIn:
-    """A file for a lesson: where it is, and whose it is."""
+    """A file with its owner and its lesson, None if that is unknown."""
 
     entry: Entry
     place: Place
@@ -31,13 +31,13 @@ class HandedIn:
 
     @property
     def handed_in(self) -> float:
-        """When it came in, in seconds since 1970; 0 where a platform says whether it is late, and not when it came."""
+        """When it was handed in, in seconds since 1970; 0 if the platform says only whether it was late."""
         if self.place.timeless:
             return 0.0
         return self.place.attempt if self.place.attempt > COUNTED else self.entry.handed_in
 
     def seconds_late(self, deadline: float) -> float:
-        """By how many seconds it came after the deadline; 0 when it was in time."""
+        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late."""
         if self.place.timeless:
             return 1.0 if self.place.late else 0.0
         return max(0.0, self.handed_in - deadline)
@@ -45,7 +45,7 @@ class HandedIn:
 
 @dataclass(frozen=True)
 class Choice:
-    """The file that counts, why, the files that do not, and what is doubtful about that (empty if nothing is)."""
+    """The file that counts, the others, why it was chosen, and what is doubtful about that (empty if nothing is)."""
 
     file: HandedIn
     others: tuple[HandedIn, ...] = ()
@@ -60,12 +60,14 @@ def choose_attempt(
     untouched: Callable[[Path, str], bool],
     digest: Callable[[Path], str],
 ) -> Choice:
-    """Which of the files of one student for one lesson counts: one that can be read, if there is any.
+    """Choose which of one student's `files` for one lesson counts. Unreadable files lose to readable ones.
 
-    With a deadline the last by time among those before it, or of all when each is late. Otherwise a later attempt by
-    the platform's count, by a number in a folder, or by one at the end of the name. Where nothing tells which is later,
-    one that somebody worked in counts more than one that is `untouched`; and where that does not tell either, the one
-    with the plain name of the lesson or else the last by name is taken, and doubted.
+    With a `deadline` (seconds since 1970, infinity for none) it is the last one in time, or the last of all if every
+    one is late. Otherwise it is the later attempt by the platform's count, by a number in a folder, or by one at the
+    end of the name. If none of these decides, a file that somebody worked in beats an `untouched` one. If that does not
+    decide either, the one with the plain name of a lesson (in `lessons`) or else the last by name counts, with a doubt.
+
+    `digest` returns a hash of a file's content, empty if it cannot be read.
     """
     found = sorted(files, key=lambda file: (Path(file.place.name).stem in lessons, natural_sort_key(file.place.name)))
     readable = [file for file in found if _can_be_read(file, digest)]
@@ -85,9 +87,9 @@ def choose_attempt(
     why = next((verdict.why for verdict in verdicts if verdict and verdict.second), same)
     doubt = ""
     if unsure:
-        why = doubt = "nothing says which of them is the later one"
+        why = doubt = "nothing says which one is later"
     elif others and _is_blank(best, untouched) and any(not _is_blank(file, untouched) for file in others):
-        doubt = "it is untouched, and another is not"
+        doubt = "it is untouched, but another is not"
     return Choice(best, (*others, *left), why, doubt)
 
 
@@ -98,7 +100,7 @@ class _Verdict:
 
 
 def _which_is_later(first: HandedIn, second: HandedIn, deadline: float) -> _Verdict | None:
-    """Which of two files is the later one, where something tells."""
+    """Which of two files is the later one; None if nothing says so."""
     if deadline < math.inf and not first.place.timeless:
         ranks = [(not file.seconds_late(deadline), file.handed_in) for file in (first, second)]
         if ranks[0] != ranks[1]:
@@ -112,8 +114,8 @@ def _which_is_later(first: HandedIn, second: HandedIn, deadline: float) -> _Verd
         numbers = [[int(n) for part in parts for n in re.findall(r"\d{1,18}", part)] for parts in folders]
         texts = [re.sub(r"\d+", "", "/".join(parts)) for parts in folders]
         parted = [pair for pair in zip(*folders) if pair[0] != pair[1]]
-        told = all(map(ATTEMPT_FOLDER.fullmatch, (part for pair in parted for part in pair)))
-        if texts[0] == texts[1] and numbers[0] != numbers[1] and told:
+        are_attempts = all(map(ATTEMPT_FOLDER.fullmatch, (part for pair in parted for part in pair)))
+        if texts[0] == texts[1] and numbers[0] != numbers[1] and are_attempts:
             return _Verdict(numbers[1] > numbers[0], "its folder has the later number")
         return None
     forms = [_name_readings(file.place.name) for file in (first, second)]
@@ -124,7 +126,7 @@ def _which_is_later(first: HandedIn, second: HandedIn, deadline: float) -> _Verd
 
 
 def _name_readings(name: str) -> dict[str, int]:
-    """How a name may be read: as it is, and as another one with a number behind it."""
+    """The ways to read a name, with a number for each: in full (0), and as another name with a number appended."""
     stem = Path(name).stem.casefold()
     match = _NUMBERED_COPY.fullmatch(stem)
     number = match and (match["copy"] or match["count"] or match["of"])
@@ -150,5 +152,5 @@ def _are_equal(first: HandedIn, second: HandedIn, digest: Callable[[Path], str])
 
 
 def natural_sort_key(name: str) -> list[tuple[int, str]]:
-    """A key by which `x-10` comes after `x-2`."""
+    """A sort key that puts `x-10` after `x-2`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d{1,9})", name)]

@@ -1,4 +1,4 @@
-"""The few modules of the package that exist inside a box, copied into a folder of their own."""
+"""Copies the few modules of this package that exist inside a box into a folder of their own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from graders.run.leftovers import remove_leftovers, temporary_folder
 
 PACKAGE = Path(__file__).parent.parent
 BOX_PACKAGES = ("box", "wire", "scenes")
-"""What runs inside, the language in which it is spoken to, and what callers do with a learner's function."""
+"""What runs inside, the protocol it speaks, and what callers do with a learner's function."""
 STUB_PACKAGES = {"graders": "box/stub_package.py", "pip": "box/stub_pip.py"}
-"""Packages that a notebook finds in place of others, and what they are made of."""
+"""Packages that a notebook finds instead of the real ones, and the file that becomes their `__init__.py`."""
 SHARED = ("figures.py", "nets")
-"""Modules outside of these that lessons import and that do no harm there."""
+"""Other modules, which lessons import and which give nothing away."""
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def empty_modules_folder() -> Iterator[Path]:
     """An empty folder for the modules of boxes; removed afterwards."""
     remove_leftovers()
     with temporary_folder("modules") as folder:
-        yield folder.resolve()  # a box may have no links that lead there
+        yield folder.resolve()  # links on the way may not exist inside a box
 
 
 @contextmanager
@@ -38,9 +38,9 @@ def box_modules_folder() -> Iterator[Path]:
 
 
 def write_box_modules(folder: Path) -> Path:
-    """Fill `folder`, which is to be on the import path of boxes, unless that is done; returns it.
+    """Write the modules into `folder`, for the import path of boxes, unless they are there. Returns `folder`.
 
-    matplotlib is imported for it, so this is done when something has to run, and not before.
+    This imports matplotlib, so call it only when something has to run.
     """
     if not folder.joinpath("graders").exists():
         write_modules(folder)
@@ -49,7 +49,7 @@ def write_box_modules(folder: Path) -> Path:
 
 
 def write_modules(folder: Path) -> None:
-    """The first part: all that is imported in a box."""
+    """Write everything of ours that is imported in a box."""
     package = folder / "graders"
     for name, stub in STUB_PACKAGES.items():
         (folder / name).mkdir(parents=True)
@@ -63,13 +63,13 @@ def write_modules(folder: Path) -> None:
             shutil.copyfile(module, package / room / module.name)
     for name in STUB_PACKAGES:
         compileall.compile_dir(folder / name, quiet=1)
-    for path in (folder, *folder.rglob("*")):  # boxes may run as another user, whatever umask this one has
+    for path in (folder, *folder.rglob("*")):  # boxes may run as another user, and our umask may be strict
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 def write_font_list(box_modules: Path) -> None:
-    """The second part: matplotlib's list of fonts, which takes seconds to make anew in a fresh HOME."""
-    with warnings.catch_warnings():  # what one version says of another is no news for a learner
+    """Write matplotlib's list of fonts, which takes seconds to build in a fresh HOME."""
+    with warnings.catch_warnings():  # version warnings are of no use to a learner
         warnings.simplefilter("ignore")
         import matplotlib
         from matplotlib import font_manager  # noqa: F401 - importing it writes the font list
@@ -83,7 +83,7 @@ def write_font_list(box_modules: Path) -> None:
 
 @functools.cache
 def box_modules_version() -> str:
-    """A digest of everything that exists in a box: another version may run a notebook differently."""
+    """A SHA-256 of everything of ours in a box. With another version, a notebook may run differently."""
     digest = hashlib.sha256()
     for place in (PACKAGE / name for name in (*BOX_PACKAGES, *SHARED)):
         for file in sorted(place.rglob("*") if place.is_dir() else [place]):

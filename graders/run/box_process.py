@@ -1,4 +1,4 @@
-"""The outside of the box: start its process, talk to it by the clock, end it."""
+"""A box seen from outside: starts its process, talks to it with deadlines, and ends it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from graders.wire.launch import BoxRequest
 from graders.wire.limits import MIB, Limits
 
 SWEEP_SECONDS = 8.0
-"""How long the first process of a supervised box may take to end everything in it."""
+"""How long the first process of a supervised box may take to end everything in the box."""
 
 STANDSTILL_SECONDS = 2.0
-"""A process that wakes so much later than it asked to did not get to run meanwhile."""
+"""A process that wakes up this much later than it asked to was kept from running."""
 
 
 class BoxTimeout(Exception):
@@ -42,11 +42,11 @@ class BoxDied(Exception):
 
 
 class BoxOverLimit(Exception):
-    """The processes of the box together went over a limit; the message says which."""
+    """The processes of the box together went over a limit; the message names the limit."""
 
 
 class Box:
-    """A process of its own with a throw-away folder and HOME; a context manager that leaves nothing behind."""
+    """A process with a temporary folder and HOME of its own. A context manager that leaves nothing behind."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Box:
         fuse: LowMemoryGuard = low_memory_guard,
         private: Sequence[str] = (),
     ) -> None:
-        """`box_modules` is the folder with the modules that exist inside; `tier` is how the box is started.
+        """`box_modules` is the folder with the modules that exist inside, `tier` the tier of isolation.
 
-        With `warm` it is forked from that process instead of started; what an optimizer needs is there if it
-        `optimizes`. When the machine runs short of memory, `fuse` says whether this box has to end. Where the tier can
-        close files, those in `private` are.
+        With `warm` the box is forked from that process; None starts it from scratch. `optimizes` says that the notebook
+        needs what optimizers import. When the machine runs short of memory, `fuse` says whether this box has to end.
+        The files and folders in `private` cannot be read inside, in the tiers that can hide files.
         """
         self._optimizes, self._fuse, self._private = optimizes, fuse, private
         self._box_modules, self._tier, self._limits, self._warm = box_modules, tier, limits or Limits(), warm
@@ -71,9 +71,9 @@ class Box:
         self._frames = 0
         self._looked = time.monotonic()
         self.stood_still = False
-        """Whether a process of the box was seen stopped, or this one could not look for a while: its clocks went on."""
+        """Whether a process of the box, or this one, was seen not running for a while. Its clocks went on meanwhile."""
         self.ended_to_free_memory = False
-        """Whether it was ended because the machine ran short of memory, which need not be its own doing."""
+        """Whether it was ended because the machine ran short of memory, which need not be the notebook's fault."""
         self._memory: Bound | None = None
 
     def __enter__(self) -> Box:
@@ -104,7 +104,7 @@ class Box:
             variables = inherited_variables() | box_environment(found.folder, self._box_modules)
             request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
-        # A container hands no other descriptor on than the standard ones, nor does Windows.
+        # A container passes on the standard descriptors alone, and so does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT
         return subprocess.Popen(
             found.start_command(1 if standard else frames_out),
@@ -118,16 +118,16 @@ class Box:
         )
 
     def watch_memory(self) -> None:
-        """From here on, bound the memory that the processes of the box add. None of the notebook's code has run yet."""
+        """From now on, bound the memory that the box adds. Called before any code of the notebook has run."""
         self._looked = time.monotonic()
-        # A container bounds its own, and its processes are not ours to move.
+        # A container bounds its own memory, and we may not move its processes to another cgroup.
         bound = MemoryWatch if self._tier == "C" else bound_memory
         forked = isinstance(self._process, ForkedProcess)
         self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
         self._fuse.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
-        """Hand a request to the box. Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
+        """Send a request by `deadline` (on the monotonic clock). Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
         raw = memoryview(frames.pack_frame(frame))
         while raw:
             left = deadline - time.monotonic()
@@ -140,9 +140,9 @@ class Box:
                 raise BoxDied from error
 
     def receive(self, deadline: float) -> Frame:
-        """The next frame.
+        """The next frame, by `deadline` (on the monotonic clock).
 
-        Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, or `FrameError` when the box breaks the protocol.
+        Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, or `FrameError` if the box breaks the protocol.
         """
 
         def read_exactly(count: int) -> bytes:
@@ -153,8 +153,8 @@ class Box:
             while len(found) < count:
                 self._wait_for_bytes(deadline)
                 part = self._incoming.read(count - len(found))
-                if not part:  # also in the middle of a frame: whoever is killed while it writes has forged nothing
-                    self._look_at_memory()  # the kernel may have ended it for that
+                if not part:  # even within a frame: a process that is killed while it writes breaks no protocol
+                    self._look_at_memory()  # the kernel may have ended it for its memory
                     raise BoxDied
                 found += part
             return bytes(found)
@@ -163,11 +163,11 @@ class Box:
         if self._frames > frames.MAX_FRAMES:
             raise FrameError(f"the box sent more than {frames.MAX_FRAMES} frames")
         frame = frames.read_frame(read_exactly)
-        assert frame is not None  # the end of the stream is the box's
+        assert frame is not None  # at the end of the stream, `read_exactly` raises
         return frame
 
     def _wait_for_bytes(self, deadline: float) -> None:
-        """Wait until there is something to read, and look at the box now and then."""
+        """Wait until there is something to read, and check memory and clock now and then."""
         while True:
             self._look_at_memory()
             now = self._look_at_the_clock()
@@ -181,7 +181,7 @@ class Box:
             self.stood_still = self.stood_still or any_stopped(self._process.pid)
 
     def _look_at_the_clock(self) -> float:
-        """The time. Where much of it went by since the last look, somebody kept this process from running."""
+        """The time. If much of it has passed since the last look, this process was kept from running."""
         now = time.monotonic()
         self.stood_still = self.stood_still or now - self._looked > WATCH_SECONDS + STANDSTILL_SECONDS
         self._looked = now
@@ -196,11 +196,11 @@ class Box:
         if self._fuse.must_end(self._memory):
             self.ended_to_free_memory = True
             raise BoxOverLimit(
-                "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
+                "memory: this machine had hardly any left, and this notebook held the most of those that were running"
             )
 
     def errors(self) -> str:
-        """The end of what the process of the box wrote to stderr: evidence when it did not start."""
+        """The last 20,000 bytes that the box wrote to stderr: they show why it did not start."""
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - 20_000))
         return self._errors.read().decode("utf-8", "replace").strip()

@@ -1,6 +1,6 @@
-"""The users that boxes become where we are root: each an id that nobody else on this machine has or may be given.
+"""User ids for boxes, when we are root. Each is one that nobody else on this machine has or may be given.
 
-Whatever belongs to a box's user is ended and removed with the box, so an id that is somebody's must not be taken.
+Everything that belongs to a box's user is ended and removed with the box, so the id must not be somebody else's.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from graders.box.confine import CannotConfine
 
 FIRST_UID, LAST_UID = 400_000, 2_000_000_000
 _OF_A_PROCESS = 64
-"""How many numbers a process has to itself, to be used again in turn."""
+"""How many numbers each process has for its boxes. They are used in turn, and then again."""
 _SUBORDINATE = ("/etc/subuid", "/etc/subgid")
 _started = itertools.count()
 
 Range = tuple[int, int]
-"""The first id, and the one after the last."""
+"""The first id, and the one after the last: half-open, like Python's `range`."""
 
 
 def free_user() -> int:
-    """An id for one box alone, of a user and of a group. Raises `CannotConfine` where none is free."""
+    """An id for one box, to be its user and its group. Raises `CannotConfine` if none is free."""
     return first_free(_own_box_numbers(), subordinate_ranges(), is_taken)
 
 
 def own_number() -> int:
-    """A number that no other living box has, unless we have more than 64. Each process has numbers of its own."""
+    """A number that no other living box has, as long as this process has at most 64 boxes."""
     return os.getpid() * _OF_A_PROCESS % 100_000_000 + next(_started) % _OF_A_PROCESS
 
 
@@ -40,10 +40,13 @@ def _own_box_numbers() -> Iterable[int]:
 
 
 def first_free(numbers: Iterable[int], ranges: Sequence[Range], taken: Callable[[int], bool]) -> int:
-    """The first id of these numbers that is not taken. Different numbers have different ids, outside of all ranges."""
+    """The first id for one of these numbers that is not taken. Raises `CannotConfine` if none is free.
+
+    Different numbers give different ids, and none lies within `ranges`, which are sorted and do not overlap.
+    """
     for number in numbers:
         uid = FIRST_UID + number
-        for first, after in ranges:  # in order: what lies beyond a range moves up by its length
+        for first, after in ranges:  # in order: ids in or above a range move up by its length
             if after > FIRST_UID and uid >= (start := max(first, FIRST_UID)):
                 uid += after - start
         if uid < LAST_UID and not taken(uid):
@@ -53,12 +56,12 @@ def first_free(numbers: Iterable[int], ranges: Sequence[Range], taken: Callable[
 
 @functools.cache
 def subordinate_ranges(files: Sequence[str] = _SUBORDINATE) -> list[Range]:
-    """The ids that are set aside for containers of users, as ranges in order that do not overlap."""
+    """The ids that are reserved for users' containers, as sorted ranges that do not overlap."""
     found: list[Range] = []
     for file in files:
         with contextlib.suppress(OSError):
             for line in Path(file).read_text(encoding="utf-8", errors="replace").splitlines():
-                with contextlib.suppress(ValueError):  # a comment, or a line that means nothing
+                with contextlib.suppress(ValueError):  # a comment, or an invalid line
                     first, count = map(int, line.split(":")[1:])
                     found.append((first, first + count))
     merged: list[Range] = []
@@ -71,18 +74,18 @@ def subordinate_ranges(files: Sequence[str] = _SUBORDINATE) -> list[Range]:
 
 
 def is_taken(uid: int, shared: str = "/dev/shm") -> bool:
-    """Whether a user or group with this id is known here, or has a process, or a file in shared memory."""
+    """Whether there is a user or group with this id, or a process or a file in the folder `shared` belongs to it."""
     return is_known(uid) or _has_process(uid) or _has_files(uid, shared)
 
 
 def may_be_a_box(uid: int) -> bool:
-    """Whether what belongs to this user may be left of a box that root started."""
+    """Whether this id may have been a box's, so that what belongs to it may be left over from one."""
     aside = any(first <= uid < after for first, after in subordinate_ranges())
     return FIRST_UID <= uid < LAST_UID and not aside and not is_known(uid)
 
 
 def is_known(uid: int) -> bool:
-    """Whether there is a user or a group with this id, in the machine's files or in a directory that it asks."""
+    """Whether there is a user or a group with this id, in the machine's files or a directory service."""
     import grp
     import pwd
 

@@ -1,6 +1,6 @@
 """The boxes of this process: the modules that exist in them, and the warm process that forks them.
 
-It imports no torch, so that the warm process can import it on another core while this one goes on.
+This module does not import torch, so that the warm process can do so on another core while this one goes on.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from graders.run.box_modules import empty_modules_folder, write_box_modules, wri
 from graders.run.run_options import RunOptions
 from graders.run.warm_process import WarmProcess
 
-if TYPE_CHECKING:  # they bring torch along
+if TYPE_CHECKING:  # it imports torch
     from graders.run.runner import BoxRunner
 
 
 class Boxes:
-    """The modules of boxes, and the process that forks boxes with them. Both are made when something has to run."""
+    """The modules of boxes and the warm process. Neither is set up before something has to run."""
 
     def __init__(self, warm: WarmProcess) -> None:
-        """Boxes are forked from `warm` where that holds, and otherwise started with its modules."""
+        """Boxes are forked from `warm` if its boxes pass the self-test, and otherwise started with its modules."""
         self.warm = warm
         self._runners: dict[RunOptions, BoxRunner] = {}
 
     def runner(self, run_options: RunOptions) -> BoxRunner:
-        """What runs notebooks with these options, in a tier that was tested from inside once. Raises `NoIsolation`."""
+        """A runner with these options, in a tier that was tested from inside, once. Raises `NoIsolation`."""
         from graders.run.tier_choice import choose_runner
 
         if run_options not in self._runners:
@@ -37,22 +37,22 @@ class Boxes:
 
 @contextlib.contextmanager
 def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes]:
-    """Boxes for notebooks such as these `files`. Their modules are removed afterwards.
+    """Boxes for these notebooks. Their modules are removed afterwards.
 
-    With `now` the warm process starts, and imports torch on another core meanwhile. Otherwise the folder of modules is
-    yet to be filled.
+    With `now` the warm process starts at once and imports torch on another core, and what optimizers need as well if
+    one of `files` seems to use one. Otherwise nothing is started or written yet.
     """
     optimizes = now and any(_names_optimizer(file) for file in files)
     with empty_modules_folder() as box_modules, WarmProcess(box_modules, optimizes=optimizes) as warm:
         if now:
             write_modules(box_modules)
             warm.start()
-            write_font_list(box_modules)  # long before the process asks for fonts
+            write_font_list(box_modules)  # done long before the warm process reads it
         yield Boxes(warm)
 
 
 def _names_optimizer(file: Path) -> bool:
-    """Whether a notebook seems to make an optimizer. One that cannot be read is spoken of later."""
+    """Whether a notebook seems to use an optimizer. A file that cannot be read is reported later."""
     try:
         return b"optim" in file.read_bytes()
     except OSError:

@@ -1,7 +1,7 @@
-"""Runs kept by content: a notebook that was run before, with the same probes, draws and limits, is not run again.
+"""The run cache: a notebook that was run before with the same probes, inputs and limits is not run again.
 
-A change to a check, a tolerance or a message changes nothing here, so marking again executes nothing; an interrupted
-batch goes on where it stopped; one new submission costs one run.
+Checks, tolerances and messages are not part of a run, so after a change to them, marking again executes nothing. An
+interrupted batch goes on where it stopped, and a new submission costs one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graders.wire import frames
 from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
-if TYPE_CHECKING:  # whether there are runs has to be known before anything imports torch
+if TYPE_CHECKING:  # it imports torch, and `RunCache.is_empty` is asked before that
     from graders.run.conversation import Probe
 
 
@@ -34,11 +34,11 @@ _DIGEST = hashlib.sha256().digest_size
 
 
 class Unkept(HookworkError):
-    """No run can be kept where runs belong; the message says what stands in the way."""
+    """Runs cannot be kept in the folder for them; the message says what is in the way."""
 
 
 def digest_of_probes(probes: Sequence[Probe]) -> str:
-    """The questions of a lesson as hexadecimal digits."""
+    """The SHA-256 of the questions of a lesson, in hexadecimal."""
     asked = [
         [
             probe.key,
@@ -55,7 +55,7 @@ def digest_of_probes(probes: Sequence[Probe]) -> str:
 
 
 def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_outputs: bool = False) -> str:
-    """What decides over a run, as 32 digits: the code, the digest of the questions, the limits, the programs."""
+    """32 hexadecimal digits for what determines a run: code, questions (a digest), limits, versions, box modules."""
     import torch
 
     content = [
@@ -71,19 +71,19 @@ def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_output
 
 
 class RunCache:
-    """The transcripts in a folder, each in a file named by its run and the tier in which it ran."""
+    """The transcripts in a folder. Each has a file named after the key of the run and its tier."""
 
     def __init__(self, folder: Path, *, fresh: bool = False) -> None:
-        """The folder need not be there yet. A `fresh` batch finds nothing that is there already."""
+        """The folder need not exist yet. With `fresh` nothing is found, and every run is kept anew."""
         self._folder, self._fresh = folder, fresh
         self.trouble = ""
-        """Why a run could not be kept, in one sentence."""
+        """Why a run could not be kept, in one sentence; empty if all could."""
 
     def batch_seed(self, new: int, spent: Collection[int] = ()) -> int:
-        """The seed of the batch that was begun in this folder; `new`, noted down, when none was, or it is `spent`.
+        """The seed of the batch that was begun in this folder, so that its runs can be used again.
 
-        Without the same questions the runs of an interrupted batch would be of no use. A seed is spent when there are
-        results: students may have read it, or the numbers that were drawn from it.
+        If no batch was begun, or its seed is `spent`, it is `new`, which is written down here. A seed is spent once
+        there are results, since students may have read it, or numbers that were drawn from it.
         """
         file = self._folder / "seed"
         if not self._fresh:
@@ -91,54 +91,54 @@ class RunCache:
                 noted = int(self._read(file))
                 if 0 <= noted < SEED_LIMIT and noted not in spent:
                     return noted
-        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+        with contextlib.suppress(OSError):  # reported when the results cannot be written either
             self._write(file, f"{new}\n")
         return new
 
     def check_folder(self) -> None:
-        """Raises `Unkept` where something else than a folder has its place."""
+        """Raise `Unkept` if there is something in the folder's place that is not a folder."""
         if self._folder.is_symlink() or (self._folder.exists() and not self._folder.is_dir()):
-            what = "a link" if self._folder.is_symlink() else "no folder"
-            raise Unkept(f"{self._folder} is for the runs of notebooks, and is {what}. Move it away, or change --out.")
+            what = "a link" if self._folder.is_symlink() else "not a folder"
+            raise Unkept(f"{self._folder} should hold the runs of notebooks, but is {what}. Move it, or change --out.")
 
     def make_folder(self) -> None:
-        """Make the folder, so that it can be closed to notebooks: none is to see it appear."""
-        with contextlib.suppress(OSError):  # said, with the remedy, when the results cannot be written either
+        """Make the folder before any notebook runs: only a folder that exists can be hidden from notebooks."""
+        with contextlib.suppress(OSError):  # reported when the results cannot be written either
             self._folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to be found."""
+        """Whether no run can be found."""
         return self._fresh or self._folder.is_symlink() or not any(self._folder.glob("*.frames"))
 
     def find(self, name: str, tiers: Iterable[str]) -> tuple[str, list[Frame]] | None:
-        """The tier and the transcript of a kept run that ran in one of `tiers`; None when there is none.
+        """The tier and the transcript of the run with key `name`, if it ran in one of `tiers`; otherwise None.
 
-        A run that asked in vain for a package which is installed by now does not count.
+        A run that failed to import a package which is installed by now does not count.
         """
         for tier in () if self._fresh else tiers:
-            # Not there, not ours, or not as we wrote it: then it is run again.
+            # If the file is missing, belongs to somebody else or was changed, the notebook is run again.
             with contextlib.suppress(OSError, FrameError):
                 label, *transcript = transcript_from_bytes(self._read(self._run_file(name, tier))) or [Frame({})]
-                # A file that somebody moved to another's name holds another's run.
+                # The label shows whether somebody renamed the file of another run.
                 ours = label.head == _label_head(name, tier) and transcript and transcript[-1].type == "ended"
                 if ours and not any(map(_is_installed, missing_modules(transcript))):
                     return tier, transcript
         return None
 
     def keep(self, name: str, tier: str, transcript: Sequence[Frame]) -> None:
-        """Keep a run. When it cannot be written there is `trouble`: its marks count all the same."""
+        """Keep a run. If it cannot be written, `trouble` says why; its marks count all the same."""
         try:
             self._write(self._run_file(name, tier), transcript_to_bytes([Frame(_label_head(name, tier)), *transcript]))
         except OSError as error:
             self.trouble = f"Runs could not be kept in {self._folder}: {(error.strerror or str(error)).lower()}."
 
     def forget(self, name: str, tier: str) -> None:
-        """Do not keep a run any longer."""
+        """Remove a run."""
         self._run_file(name, tier).unlink(missing_ok=True)
 
     def _read(self, file: Path) -> bytes:
-        """A file of ours. Raises `OSError` for one that is not, and where the folder is a link."""
+        """Read a file that this user wrote. Raises `OSError` for any other, and if the folder is a link."""
         if self._folder.is_symlink():
             raise PermissionError(f"{self._folder} is a link")
         return read_own_file(file)
@@ -151,29 +151,29 @@ class RunCache:
 
 
 def _is_installed(module: str) -> bool:
-    """Whether a module lies among the packages of this Python. Nothing is imported."""
+    """Whether a module is among the installed packages of this Python. Nothing is imported."""
     folders = [folder for folder in sys.path if Path(folder).name in ("site-packages", "dist-packages")]
     return "." not in module and importlib.machinery.PathFinder.find_spec(module, folders) is not None
 
 
 def _label_head(name: str, tier: str) -> dict[str, str]:
-    """The first frame of a kept file: which run it is."""
+    """The head of the first frame in a kept file, which says which run it is."""
     return {"type": "kept", "run": name, "tier": tier}
 
 
 def transcript_to_bytes(transcript: Sequence[Frame]) -> bytes:
-    """A transcript as it is kept in a file: behind its digest, so that what was cut or changed is not taken for it."""
+    """A transcript as bytes to keep. They start with a digest, by which damage and changes are noticed."""
     content = b"".join(frames.pack_frame(frame) for frame in transcript)
     return hashlib.sha256(content).digest() + content
 
 
 def transcript_from_bytes(raw: bytes) -> list[Frame]:
-    """The transcript in a file that `transcript_to_bytes` wrote. Raises `FrameError` for any other bytes."""
+    """The transcript in bytes from `transcript_to_bytes`. Raises `FrameError` for any other bytes."""
     digest, content = raw[:_DIGEST], raw[_DIGEST:]
     if digest != hashlib.sha256(content).digest():
-        raise FrameError("a kept transcript is not as it was written")
+        raise FrameError("a kept transcript was damaged or changed")
     stream, found = io.BytesIO(content), []
-    # JSON as we write it can be longer than as it came: `1e9` becomes `1000000000.0`, a character becomes `\u007f`.
+    # Our JSON can be longer than what came in: `1e9` becomes `1000000000.0`, and a character may become `\u007f`.
     while (frame := frames.read_frame(stream.read, max_head=8 * frames.MAX_HEAD)) is not None:
         found.append(frame)
     return found

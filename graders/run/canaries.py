@@ -1,4 +1,4 @@
-"""What the self-test of a box must not reach: files and sockets of ours, put where those of others lie."""
+"""Canaries for the self-test of a box: files and sockets of ours in places that nothing in a box may reach."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graders.run.visible import package_copies
 PREFIX = ".hookwork-canary-"
 
 LOOKED_AT = 200
-"""How many entries of a folder to which nothing can be written are looked at for a file."""
+"""In a folder where we cannot create a file, this many entries at most are searched for an existing one."""
 
 
 @dataclass
@@ -25,37 +25,37 @@ class Canaries:
     """Files and sockets that have to stay untouched."""
 
     outside: str
-    """An empty file, to which everybody may write."""
+    """An empty file outside of the box that everybody may write to."""
     closed: Mapping[str, list[str]]
-    """Files that no notebook may read or change, by what it would be."""
+    """Maps what would be a breach, in words, to the files that no notebook may read or change."""
     server: socket.socket
     listeners: Sequence[socket.socket] = field(default_factory=list)
 
     @property
     def port(self) -> int:
-        """Of a server on this machine."""
+        """The port of `server`, which listens on this machine."""
         return int(self.server.getsockname()[1])
 
     @property
     def sockets(self) -> list[str]:
-        """The paths of sockets to which everybody may connect or send."""
+        """The paths of the sockets, to which everybody may connect or send."""
         return [listener.getsockname() for listener in self.listeners]
 
     def what_was_reached(self) -> list[str]:
-        """What was reached nevertheless."""
+        """What was reached although it must not be, in words; empty if nothing was."""
         found = {
             "something came out that the self-test did not see": os.path.getsize(self.outside) > 0,
             "reaching a server on this machine": _was_visited(self.server),
-            "reaching sockets of others": any(map(_was_visited, self.listeners)),
+            "reaching the sockets of other programs": any(map(_was_visited, self.listeners)),
         }
         return [what for what, reached in found.items() if reached]
 
 
 @contextlib.contextmanager
 def canaries(private: Sequence[str] | None) -> Iterator[Canaries]:
-    """Those of one self-test, in folders of their own and in the `private` ones; removed afterwards.
+    """The canaries for one self-test, in temporary folders and in the `private` ones; removed afterwards.
 
-    With None nothing is to be closed.
+    With None, for a tier that hides no files, there are none in `closed`.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -82,7 +82,7 @@ def _closed_files(stack: contextlib.ExitStack, private: Sequence[str]) -> dict[s
 
 
 def _files_in(stack: contextlib.ExitStack, place: str) -> list[str]:
-    """A file of ours in a folder, open to everybody; where none can be made, one that is there. A file is itself."""
+    """A new file in the folder `place`, or one that is there if none can be created. If `place` is a file, itself."""
     if not os.path.isdir(place):
         return [place] if os.path.exists(place) else []
     with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ def _files_in(stack: contextlib.ExitStack, place: str) -> list[str]:
 
 
 def _locked_canary(stack: contextlib.ExitStack, place: str) -> str:
-    """A new file, which is locked for as long as this process lives: once it is killed, the next one may remove it."""
+    """A new file that is locked while this process lives. If that is killed, the next self-test may remove the file."""
     while True:
         descriptor, canary = tempfile.mkstemp(dir=place, prefix=PREFIX)
         stack.callback(os.close, descriptor)
@@ -103,26 +103,26 @@ def _locked_canary(stack: contextlib.ExitStack, place: str) -> str:
             lock = take_lock(Path(canary))
             if lock is not None:
                 stack.callback(os.close, lock)
-            if os.fstat(descriptor).st_nlink:  # nobody found it before it was locked
+            if os.fstat(descriptor).st_nlink:  # no other self-test removed it before it was locked
                 os.chmod(canary, 0o666)
                 return canary
 
 
 def _remove_unlocked(canary: Path) -> None:
-    with contextlib.suppress(OSError):  # somebody else was faster
+    with contextlib.suppress(OSError):  # another process removed it first
         if (lock := take_lock(canary)) is not None:
             canary.unlink()
             os.close(lock)
 
 
 def _package_files(copy: Path) -> list[str]:
-    """A solution, a grader and an answer of a copy of this package, as far as it has them."""
+    """A solution, a grader and an answer from a copy of this package, those of them that it has."""
     patterns = ("course/solutions/*.ipynb", "../solutions/*.ipynb", "lesson_*/test_*.py", "../tests/answers/*/*.py")
     return [str(file) for pattern in patterns for file in sorted(copy.glob(pattern))[:1]]
 
 
 def _places_of_sockets(stack: contextlib.ExitStack, folder: Path) -> Iterator[Path]:
-    """Folders in which a program may have a socket for everybody; some need root to write to."""
+    """Folders where programs keep sockets that are open to everybody. We can write to some only as root."""
     yield folder
     for place in ("/run", "/var/tmp"):
         with contextlib.suppress(OSError):

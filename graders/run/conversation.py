@@ -1,7 +1,7 @@
-"""The conversation with a box, from outside: send the notebook, ask every probe, write all of it down.
+"""The conversation with a box, from outside: sends the notebook, asks every probe, writes down the transcript.
 
-An exercise is probed where it stands, right after the last cell that defines it: there its check stands, too. What
-raises there is asked once more after the last cell, because what it needs may be defined further down.
+An exercise is probed right after the last cell that defines it, where its check is in the notebook. If it raises there,
+it is asked again after the last cell, because something it needs may be defined further down.
 """
 
 from __future__ import annotations
@@ -24,17 +24,21 @@ from graders.wire.frames import Frame, FrameError
 from graders.wire.limits import Limits
 
 START_SECONDS = 30.0
+"""How long a kernel may take to start."""
 SLACK_SECONDS = 5.0
 """What a box may take beyond the time of its notebook before it counts as hanging."""
 MAX_NAMES = 16
-"""In the head of a frame."""
+"""The most entries in the head of a frame."""
 LEAST_SECONDS = 1.0
-"""A probe gets these, however little is left: most take a hundredth of it."""
+"""The time that every probe gets, even if less is left. Most need a hundredth of it."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """One question: a probe, its draw as data, and where it belongs. `name` is what the learner defines."""
+    """One question: an exercise's key and case, the probe's source, and its draw, encoded as `tree` and `body`.
+
+    `name` is what the learner defines; `seed` is for the random generators in the box.
+    """
 
     key: str
     name: str
@@ -46,9 +50,9 @@ class Probe:
 
 
 def probes_for(exercises: Sequence[Exercise], draws: dict[str, list[Inputs]], seed: int) -> list[Probe]:
-    """The probes of a lesson, one for each exercise and draw; `draws` maps keys to draws.
+    """The probes of a lesson, one for each exercise and draw; `draws` maps the keys of exercises to their draws.
 
-    Generators inside the box start from a seed of their own: the batch's seed stays outside.
+    Random generators in the box get a seed derived from `seed`, so that the batch's own seed stays outside.
     """
     found = []
     inner = Rng(seed, "generators inside the box").integer(0, 2**31)
@@ -79,7 +83,7 @@ def run_notebook(
     keep_outputs: bool = False,
     slack_seconds: float = SLACK_SECONDS,
 ) -> list[Frame]:
-    """The transcript of one submission in a box of its own. Never raises for what the notebook does."""
+    """Run a notebook in `box` and return its transcript. Never raises because of what the notebook does."""
     started = time.monotonic()
     transcript: list[Frame] = []
     how, message = "finished", ""
@@ -88,26 +92,26 @@ def run_notebook(
             _Conversation(box, limits, fork, slack_seconds, transcript, keep_outputs).run_and_ask(cells, probes)
         except BoxTimeout:
             how = "timed-out"
-            message = f"the notebook did not come to its end in {limits.notebook_allowed:g} seconds"
+            message = f"the notebook did not finish within {limits.notebook_allowed:g} seconds"
         except FrameError as error:
             how, message = "suspect", str(error)
         except BoxOverLimit as error:
             how, message = "over-limit", str(error)
         except BoxDied:
-            how, message = "died", "the process that ran the notebook ended before its time"
+            how, message = "died", "the process that ran the notebook ended unexpectedly"
         if how != "finished" and not any(frame.type == "ready" for frame in transcript):
             how, message = (
                 "not-started",
                 f"the process for the notebook did not start: {explain_start_failure(box.errors())}",
             )
-        # Not what it takes to end the box: the control sets the clocks by this, while the warm process is busy.
+        # Ending the box does not count: the control sets time limits by this, and the warm process may be busy then.
         seconds = round(time.monotonic() - started, 3)
     transcript.append(Frame({"type": "ended", "how": how, "message": message, "seconds": seconds}))
     return transcript
 
 
 class _Conversation:
-    """What is said to a box and what it answers, in order, all of it written to the transcript."""
+    """Sends requests to a box and writes its answers to the transcript, in order."""
 
     def __init__(
         self,
@@ -125,11 +129,11 @@ class _Conversation:
         self._ends = 0.0
 
     def run_and_ask(self, cells: Sequence[str], probes: Sequence[Probe]) -> None:
-        """Run the cells, ask every exercise where it stands, and once more after the last cell what raised there."""
+        """Run the cells, ask each exercise where it is defined, and those that raised again after the last cell."""
         exercises: dict[str, list[Probe]] = {}
         for probe in probes:
             exercises.setdefault(probe.key, []).append(probe)
-        # As many cells as have to run before the name is defined for good: all, where none is seen to define it.
+        # How many cells have to run before an exercise is asked: all, if no cell seems to define it.
         home = defining_cell_by_name(cells)
         places = {key: home.get(cases[0].name, len(cells) - 1) + 1 for key, cases in exercises.items()}
         self._send_notebook(cells)
@@ -156,18 +160,18 @@ class _Conversation:
         self._box.watch_memory()
 
     def _run_cells_to(self, end: int) -> None:
-        """Have the cells before `end` run."""
+        """Run the cells before index `end` that have not run yet."""
         self._cells = end
         self._send_frame(Frame({"type": "run", "cells": end}))
         while (frame := self._receive_frame()).type != "cells-done":
             _require_type(frame, "cell", "restart")
 
     def _ask_exercise(self, cases: Sequence[Probe], left: int) -> bool:
-        """Ask the probes of one exercise until one comes to no end; whether there is no need to ask it elsewhere.
+        """Ask the probes of one exercise until one does not finish. Returns whether the answer is final.
 
-        All are sent at once: a message through Jupyter takes three times as long as most probes. One that raised or
-        found nothing may do better further down, where what it needs is defined. So many exercises are `left`, this one
-        among them: no one may take more than its share of the time that is left.
+        It is not final if a probe raised or found no definition: further down, what it needs may be defined. All probes
+        are sent at once, since a message through Jupyter takes three times as long as most probes. `left` is how many
+        exercises are still to be asked, with this one: each may take its share of the remaining time.
         """
         nonces = [secrets.token_hex(16) for _ in cases]
         question = {
@@ -188,7 +192,7 @@ class _Conversation:
         for probe, nonce in zip(cases, nonces, strict=True):
             asked = {"type": "asked", "key": probe.key, "case": probe.case, "cells": self._cells, "nonce": nonce}
             self._transcript.append(Frame(asked))
-            # A kernel that was lost is started again for the next exercise, and all cells run again with it.
+            # If the kernel was lost, it is started again for this exercise, and runs the cells again.
             while (frame := self._receive_frame()).type in ("cell", "restart"):
                 continue
             _require_type(frame, "seen", "raised")
@@ -200,7 +204,7 @@ class _Conversation:
 
     @property
     def _deadline(self) -> float:
-        """When a box that neither takes a request nor answers one is ended."""
+        """When to give up on a box, on the monotonic clock."""
         return self._ends + self._slack
 
     def _send_frame(self, frame: Frame) -> None:
@@ -216,15 +220,15 @@ class _Conversation:
 
 
 def _require_small_head(frame: Frame) -> None:
-    """Raise `FrameError` for a head with more in it than what is seen, texts and numbers.
+    """Raise `FrameError` if a head holds more than a few texts and numbers and, if it was `seen`, a tree.
 
-    Empty lists or names without end take thirty times the memory of their bytes, and a transcript is kept as it came.
+    Endless empty lists or names take thirty times the memory of their bytes, and the transcript keeps every head.
     """
     inner = [name for name, value in frame.head.items() if type(value) in (list, dict)]
     if len(frame.head) > MAX_NAMES or inner != ["tree"] * (frame.type == "seen" and "tree" in inner):
-        raise FrameError(f"a frame of type {frame.type} with more in its head than it may hold")
+        raise FrameError(f"a frame of type {frame.type} with more in its head than is allowed")
 
 
 def _require_type(frame: Frame, *types: str) -> None:
     if frame.type not in types:
-        raise FrameError(f"a frame of type {frame.type[:20]!r} where {' or '.join(types)} was due")
+        raise FrameError(f"a frame of type {frame.type[:20]!r} where {' or '.join(types)} was expected")

@@ -1,4 +1,4 @@
-"""What answers hold, decoded. Those of a class are mostly equal, and to decode one takes longer than to judge it."""
+"""A cache of decoded answers: those of a class are mostly equal, and decoding one takes longer than judging it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from graders.core.expect import Seen
 from graders.wire.data import decode
 
 ROOM = 4 << 20
-"""Bytes and characters of all that is remembered. The answers to all lessons have 0.8 MB together. What was decoded of
-a tree takes up to thirty times its characters: it may be nothing but empty lists, or tensors of one entry."""
+"""The limit on the encoded size of everything remembered, in bytes. The right answers to all lessons take 0.8 MB.
+Decoded, a tree may need thirty times its size, if it is made of empty lists or tensors with one entry."""
 
 
 class DecodedAnswers:
-    """Answers by their digests: those asked for last, as many as there is room for. From any thread."""
+    """Decoded answers by their digests: those used last, as many as there is room for. Safe for use by threads."""
 
     def __init__(self, room: int = ROOM) -> None:
-        """Nothing yet."""
+        """`room` is the limit on the encoded size of all answers together, in bytes."""
         self._room, self._held = room, 0
         self._found: OrderedDict[str, tuple[Seen, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many are remembered."""
+        """How many answers are remembered."""
         return len(self._found)
 
     def decode_answer(self, digest: str, tree: str, body: bytes) -> Seen:
-        """What the tree, as JSON, and the body of this digest hold. Raises `DataError`."""
+        """The answer in `tree` (JSON) and `body`, decoded unless its `digest` is remembered. Raises `DataError`."""
         with self._lock:
             if digest in self._found:
                 self._found.move_to_end(digest)

@@ -1,4 +1,4 @@
-"""What the names of folders and files that no platform made say of persons, lessons, groups and attempts."""
+"""Reads students, lessons, groups and attempts from names of folders and files that people chose themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ATTEMPT_FOLDER = re.compile(
     r"(?i)(?:.*[\W_])?(?:attempt|version|v|try|draft|final|old|new|backup|copy|kopie|copie|submission|revision|rev)"
     r"[\W_]*(?:\d{1,2})?|\d{1,2}|20\d\d[-_.]?\d\d[-_.]?\d\d.*"
 )
-"""Folders that hold one person's attempts, and not persons."""
+"""Names of folders for one person's attempts, such as `v2`, `final` or `2026-11-24`."""
 _OF_A_LESSON = (
     r"(?i)(?:.*[\W_])?(?:lesson|lektion|leçon|week|unit|lab|hw|homework|exercise|assignment)[\W_]*0*{0}(?:\D.*)?"
     r"|0*{0}(?:[\W_].*)?"
@@ -26,12 +26,12 @@ _COPY = re.compile(r"(?i)(?:copy|copie|kopie|copia)?(?: of| von| de)?[\W_]*(?:\(
 
 
 def without_suffix(name: str) -> str:
-    """The name of a folder, or of an archive that stands for one."""
+    """The name of a folder, or of an archive without its suffix."""
     return re.sub(r"(?i)\.(?:zip|tar\.gz|tgz)$", "", name) or name
 
 
 def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]]) -> dict[Entry, Owner]:
-    """For each file the student in its name, which is what is left without the lesson's; empty where one has none."""
+    """The student in each file's name: what is left without the lesson's. Empty if one has none, or all are equal."""
     lesson_by_entry = {entry: lesson for lesson, found in by_lesson.items() for entry in found}
     names = {entry: student_in_name(entry.name, lesson_by_entry.get(entry)) for entry in entries}
     return (
@@ -42,25 +42,27 @@ def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]])
 
 
 def student_in_name(file: str, lesson: str | None) -> str:
-    """What a file's name has beside the lesson's: a student's name; empty where that is nothing, or an attempt's."""
+    """The student in a file's name: what is left without the lesson's. Empty if that is nothing, or like `v2`."""
     stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
     before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
     if not there:
         before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
-    # A copy's number may stand behind a name, too: `ada_01_topic (1)`.
+    # The part after the lesson may be the number of a copy, as in `ada_01_topic (1)`.
     name = next((part.strip(_MARKS) for part in (before, after) if not _COPY.fullmatch(part.strip(_MARKS))), "")
     return "" if ATTEMPT_FOLDER.fullmatch(name) else name
 
 
 def is_of_lesson(folder: str, lesson: str) -> bool:
-    """Whether a folder is called after a lesson."""
+    """Whether a folder is named after a lesson, as `01_topic`, `Week 1` and `hw01` are."""
     return lesson in folder or re.fullmatch(_OF_A_LESSON.format(int(lesson[:2])), folder) is not None
 
 
 def doubts_about_copies(folders: set[str]) -> list[str]:
-    """Doubts about folders that a system may have made of another: they may be one person's."""
+    """Doubts about folders that look like copies of another one, such as `Ada (1)`: both may be one person's."""
     made = re.compile(r"(?i)(.+?)(?: ?\(\d{1,3}\)|[ _-]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?|[ _-]+late)")
     pairs = [
         (match[1], folder) for folder in sorted(folders) if (match := made.fullmatch(folder)) and match[1] in folders
     ]
-    return [f"{one!r} and {other!r} may be one person's: look, and put their files together." for one, other in pairs]
+    return [
+        f"{one!r} and {other!r} may be one person's. If so, put their files into one folder." for one, other in pairs
+    ]

@@ -1,4 +1,4 @@
-"""Reading a submission: only the text of its code cells comes in."""
+"""Reads a submitted notebook. Only the text of its code cells is used."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from graders.wire.frames import is_nested_deeper
 MAX_BYTES = 20 << 20
 MAX_CELLS = 500
 MAX_TEXTS = 2_000
-"""Code cells, and all others. The longest lesson has 92 cells together."""
+"""`MAX_CELLS` is the most code cells, `MAX_TEXTS` the most others. The longest lesson has 92 cells in all."""
 MAX_SOURCE = 2 << 20
-"""Characters of all code cells. As JSON one character may take 12 bytes, and the request to the box 32 MiB."""
+"""The most characters in all code cells. One may take 12 bytes as JSON, and a request to the box has at most 32 MiB."""
 MAX_PARTS = 1_000_000
-"""Lists and objects of the file: each three bytes of `{},` become a hundred in memory."""
+"""The most lists and objects in the file: three bytes (`{},`) become a hundred in memory."""
 MAX_DEPTH = 500
-"""Levels of them. How many Python's parser can read would depend on who calls it."""
+"""The deepest nesting of lists and objects. Without it, the limit would depend on Python's stack at the call."""
 
 _KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive", b"\x1f\x8b": "a gzip archive",
           b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
@@ -35,7 +35,7 @@ class Unreadable(HookworkError):
 
 @dataclass(frozen=True)
 class Notebook:
-    """The code cells of a submission, what it says about its lesson, and the hash of the file."""
+    """The code cells of a submission, the lesson that its metadata name (None if none), and the file's SHA-256."""
 
     cells: tuple[str, ...]
     lesson: str | None
@@ -45,7 +45,7 @@ class Notebook:
 def read_notebook(path: Path) -> Notebook:
     """The notebook in the file at `path`, of nbformat 3 or 4.
 
-    Outputs, ids and kernelspec are ignored. Raises `Unreadable` for everything else.
+    Outputs, ids and kernelspec are ignored. Raises `Unreadable` if the file is not such a notebook, or too large.
     """
     return parse_notebook(read_bytes(path))
 
@@ -64,7 +64,7 @@ def parse_notebook(raw: bytes) -> Notebook:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a regular file of at most 20 MB. Raises `Unreadable`."""
+    """The bytes of a regular file. Raises `Unreadable` if it is not one, or larger than `MAX_BYTES`."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > MAX_BYTES:
@@ -76,15 +76,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def too_large(size: int, most: int) -> str:
-    """What is said of a file that has more bytes than are read."""
+    """The message for a file of `size` bytes, if at most `most` are read."""
     return (
-        f"The file has {size / 1e6:.0f} MB; at most {most >> 20} MB are read. "
+        f"The file has {size / 1e6:.0f} MB, but at most {most >> 20} MB are read. "
         "Clear the outputs (Edit > Clear Outputs of All Cells) and save again."
     )
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A regular file, open; links and pipes are not followed, nor waited for. Raises `Unreadable`."""
+    """Open a regular file. Raises `Unreadable` for anything else: links are not followed, nor pipes waited for."""
     try:
         return files.open_regular_file(path)
     except (OSError, ValueError) as error:
@@ -127,7 +127,7 @@ def parse_content(raw: bytes) -> dict[str, Any]:
         )
     if is_nested_deeper(content, MAX_DEPTH):
         raise Unreadable(
-            f"Lists and objects in the notebook lie in each other in more than {MAX_DEPTH} levels. "
+            f"Lists and objects in the notebook are nested more than {MAX_DEPTH} levels deep. "
             "Clear the outputs, and save it with JupyterLab."
         )
     return content
@@ -148,12 +148,12 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
             f"The code cells have more than {MAX_SOURCE >> 20} million characters. Data belongs in a file of its own."
         )
     if not found:
-        raise Unreadable("The notebook has no code cell. Hand in the notebook in which you worked.")
+        raise Unreadable("The notebook has no code cell. Hand in the notebook that you worked in.")
     return found
 
 
 def cells_of(content: dict[str, Any]) -> list[dict[str, Any]]:
-    """All that looks like a cell in the JSON of a notebook."""
+    """Everything in the JSON of a notebook that looks like a cell."""
     if content["nbformat"] == 3:
         sheets = [sheet for sheet in _as_list(content.get("worksheets")) if type(sheet) is dict]
         cells = [cell for sheet in sheets for cell in _as_list(sheet.get("cells"))]
@@ -167,6 +167,6 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _cell_source(value: Any) -> str:
-    """A cell's text: one string or a list of lines. Lone surrogates cannot be sent anywhere."""
+    """The text of a cell, given as a string or a list of lines, without lone surrogates: UTF-8 cannot hold them."""
     text = "".join(part for part in value if type(part) is str) if type(value) is list else value
     return without_surrogates(text) if type(text) is str else ""

@@ -1,4 +1,4 @@
-"""Whose each file of a class is, as data."""
+"""The layout of a class as data: which student each file belongs to."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from graders.run.tree import Entry
 
 @dataclass(frozen=True)
 class Place:
-    """Whose a file is, and what its place tells. `name` is the name its owner gave it; the rest is as in `NameParts`."""
+    """The owner of a file, the name that the owner gave it, and `late` and `attempt` as in `NameParts`."""
 
     owner: Owner
     name: str
     late: bool | None = None
     attempt: float = 0.0
     timeless: bool = False
-    """Whether its time is not that of its being handed in."""
+    """Whether the file's time is not when it was handed in, but for example when a platform packed it."""
 
 
 @dataclass
 class Layout:
-    """Whose everything is.
+    """The owner of each file.
 
-    `how` says how the class was read. `places` has a place for each file that is somebody's, `without_owner` a reason for
-    each other; `owners` are all students, with files or without. `doubts` are sentences for the instructor.
+    `how` says in a few words how the class was read. `places` has every file with an owner, and `without_owner` every
+    other file, with the reason. `owners` are all students, also those without files. `doubts` are sentences for the
+    instructor.
     """
 
     how: str
@@ -38,7 +39,7 @@ class Layout:
     doubts: list[str] = field(default_factory=list)
 
     def tell_equal_numbers(self) -> None:
-        """Doubt names that claim one number: they are not merged, and at most one of them is right."""
+        """Add a doubt for each number that several names have. They stay different students."""
         claims: defaultdict[str, set[str]] = defaultdict(set)
         for owner in self.owners:
             if owner.id:
@@ -47,10 +48,10 @@ class Layout:
             if len(names) > 1:
                 shown = ", ".join(repr(clean_text(name, 60)) for name in sorted(names))
                 self.doubts.append(
-                    f"The number {clean_text(number, 40)} stands in the names of several: {shown}. Look whose it is."
+                    f"Several students have the number {clean_text(number, 40)}: {shown}. Check whose it is."
                 )
 
 
 def place_of(named: NameParts, name: str) -> Place:
-    """The place of a file with this name, by what a platform says."""
+    """The place of the file `name`, from what a platform says about it."""
     return Place(named.owner, name, late=named.late, attempt=named.attempt, timeless=named.late is not None)

@@ -1,7 +1,7 @@
-"""Temporary folders that do not stay for ever, even when the process that made them was killed.
+"""Temporary folders that are removed in the end, even if the process that made them is killed.
 
-Each is locked by its process for as long as that lives. The next start removes those of the same user that nobody
-locks any more.
+Each is locked by its process for as long as that lives. The next start removes the same user's folders that are no
+longer locked.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from graders.run.box_users import may_be_a_box
 
 try:
     import fcntl
-except ImportError:  # Windows: nothing is locked, and nothing swept
+except ImportError:  # Windows: nothing is locked, and leftovers stay
     fcntl = None  # type: ignore[assignment]
 
 PREFIX = "hookwork-"
 KINDS = ("box", "job", "modules", "unpacked")
 SETTLED_SECONDS = 60.0
-"""A folder younger than this may be about to be locked."""
+"""A folder younger than this is left alone: it may be about to be locked."""
 
 
 @contextmanager
 def temporary_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
-    """A folder of one of `KINDS`, locked meanwhile and removed afterwards.
+    """A locked folder, removed afterwards. `kind` is one of `KINDS` and part of its name.
 
-    It lies in `parent`; where none is given, in the system's temporary folder.
+    It is created in `parent`; None means the system's temporary folder.
     """
-    # Kept short: sockets lie in it, and their paths have at most 107 bytes.
+    # The name is short because the folder holds sockets, whose paths have at most 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{kind}-", dir=parent))
     lock = take_lock(folder)
     try:
@@ -54,7 +54,7 @@ def remove_leftovers(parent: Path | None = None) -> None:
     with os.scandir(parent or tempfile.gettempdir()) as entries:
         found = [entry.path for entry in entries if entry.name.startswith(tuple(PREFIX + kind + "-" for kind in KINDS))]
     for path in found:
-        with contextlib.suppress(OSError):  # somebody else was faster
+        with contextlib.suppress(OSError):  # another process removed it first
             facts = os.lstat(path)
             if (
                 stat.S_ISDIR(facts.st_mode)
@@ -72,7 +72,7 @@ def _is_own_user(uid: int) -> bool:
 
 
 def take_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock of a folder or file, or None when somebody else does."""
+    """Lock a file or folder: a descriptor that holds the lock until it is closed, or None if another process has it."""
     if fcntl is None:
         return None
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -85,11 +85,11 @@ def take_lock(path: Path) -> int | None:
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder that a stranger's program wrote to: any permissions, any depth."""
+    """Remove a folder that untrusted code wrote to, whatever its permissions and depth. Raises nothing."""
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(folder)
         return
-    # Locked, or deeper than Python's rmtree can go. Neither command follows a link that it meets on the way.
+    # It has no permissions, or is too deep for Python's rmtree. Neither command follows links.
     for command in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
         with contextlib.suppress(OSError):
             subprocess.run([*command, "--", str(folder)], check=False, stderr=subprocess.DEVNULL)

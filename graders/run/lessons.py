@@ -1,4 +1,4 @@
-"""Which lesson a file belongs to, and whether somebody worked in it, by its name and its text: nothing is run."""
+"""Tells which lesson a file belongs to and whether somebody worked in it, from its name and text. Nothing is run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHECKED = re.compile(r"\b(?:check|hint|solution)\(\s*[\"'](\d\d)-")
 
 
 def function_names(lesson: str) -> frozenset[str]:
-    """The names that the exercises of a lesson ask for; none where there is no such lesson."""
+    """The functions and classes that the exercises of a lesson ask for; empty if there is no such lesson."""
     if lesson not in course.lesson_stems():
         return frozenset()
     cells = exercise_cells(course.lesson_source(lesson))
@@ -33,7 +33,7 @@ def function_names(lesson: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _NotebookFacts:
-    """What the text of a notebook tells: its metadata, and the lesson of the functions and checks in its cells."""
+    """What a file tells: the lesson in its metadata, the lesson by its functions and checks, and its SHA-256."""
 
     named: str | None
     defined: str | None
@@ -41,7 +41,7 @@ class _NotebookFacts:
 
 
 class Lessons:
-    """The lessons that can be marked, by their stems. A file is read only where its name says nothing."""
+    """The lessons that can be marked, by their stems. A file is read only if its name does not tell its lesson."""
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = tuple(stems)
@@ -49,14 +49,14 @@ class Lessons:
         self._facts: dict[Path, _NotebookFacts] = {}
 
     def lesson_of(self, file: Path | None, name: str) -> str | None:
-        """The lesson of a file with this name: by the stem or `NN_` prefix in it, by its metadata, or by its text."""
+        """The lesson of a file: by the stem or `NN_` prefix in `name`, by its metadata, or by its text; else None."""
         if lesson := self.lesson_in_name(name):
             return lesson
-        told = self._read_facts(file) if file is not None and file.name.lower().endswith(NOTEBOOK_SUFFIXES) else None
-        return (told.named or told.defined) if told else None
+        facts = self._read_facts(file) if file is not None and file.name.lower().endswith(NOTEBOOK_SUFFIXES) else None
+        return (facts.named or facts.defined) if facts else None
 
     def lesson_in_name(self, name: str) -> str | None:
-        """The lesson that a name tells; None where it tells none."""
+        """The lesson that the name of a file tells; None if it tells none."""
         for lesson in self.stems:
             if lesson in name:
                 return lesson
@@ -67,7 +67,7 @@ class Lessons:
         return None
 
     def is_untouched(self, file: Path, lesson: str) -> bool:
-        """Whether nobody worked in a notebook: no function of the lesson's exercises has more than its stub."""
+        """Whether nobody worked in a notebook: no cell for an exercise lost its stub. True for an unreadable file."""
         try:
             cells = read_notebook(file).cells
         except Unreadable:
@@ -76,9 +76,9 @@ class Lessons:
         return all(STUB in cell for cell in cells if asked & set(_DEFINED.findall(cell)))
 
     def notebook_digest(self, file: Path) -> str:
-        """The SHA-256 of a notebook, empty where it cannot be read: equal files need no choice between them."""
-        told = self._read_facts(file)
-        return told.sha256 if told else ""
+        """The SHA-256 of a notebook in hexadecimal; empty if it cannot be read."""
+        facts = self._read_facts(file)
+        return facts.sha256 if facts else ""
 
     def _read_facts(self, file: Path) -> _NotebookFacts | None:
         if file not in self._facts:
@@ -91,7 +91,7 @@ class Lessons:
         return self._facts[file]
 
     def _lesson_by_text(self, notebook: Notebook) -> str | None:
-        """The one lesson to which most of the functions and checks in the cells belong."""
+        """The lesson to which most of the functions and checks in the cells belong; None if there is a tie."""
         votes: Counter[str] = Counter()
         for cell in notebook.cells:
             numbers, names = set(_CHECKED.findall(cell)), set(_DEFINED.findall(cell))

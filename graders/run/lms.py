@@ -1,15 +1,15 @@
-"""How platforms name what students handed in, and how an instructor says it for one that is not known here.
+"""Reads the names that learning platforms give to submissions, and the patterns that instructors write for others.
 
-A name has a part that the platform wrote and a part that the student chose, which stands behind it. So patterns match
-from the left, and for all names in a folder one format counts: that which fits most of them.
+The platform writes the first part of a name, and the student chose the rest. So patterns match from the left, and one
+format is chosen for all names in a folder: the one that fits most of them.
 
-Canvas: `lastnamefirstname_LATE_12345_67890_01_topic-1.ipynb`, where LATE is there for late work only, the numbers are
-those of the user and of the file, and `-1` counts attempts. Groups keep the underscores of their names; with anonymous
-marking the name is `anon_` and five letters, and `LATE` stands in front. Times in Canvas' archive are those of the
-download. Moodle: a folder `Name Surname_123456_assignsubmission_file_` for each student or, if asked for, that in front
-of each file. Blackboard: `Assignment_login_attempt_2026-11-24-18-03-21_01_topic.ipynb`, and a text file for each
-attempt. Brightspace: `123-456 - Name Surname - Nov 24, 2026 603 PM`, as a folder or in front of the file. Autolab:
-`login@university.edu_3_01_topic.ipynb`, where 3 counts attempts. Sakai: a folder `Surname, Name(login)`.
+Canvas: `lastnamefirstname_LATE_12345_67890_01_topic-1.ipynb`, where LATE marks late work, the numbers are those of the
+user and the file, and `-1` counts attempts. Groups keep the underscores in their names. With anonymous marking the name
+is `anon_` and five letters, and `LATE` comes first. Times in Canvas' archive are those of the download.
+Moodle: a folder `Name Surname_123456_assignsubmission_file_` for each student, or the same as a prefix of each file.
+Blackboard: `Assignment_login_attempt_2026-11-24-18-03-21_01_topic.ipynb`, and a text file for each attempt.
+Brightspace: `123-456 - Name Surname - Nov 24, 2026 603 PM`, as a folder or a prefix.
+Autolab: `login@university.edu_3_01_topic.ipynb`, where 3 counts attempts. Sakai: a folder `Surname, Name(login)`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from graders.core.text import clean_text
 
 
 class BadNames(HookworkError):
-    """A pattern for names that cannot be read; the message says how to write one."""
+    """A pattern for names is invalid; the message says how to write one."""
 
 
 @dataclass(frozen=True, order=True)
 class Owner:
-    """Whose work something is: a name, and where names may be equal the number that the platform gave."""
+    """A student: a name, and the number or login that the platform gave, by which equal names differ."""
 
     name: str
     id: str = ""
@@ -39,9 +39,9 @@ class Owner:
 class NameParts:
     """What a platform says in a name.
 
-    `file` is the name that the owner gave the file, empty for a folder. `late` is None where the platform does not say
-    whether it is. `attempt` grows with each attempt: a count, or seconds since 1970; 0 where it is not told. `prefix`
-    is how many characters the platform wrote in front of the file.
+    `file` is the name that the owner gave the file, empty for a folder. `late` is None if the platform does not say.
+    `attempt` grows with each attempt: it is a count, or a time in seconds since 1970, or 0 if unknown. `prefix` is the
+    number of characters before the file's own name.
     """
 
     owner: Owner
@@ -53,28 +53,25 @@ class NameParts:
 
 @dataclass(frozen=True)
 class Format:
-    """How a platform names files that lie side by side, and the folders that it makes."""
+    """How a platform names files in one folder, and folders of students."""
 
     name: str
     files: tuple[re.Pattern[str], ...] = ()
     folders: tuple[re.Pattern[str], ...] = ()
     sidecars: re.Pattern[str] | None = None
-    """Files that the platform adds, and nobody handed in."""
+    """Files that the platform adds and nobody handed in."""
 
     def parse_file_name(self, name: str) -> NameParts | None:
-        """What the name of a file says; None where it is not of this format."""
+        """What the name of a file says; None if it is not in this format."""
         return _first_match(self.files, name)
 
     def parse_folder_name(self, name: str) -> NameParts | None:
-        """What the name of a folder says; None where it is not of this format."""
+        """What the name of a folder says; None if it is not in this format."""
         return _first_match(self.folders, name)
 
 
 def _first_match(patterns: Sequence[re.Pattern[str]], name: str) -> NameParts | None:
-    return next(
-        (_parts_in_match(match) for parse_name_pattern in patterns if (match := parse_name_pattern.fullmatch(name))),
-        None,
-    )
+    return next((_parts_in_match(match) for pattern in patterns if (match := pattern.fullmatch(name))), None)
 
 
 def _parts_in_match(match: re.Match[str]) -> NameParts:
@@ -91,7 +88,7 @@ def _parts_in_match(match: re.Match[str]) -> NameParts:
 
 
 def _parse_time(text: str) -> float:
-    """A time as platforms write it into names, in seconds since 1970; 0 where it cannot be read."""
+    """A time as platforms write it into names, in local time, as seconds since 1970; 0 if it cannot be read."""
     plain = re.sub(r"\s+", " ", text.replace(".", ""))
     plain = re.sub(r"\b(\d)(\d\d)( ?[AP]M|$)", r"0\1\2\3", plain)  # 603 PM is 0603 PM
     for form in ("%Y-%m-%d-%H-%M-%S", "%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p", "%b %d, %Y %H%M", "%B %d, %Y %H%M",
@@ -114,7 +111,7 @@ CANVAS = Format(
     ),
 )
 SURE_CANVAS = re.compile(r"(?:LATE_)?anon_[A-Za-z0-9]{5}_\d{3,}_.+|.+?_(?:LATE_)?[1-9]\d+_[1-9]\d{2,}_.+")
-"""Names that nobody gives by chance, unlike `notes_2024_11_01_topic.ipynb`: one of them makes a folder Canvas'."""
+"""Names that only Canvas gives, unlike `notes_2024_11_01_topic.ipynb`. One of them shows that a folder is Canvas'."""
 FORMATS = (
     Format(
         "Moodle",
@@ -145,7 +142,7 @@ SAKAI = Format(
     sidecars=re.compile(r"grades\.(?:csv|xls)|timestamp\.txt|comments\.txt|.+_submissionText\.html|feedbackText\.html"),
 )
 SAKAI_FOLDER = "Submission attachment(s)"
-"""The folder that Sakai makes in each student's: a name in brackets alone is no sign of it."""
+"""The folder that Sakai makes in each student's folder. Without it, brackets in a name do not mean Sakai."""
 
 PRESETS = ("canvas", "moodle", "blackboard", "brightspace", "autolab", "sakai", "plain")
 _FIELDS = {"student": r"(?P<student>[^/]+?)", "id": r"(?P<id>[^/_]+?)", "attempt": r"(?P<attempt>\d+)",
@@ -159,10 +156,10 @@ PATTERN_HELP = (
 
 @dataclass(frozen=True)
 class NamePattern:
-    """What an instructor says of names: a platform, or a pattern with fields in braces.
+    """What an instructor says about names with `--names`: a platform, or a pattern with fields in braces.
 
-    A pattern with `/` is one of paths below the place that is marked. One with `{file}` or `{lesson}` and without `/`
-    is one of files that lie side by side; any other one of the students' folders.
+    A pattern with `/` is for paths below the folder that is marked. Without `/`, one with `{file}` or `{lesson}` is for
+    files in one folder, and any other is for the students' folders.
     """
 
     text: str
@@ -170,12 +167,12 @@ class NamePattern:
 
     @property
     def of_paths(self) -> bool:
-        """Whether whole paths are meant."""
+        """Whether the pattern is for whole paths."""
         return "/" in self.text
 
 
 def parse_name_pattern(text: str) -> NamePattern:
-    """What `--names` says. Raises `BadNames`."""
+    """Read the value of `--names`. Raises `BadNames` if it is neither a platform nor a valid pattern."""
     plain = text.strip()
     for known in (*FORMATS, SAKAI):
         if plain.casefold() == known.name.casefold():
@@ -187,7 +184,7 @@ def parse_name_pattern(text: str) -> NamePattern:
     if unknown := [field for field in fields if field not in _FIELDS]:
         raise BadNames(f"{clean_text(text, 60)!r}: there is no field {{{clean_text(unknown[0], 20)}}}. {PATTERN_HELP}.")
     if not {"student", "id"} & set(fields):
-        raise BadNames(f"{clean_text(text, 60)!r} does not say where the name of a student stands. {PATTERN_HELP}.")
+        raise BadNames(f"{clean_text(text, 60)!r} does not say where a student's name is. {PATTERN_HELP}.")
     if len(set(fields) - {"any"}) < len([field for field in fields if field != "any"]) or {"file", "lesson"} <= {
         *fields
     }:
@@ -203,25 +200,26 @@ def parse_name_pattern(text: str) -> NamePattern:
 
 
 def file_format(files: Sequence[str]) -> Format | None:
-    """The format of files that lie side by side: that which fits most of them, and of equals the one that ends first.
+    """The format that fits most of the names of files in one folder; None if none fits any.
 
-    None where none does. Names that chance could have made are Canvas' when all are, and there are several.
+    In a tie, the format with the shorter prefixes wins. Names that might be like Canvas' by chance count only if all
+    names are like that, and there are at least two.
     """
     best: tuple[int, int] = (0, 0)
     found = None
     for known in FORMATS:
-        named = [one for name in files if (one := known.parse_file_name(name))]
+        named = [parts for name in files if (parts := known.parse_file_name(name))]
         if known is CANVAS and not any(map(SURE_CANVAS.fullmatch, files)):
             named = named if len(named) == len(files) > 1 else []
-        score = (len(named), -sum(one.prefix for one in named))
+        score = (len(named), -sum(parts.prefix for parts in named))
         if named and (found is None or score > best):
             best, found = score, known
     return found
 
 
 def folder_format(folders: Sequence[str], inside: Sequence[str]) -> Format | None:
-    """The format of the students' folders, by their names and by those of the folders `inside` them; None for none."""
-    known = [*FORMATS, *([SAKAI] if SAKAI_FOLDER in inside else [])]
-    count = {one.name: sum(one.parse_folder_name(name) is not None for name in folders) for one in known}
-    best = max(known, key=lambda one: count[one.name])
+    """The format that fits most of the students' folders; None if none does. Sakai's needs its own folder `inside`."""
+    formats = [*FORMATS, *([SAKAI] if SAKAI_FOLDER in inside else [])]
+    count = {known.name: sum(known.parse_folder_name(name) is not None for name in folders) for known in formats}
+    best = max(formats, key=lambda known: count[known.name])
     return best if count[best.name] else None

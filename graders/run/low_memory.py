@@ -1,6 +1,7 @@
-"""The last fuse: when the machine itself runs short of memory, the box that holds most is ended, and the others go on.
+"""The last resort: when the machine itself runs short of memory, the box that holds the most is ended.
 
-Each box is within its own bound then, and there are many, or something holds what nobody can count.
+This is for the case that every box keeps within its own bound, but together they are too many, or hold memory that
+nobody counts.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ import psutil
 from graders.wire.limits import MIB
 
 LEAST_FREE, LEAST_SHARE = 256 * MIB, 1 / 32
-"""The machine is short when less than both is available: so many bytes, and such a part of all it has."""
+"""The machine is short of memory if less than the larger of these is free: bytes, and a share of all its memory."""
 LEAST_HELD = 256 * MIB
-"""A box that holds less is not ended: it cannot be the reason."""
+"""A box that holds fewer bytes is not ended: it cannot be the reason."""
 SECONDS = 0.1
-"""Between two looks."""
+"""Seconds between two looks at the machine's memory."""
 
 
 class Bound(Protocol):
-    """What bounds the memory of a box."""
+    """Something that bounds the memory of a box."""
 
     pause: float
-    """Seconds until the next look is worth it."""
+    """The time to wait before the next look, in seconds."""
 
     def is_exceeded(self) -> bool:
         """Whether the box took more than it may."""
@@ -39,7 +40,7 @@ class Bound(Protocol):
 
 
 def is_short(available: int, total: int) -> bool:
-    """Whether a machine with so many bytes in `total` has little left for anybody."""
+    """Whether a machine with `available` of `total` bytes free is short of memory."""
     return available < max(LEAST_FREE, total * LEAST_SHARE)
 
 
@@ -49,10 +50,10 @@ def _is_short_here() -> bool:
 
 
 class LowMemoryGuard:
-    """Knows the boxes of this process."""
+    """Decides which box of this process has to end when the machine runs short of memory."""
 
     def __init__(self, short: Callable[[], bool] = _is_short_here) -> None:
-        """`short` says whether the machine is short of memory; it is asked now and then."""
+        """`short` says whether the machine is short of memory. It is called at most every `SECONDS`."""
         self._short = short
         self._boxes: list[Bound] = []
         self._ending: Bound | None = None
@@ -60,21 +61,21 @@ class LowMemoryGuard:
         self._lock = threading.Lock()
 
     def add(self, box: Bound) -> None:
-        """From here on, this box counts."""
+        """Add a box, which may have to end from now on."""
         with self._lock:
             self._boxes.append(box)
 
     def remove(self, box: Bound) -> None:
-        """The box has ended, and what it held is free."""
+        """Remove a box that has ended, so that its memory is free again."""
         with self._lock:
             self._boxes = [other for other in self._boxes if other is not box]
             if self._ending is box:
                 self._ending, self._due = None, 0.0
 
     def must_end(self, box: Bound) -> bool:
-        """Whether this box has to end, for the machine is short of memory and no other holds as much.
+        """Whether this box has to end, because the machine is short of memory and no other box holds as much.
 
-        While one ends, no other has to: what it held is not free yet.
+        While one box is ending, no other has to, since the memory of the first is not free yet.
         """
         with self._lock:
             if (now := time.monotonic()) >= self._due:
@@ -88,4 +89,4 @@ class LowMemoryGuard:
 
 
 low_memory_guard = LowMemoryGuard()
-"""That of this process."""
+"""The guard that this process uses."""

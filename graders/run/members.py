@@ -1,4 +1,4 @@
-"""What is in a zip or tar.gz file: a list of members, made without trusting a word of it."""
+"""Lists and reads the members of a zip or tar.gz file without trusting anything in it."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ from graders.run.intake import Unreadable, open_regular
 
 ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
 MAX_RATIO = 100
-"""How many times its packed size a member of a zip file may unpack to: text takes ten, a bomb a thousand."""
+"""How many times its packed size a member of a zip file may unpack to. Text has a ratio of 10, a zip bomb of 1,000."""
 
 _END = b"PK\x05\x06"
-"""What the record at the end of a zip file starts with; below it, the one of files beyond 4 GB."""
+"""The start of the record at the end of a zip file."""
 _END_64 = b"PK\x06\x06"
+"""The same of the record for files above 4 GB."""
 _TAIL = (1 << 16) + 200
-"""Bytes at the end of a zip file in which both records lie: a comment may have 64 KiB."""
+"""The bytes at the end of a zip file that hold both records and a comment of up to 64 KiB."""
 
 
 class BadArchive(HookworkError):
-    """An archive that cannot be unpacked, or holds too much; the message says what is wrong and what helps."""
+    """An archive cannot be unpacked or holds too much; the message says what is wrong, and what to hand in instead."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """One file or folder of an archive, and what is wrong with it as far as the list of members tells.
+    """One file or folder of an archive. `flaw` says why it cannot be unpacked; empty if the list shows no reason.
 
-    `path` has `/` between its folders, whatever the archive has. `size` is in bytes, unpacked. `modified` is when it
-    was last changed, in seconds since 1970; 0 where that is not known.
+    `path` always has `/` between folders. `size` is in bytes, unpacked. `modified` is when it was last changed, in
+    seconds since 1970, or 0 if unknown.
     """
 
     path: str
@@ -50,22 +51,22 @@ class Member:
 
 
 class Archive(Protocol):
-    """An open archive. `note` says how names were read that are not UTF-8."""
+    """An open archive. `note` says how names that are not UTF-8 were read; empty if there are none."""
 
     members: list[Member]
     note: str
 
     def write(self, targets: Mapping[int, Path]) -> dict[int, str]:
-        """Write the members with these indices to new files; for each that is damaged, what is wrong.
+        """Unpack members into new files: `targets` maps indices in `members` to paths.
 
-        Raises `OSError` for a fault of this machine.
+        Returns what is wrong with each damaged member, by index. Raises `OSError` for a fault of this machine.
         """
 
 
 def _copy_stream(source: IO[bytes], target: Path) -> None:
     with target.open("xb") as file:
         while True:
-            with damage_as_bad_archive():  # of the archive, and not of the disk that is written to
+            with damage_as_bad_archive():  # only reading: if writing fails, the disk is at fault, not the archive
                 part = source.read(1 << 16)
             if not part:
                 return
@@ -73,16 +74,16 @@ def _copy_stream(source: IO[bytes], target: Path) -> None:
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the name of a file is that of an archive which can be read."""
+    """Whether a file has the suffix of an archive that can be read."""
     return path.name.lower().endswith(ARCHIVE_SUFFIXES)
 
 
 @contextmanager
 def open_archive(archive: Path, max_directory: int, max_stream: float) -> Iterator[Archive]:
-    """An archive, open.
+    """Open an archive.
 
-    `max_directory` bounds the bytes of a zip file's list of members, and `max_stream` those of a tar.gz file once it is
-    unpacked, which has no list to look at before. Raises `BadArchive`.
+    `max_directory` bounds the bytes of a zip file's list of members. A tar.gz file has no such list, so `max_stream`
+    bounds the bytes that it unpacks to. Raises `BadArchive`.
     """
     try:
         with open_regular(archive) as file:
@@ -98,7 +99,7 @@ def open_archive(archive: Path, max_directory: int, max_stream: float) -> Iterat
 
 @contextmanager
 def damage_as_bad_archive() -> Iterator[None]:
-    """Turn what Python's readers of archives raise into `BadArchive`: broken archives make them fail in many ways."""
+    """Turn exceptions of Python's archive modules into `BadArchive`: with broken files, they raise many kinds."""
     try:
         yield
     except (BadArchive, MemoryError):
@@ -109,7 +110,7 @@ def damage_as_bad_archive() -> Iterator[None]:
 
 class _Zip:
     def __init__(self, file: IO[bytes], max_directory: int) -> None:
-        # Looked at before Python's reader makes an object of each entry.
+        # Check this before Python makes an object for each entry.
         if _directory_bytes(file) > max_directory:
             raise BadArchive("it has too many members.")
         self._packed = zipfile.ZipFile(file)
@@ -132,19 +133,19 @@ class _Zip:
 
 
 def _directory_bytes(file: IO[bytes]) -> int:
-    """The bytes of a zip file's list of members, as the record at its end says: the larger one where it has two."""
+    """The size of a zip file's list of members in bytes, from the record at its end, or the larger if it has two."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _TAIL))
     tail = file.read()
     file.seek(0)
     end, end_64 = tail.rfind(_END), tail.rfind(_END_64)
-    said = [int.from_bytes(tail[end + 12 : end + 16], "little")] if end >= 0 else []
-    said += [int.from_bytes(tail[end_64 + 40 : end_64 + 48], "little")] if end_64 >= 0 else []
-    return max((bytes_ for bytes_ in said if bytes_ != 0xFFFFFFFF), default=0)
+    sizes = [int.from_bytes(tail[end + 12 : end + 16], "little")] if end >= 0 else []
+    sizes += [int.from_bytes(tail[end_64 + 40 : end_64 + 48], "little")] if end_64 >= 0 else []
+    return max((found for found in sizes if found != 0xFFFFFFFF), default=0)
 
 
 def _zip_member(info: zipfile.ZipInfo, name: str) -> Member:
-    path = name.replace("\\", "/")  # some versions of Windows separate folders like this
+    path = name.replace("\\", "/")  # some versions of Windows write backslashes
     kind = stat.S_IFMT(info.external_attr >> 16)
     flaw = ""
     if info.flag_bits & 0x2041:
@@ -159,7 +160,7 @@ def _zip_member(info: zipfile.ZipInfo, name: str) -> Member:
 
 
 def _modified_time(info: zipfile.ZipInfo) -> float:
-    """When a member was changed. Zip files know no time zone: they hold the local time of whoever packed them."""
+    """When a member was last changed. Zip files have no time zone, so their times are taken as local ones."""
     try:
         return datetime(*info.date_time).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -167,8 +168,8 @@ def _modified_time(info: zipfile.ZipInfo) -> float:
 
 
 def _decode_names(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
-    """The names of a zip file's members, and how those were read that are not UTF-8."""
-    # Without this flag names are in a code page that is not named; Python reads cp437, which loses nothing.
+    """The names of a zip file's members, and a note on how those that are not UTF-8 were read."""
+    # Without flag 0x800 the code page of a name is unknown. Python reads cp437, which can be turned back into bytes.
     raw = [info.orig_filename.encode("cp437") for info in infos if not info.flag_bits & 0x800]
     odd = [name for name in raw if not _is_utf8(name)]
     page = code_page(odd)
@@ -193,9 +194,10 @@ def _is_utf8(name: bytes) -> bool:
 
 
 def code_page(names: Sequence[bytes]) -> str:
-    """The code page in which these names can be read best: of old PCs, of Western Europe, or of China.
+    """The most likely code page of these names: cp437 (old PCs), gbk (China) or cp850 (Western Europe).
 
-    The first in which each letter beyond ASCII is a Latin one, or in which they are pairs that are Chinese; else cp437.
+    It is the first of them in which all characters beyond ASCII are Latin letters or, for gbk, common Chinese ones. If
+    none fits, it is cp437.
     """
     for page in ("cp437", "gbk", "cp850"):
         if all(map(_is_chinese if page == "gbk" else lambda name, page=page: _is_latin(name.decode(page)), names)):
@@ -217,7 +219,7 @@ def _is_chinese(name: bytes) -> bool:
 
 
 class _Bounded:
-    """A file that is unpacked while it is read, up to so many bytes."""
+    """A gzip file that is unpacked while it is read. Raises `BadArchive` after `most` bytes."""
 
     def __init__(self, file: IO[bytes], most: float) -> None:
         file.seek(0)
@@ -239,14 +241,14 @@ class _Tar:
         self.members = [_tar_member(info) for _, info in self._read_infos()]
 
     def _read_infos(self) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-        """The members, read from the beginning: nothing but the one that is looked at is kept."""
+        """Each member with its archive, read from the beginning. Only the current one is kept in memory."""
         stream = _Bounded(self._file, self._most)
         with tarfile.open(
             fileobj=cast(IO[bytes], stream), mode="r|", encoding="utf-8", errors="surrogateescape"
         ) as packed:
             for info in packed:
                 yield packed, info
-                packed.members.clear()  # type: ignore[attr-defined]  # documented nowhere, and it would keep them all
+                packed.members.clear()  # type: ignore[attr-defined]  # undocumented; without it, all are kept
 
     def write(self, targets: Mapping[int, Path]) -> dict[int, str]:
         left = dict(targets)
@@ -259,7 +261,7 @@ class _Tar:
                 if source is not None:
                     _copy_stream(source, left[index])
                     del left[index]
-        except BadArchive as error:  # of what follows nothing can be found
+        except BadArchive as error:  # nothing after a damaged part of the stream can be read
             for target in left.values():
                 target.unlink(missing_ok=True)
             return dict.fromkeys(left, str(error))

@@ -1,7 +1,7 @@
-"""The memory of all processes of a box together, as /proc shows it from outside.
+"""Watches the memory of all processes of a box together, as /proc shows it from outside.
 
-A limit of each process bounds no sum: sixty-four children of two gigabytes each are within it. In tiers A and B a
-filter of system calls refuses what would count for no process (`graders.box.confine`).
+A limit for each process does not bound the sum: with 2 GiB each, 64 children could take 128. In tiers A and B, a filter
+of system calls refuses memory that would not show in any process (`graders.box.confine`).
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from graders.run.process_memory import (
 )
 
 SECONDS, HASTY_SECONDS = 0.1, 0.02
-"""Between two looks."""
+"""Seconds between two looks: usually, and once much memory is held."""
 MAPS_SECONDS = 1.0
-"""Between two looks at maps, which take long to count and long to make."""
+"""Seconds between two looks at memory maps, which are slow to count, and slow to make."""
 _PROC = Path("/proc")
 
 
 class MemoryWatch:
-    """Says when the processes from `root` downwards hold more than `bound` bytes beyond what they hold now.
+    """Tells when a process `root` and its descendants hold more than `bound` bytes beyond what they held at first.
 
-    A look is cheap while little is held, and comes more often once much is.
+    A look is cheap while little is held. Once much is, looks are more frequent.
     """
 
     def __init__(self, root: int, bound: int, *, forked: bool = False) -> None:
-        """Nothing of the notebook has run yet.
+        """Measures what the processes hold now, so no code of the notebook may have run yet.
 
-        Processes that were `forked` from one that holds far more than they have written since share nearly all. Then
-        the largest says what they hold, and shares, which take 3 ms each to read, are not looked at.
+        Processes that were `forked` from the warm process share nearly all memory with it. Then the largest process
+        says what they hold, which saves reading their shares at 3 ms each.
         """
         pids = process_tree(root)
         self._before = max(map(own_memory, pids)) if forked else _already_held(pids)
         self._root, self._bound = root, bound
-        self._ours = frozenset(filter(is_unreadable, pids))  # they never run what is in the notebook
+        self._ours = frozenset(filter(is_unreadable, pids))  # these never run the notebook's code
         self._maps, self._maps_due = 0, time.monotonic() + MAPS_SECONDS
         self._due, self.pause = 0.0, SECONDS
 
     def close(self) -> None:
-        """There is nothing to undo: watching makes no cgroup."""
+        """Do nothing: there is nothing to clean up."""
 
     def is_exceeded(self) -> bool:
-        """Whether it is too much, as far as it is time to look; False where /proc does not tell."""
+        """Whether the processes hold too much. False if the next look is not due yet, or there is no /proc."""
         started = time.monotonic()
         if started < self._due:
             return False
@@ -56,8 +56,8 @@ class MemoryWatch:
         if started >= self._maps_due:
             self._maps = map_memory(self._notebook_pids(pids), self._bound)
             self._maps_due = time.monotonic() + MAPS_SECONDS
-        # What forked processes share counts for each here, and so does each socket that they could have. Only when that
-        # is too much is it worth a closer look.
+        # This rough sum counts shared memory for each process, and every socket that they might have. Only if it is
+        # too much does the exact one, which takes longer, matter.
         rough = sum(map(most_memory, pids)) + self._maps - self._before
         found = rough > self._bound and self.held_bytes() > self._bound
         ended = time.monotonic()
@@ -77,12 +77,12 @@ class MemoryWatch:
 
 
 def _already_held(pids: list[int]) -> int:
-    """Bytes that processes hold, or will hold without adding any: their share grows when others end who share, too."""
+    """The bytes that processes hold now, or will count as theirs once others that share the memory have ended."""
     return max(sum(map(proportional_memory, pids)), *map(own_memory, pids))
 
 
 def process_tree(root: int) -> list[int]:
-    """A process and all of its descendants."""
+    """The ids of a process and all of its descendants. Without /proc, only its own."""
     found, queue = [], [root]
     while queue:
         pid = queue.pop()
@@ -96,7 +96,7 @@ def process_tree(root: int) -> list[int]:
 
 
 def any_stopped(root: int) -> bool:
-    """Whether a process or one of its descendants is stopped, by SIGSTOP or a debugger, as far as /proc tells."""
+    """Whether a process or one of its descendants is stopped, by SIGSTOP or a debugger. False without /proc."""
     return any(_process_state(pid) in (b"T", b"t") for pid in process_tree(root))
 
 

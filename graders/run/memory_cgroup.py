@@ -1,11 +1,11 @@
-"""The memory of a box, counted by the kernel: a cgroup of its own, where we may make one.
+"""Bounds the memory of a box with a cgroup, where we may create one.
 
-All of it counts there, files in memory and buffers of sockets included, and at the moment it is taken. Most processes
-may not make a cgroup; there the sum is watched instead (`graders.run.memory`).
+The kernel then counts all memory as it is taken, including files in memory and socket buffers. Most processes may not
+create cgroups; for them the sum is watched instead (`graders.run.memory`).
 
-In version 2 a cgroup that gives its memory on to others may hold no process itself, unless it is the root. Where ours
-holds nobody but us, we move to one below it. In version 1 it may. There the kernel ends one process of a box and not
-all, which is enough to know.
+In version 2, a cgroup that shares its memory controller with others below it may not hold processes itself, unless it
+is the root. If ours holds only our own processes, we move them to one below it. Version 1 has no such rule. There the
+kernel ends one process of a box and not all, which is enough to notice.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from graders.run.memory import SECONDS, MemoryWatch, process_tree
 PREFIX = "hookwork-"
 BOX_PREFIX, MAIN_PREFIX = f"{PREFIX}box-", f"{PREFIX}main-"
 REMOVE_SECONDS = 2.0
-"""How long processes that were killed may take to be gone."""
+"""How long to wait until killed processes are gone."""
 _PROC = Path("/proc/self")
 
 
 @dataclass(frozen=True)
 class _Version:
-    """The files of a cgroup in which memory is counted and bounded."""
+    """The names of a cgroup's files for memory, which differ by version."""
 
     usage: str
     limit: str
@@ -51,13 +51,13 @@ class MemoryCgroup:
     """A cgroup with all processes of a box. Memory that they had before stays with the cgroup they came from."""
 
     pause = SECONDS
-    """The kernel looks by itself."""
+    """Seconds until the next look. It need not be soon, since the kernel enforces the bound."""
 
     def __init__(self, folder: Path, home: Path, root: int, bound: int) -> None:
-        """Bound what the processes from `root` downwards add to `bound` bytes. Nothing of the notebook has run yet.
+        """Bound what the process `root` and its descendants add to `bound` bytes, before the notebook's code runs.
 
-        `folder` is a cgroup that was made for it. When it will not do, the processes go back to the cgroup `home`, it
-        is removed, and `OSError` raised.
+        `folder` is a new cgroup for them. If it cannot be used, they are moved back to the cgroup `home`, `folder` is
+        removed and `OSError` is raised.
         """
         self.folder = folder
         self._files = _ONE if (folder / _ONE.usage).exists() else _TWO
@@ -68,7 +68,7 @@ class MemoryCgroup:
             _move_processes(self.folder, root)
             self._before = self._usage()
             _write(self.folder / self._files.limit, self._before + bound)
-            with contextlib.suppress(FileNotFoundError):  # the kernel does not count swap
+            with contextlib.suppress(FileNotFoundError):  # if the kernel does not count swap
                 _write(self.folder / self._files.with_swap, 0 if self._files is _TWO else self._before + bound)
         except OSError:
             for pid in _cgroup_pids(self.folder):
@@ -78,7 +78,7 @@ class MemoryCgroup:
             raise
 
     def is_exceeded(self) -> bool:
-        """Whether the kernel ended the processes because they took too much."""
+        """Whether the kernel ended processes because they took too much memory."""
         try:
             lines = (self.folder / self._files.events).read_text().splitlines()
         except OSError:
@@ -86,7 +86,7 @@ class MemoryCgroup:
         return any(int(count) > 0 for name, count in map(str.split, lines) if name == "oom_kill")
 
     def held_bytes(self) -> int:
-        """Bytes that its processes hold beyond what they held at first, files that could be read again included."""
+        """Bytes that the processes hold beyond what they held at first, including cached files."""
         with contextlib.suppress(OSError):
             return self._usage() - self._before
         return 0
@@ -95,7 +95,7 @@ class MemoryCgroup:
         return int((self.folder / self._files.usage).read_text())
 
     def close(self) -> None:
-        """End every process that is left in it, and remove it."""
+        """End the processes that are left in the cgroup, and remove it."""
         _kill(self.folder)
         self._remove_and_unlock()
 
@@ -107,9 +107,9 @@ class MemoryCgroup:
 
 
 def bound_memory(root: int, bound: int, *, forked: bool = False) -> Bound:
-    """Bound the bytes that the processes from `root` downwards add: by a cgroup where one can be made.
+    """Bound the bytes that the process `root` and its descendants add, by a cgroup if possible, or by watching.
 
-    `forked` as for `MemoryWatch`.
+    `forked` is as for `MemoryWatch`.
     """
     with _once:
         parents = _parent_cgroups()
@@ -124,7 +124,7 @@ _once = threading.Lock()
 
 @functools.cache
 def _parent_cgroups() -> list[tuple[Path, Path]]:
-    """Where cgroups of boxes may be made, and where their processes come from: at most one of each version."""
+    """The cgroups in which those of boxes can be made, at most one of each version, each with the one we are in."""
     found = []
     if (two := own_cgroup(_PROC)) is not None and prepare_cgroup(two, os.getpid()):
         found.append((two, own_cgroup(_PROC) or two))
@@ -135,9 +135,9 @@ def _parent_cgroups() -> list[tuple[Path, Path]]:
 
 
 def own_cgroup(proc: Path, controller: str = "") -> Path | None:
-    """The folder of a process's cgroup, by its folder in /proc; None where there is none to be seen.
+    """The folder of the cgroup of a process, given its folder in /proc; None if there is none, or it is not mounted.
 
-    It is that of version 2, or of version 1 with a `controller`.
+    Without a `controller` it is that of version 2, with one that of version 1.
     """
     try:
         groups = [line.split(":", 2) for line in (proc / "cgroup").read_text().splitlines()]
@@ -156,9 +156,9 @@ def own_cgroup(proc: Path, controller: str = "") -> Path | None:
 
 
 def prepare_cgroup(own: Path, us: int) -> bool:
-    """Whether cgroups made in `own`, the cgroup of process `us`, have memory limits.
+    """Have `own`, the cgroup of our process `us`, share its memory controller with cgroups below it, if possible.
 
-    It makes it so where it can. What killed runs left there is removed.
+    Returns whether it does. Leftovers of killed runs are removed.
     """
     try:
         if "memory" not in (own / "cgroup.controllers").read_text().split():
@@ -172,13 +172,13 @@ def prepare_cgroup(own: Path, us: int) -> bool:
 
 
 def _share_memory(own: Path, us: int) -> None:
-    with contextlib.suppress(OSError):  # it holds processes
+    with contextlib.suppress(OSError):  # fails if the cgroup holds processes
         _write(own / "cgroup.subtree_control", "+memory")
         return
     if not _cgroup_pids(own) <= set(process_tree(us)):
         raise PermissionError(f"{own} holds processes that are not ours to move")
     below = _make(own, MAIN_PREFIX)
-    take_lock(below)  # for as long as we live
+    take_lock(below)  # kept until this process ends
     try:
         _move_processes(below, us)
         _write(own / "cgroup.subtree_control", "+memory")
@@ -191,7 +191,7 @@ def _share_memory(own: Path, us: int) -> None:
 
 def _remove_old_cgroups(own: Path) -> None:
     for folder in own.glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else was faster
+        with contextlib.suppress(OSError):  # another process removed it first
             if time.time() - folder.stat().st_mtime > SETTLED_SECONDS and (held := take_lock(folder)) is not None:
                 if folder.name.startswith(BOX_PREFIX):
                     _kill(folder)
@@ -200,7 +200,7 @@ def _remove_old_cgroups(own: Path) -> None:
 
 
 def _move_processes(folder: Path, root: int) -> None:
-    """Put a process and all of its descendants into a cgroup, also those that are started meanwhile."""
+    """Move a process and all of its descendants into a cgroup, including those that are started meanwhile."""
     done: set[int] = set()
     while left := set(process_tree(root)) - done:
         for pid in left:
@@ -220,7 +220,7 @@ def _cgroup_pids(folder: Path) -> set[int]:
 
 
 def _kill(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # before Linux 5.14, and in version 1, there is no such file
+    with contextlib.suppress(OSError):  # the file does not exist before Linux 5.14 and in version 1
         return _write(folder / "cgroup.kill", 1)
     for pid in _cgroup_pids(folder):
         with contextlib.suppress(ProcessLookupError):
@@ -228,7 +228,7 @@ def _kill(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a cgroup as soon as its processes are gone. One that is not soon empty is left to the next sweep."""
+    """Remove a cgroup once its processes are gone. After `REMOVE_SECONDS` it is left to `_remove_old_cgroups`."""
     until = time.monotonic() + REMOVE_SECONDS
     while True:
         try:
@@ -240,7 +240,7 @@ def _remove(folder: Path) -> None:
 
 
 def _write(file: Path, value: int | str) -> None:
-    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)  # and never make one
+    descriptor = os.open(file, os.O_WRONLY | os.O_APPEND)  # unlike `open`, this never creates the file
     try:
         os.write(descriptor, str(value).encode() + b"\n")
     finally:

@@ -1,7 +1,7 @@
-"""The memory of processes, as /proc shows it from outside.
+"""Reads the memory of processes from /proc.
 
-What is in page tables and in swap is read. What their sockets hold, and the kernel's lists of their maps, is nowhere to
-be read, so they count for what they may take.
+Memory in page tables and in swap is shown there. What sockets hold, and what the kernel keeps for memory maps, is not,
+so each socket and map counts with the most that it may take.
 """
 
 from __future__ import annotations
@@ -17,41 +17,42 @@ _OWN = re.compile(rb"(?:Rss(?:Anon|Shmem)|VmSwap):\s*(\d+) kB")
 _SHARE = re.compile(rb"(?:Pss_(?:Anon|Shmem)|SwapPss):\s*(\d+) kB")
 _DESCRIPTORS = re.compile(rb"FDSize:\s*(\d+)")
 _USUAL_SOCKET, _USUAL_MAPS = 212_992, 65_530
+"""Linux's defaults: the bytes in a socket's send buffer, and the maps of a process."""
 _MAP_BYTES, _LINK_BYTES = 384, 32
-"""The kernel's own memory for a map, and what each process adds to those of the processes that were forked from it."""
+"""What the kernel keeps for a map, and for each link between a map and its copy in a forked process."""
 
 
 def own_memory(pid: int, proc: Path = PROC) -> int:
-    """Bytes of a process; what it shares with others counts in full."""
+    """The bytes that a process holds. Memory that it shares with others counts in full."""
     return _sum_bytes(_OWN, _status(pid, proc)[1])
 
 
 def proportional_memory(pid: int, proc: Path = PROC) -> int:
-    """Bytes of a process; what it shares with others counts in proportion."""
-    teller, status = _status(pid, proc)
-    return _sum_bytes(_SHARE, _read(proc / str(teller) / "smaps_rollup")) or _sum_bytes(_OWN, status)
+    """The bytes that a process holds. Memory that it shares with others counts in proportion."""
+    thread, status = _status(pid, proc)
+    return _sum_bytes(_SHARE, _read(proc / str(thread) / "smaps_rollup")) or _sum_bytes(_OWN, status)
 
 
 def most_memory(pid: int) -> int:
-    """Bytes of a process that `own_memory` counts, and of as many sockets as it has room for descriptors."""
+    """An upper bound in bytes: what `own_memory` counts, and sockets for all descriptors that there is room for."""
     status = _status(pid)[1]
     return _sum_bytes(_OWN, status) + _descriptor_room(status) * socket_bytes()
 
 
 def is_unreadable(pid: int) -> bool:
-    """Whether a process does not let itself be looked at: it set that, or it belongs to somebody else."""
+    """Whether a process cannot be inspected: it made itself undumpable, or it belongs to another user."""
     return not os.access(PROC / str(pid) / "fd", os.R_OK)
 
 
 def socket_memory(pids: Iterable[int]) -> int:
-    """Bytes that the sockets of some processes may hold: what was sent and not yet read is in no page table."""
+    """The most bytes that the sockets of some processes may hold. Data sent but not yet read is in no page table."""
     found: set[str] = set()
     unseen = 0
     for pid in pids:
-        teller, status = _status(pid)
+        thread, status = _status(pid)
         try:
-            found.update(_sockets(teller))
-        except PermissionError:  # all that is open may be sockets
+            found.update(_sockets(thread))
+        except PermissionError:  # all of its descriptors may be sockets
             unseen += _descriptor_room(status)
         except OSError:
             continue
@@ -59,12 +60,12 @@ def socket_memory(pids: Iterable[int]) -> int:
 
 
 def map_memory(pids: Sequence[int], enough: int) -> int:
-    """Bytes that the kernel keeps for the maps of some processes. More than `enough` is not counted further."""
+    """The bytes that the kernel keeps for the maps of some processes. Counting stops above `enough`."""
     each, found = _MAP_BYTES + _LINK_BYTES * len(pids), 0
     for pid in pids:
-        teller, _ = _status(pid)
+        thread, _ = _status(pid)
         try:
-            found += each * (PROC / str(teller) / "maps").read_bytes().count(b"\n")
+            found += each * (PROC / str(thread) / "maps").read_bytes().count(b"\n")
         except PermissionError:
             found += each * _most_maps()
         except OSError:
@@ -76,7 +77,7 @@ def map_memory(pids: Sequence[int], enough: int) -> int:
 
 @functools.cache
 def socket_bytes() -> int:
-    """What a socket may hold whose size nobody has set: the last packet may be as large again as all before it."""
+    """The most bytes in a socket with the default buffer size: twice that size, since the last packet may exceed it."""
     return 2 * _setting("net/core/wmem_default", _USUAL_SOCKET)
 
 
@@ -93,9 +94,9 @@ def _setting(name: str, usual: int) -> int:
 
 
 def _status(pid: int, proc: Path = PROC) -> tuple[int, bytes]:
-    """The status of a process, and which of its threads told it.
+    """The id of a thread of a process that can be asked, and that thread's status.
 
-    A process whose first thread has ended goes on with the others. Then one of these has to be asked.
+    If the first thread of a process has ended, one of the others has to be asked.
     """
     text = _read(proc / str(pid) / "status")
     if _OWN.search(text):
@@ -109,35 +110,35 @@ def _status(pid: int, proc: Path = PROC) -> tuple[int, bytes]:
 def _threads(pid: int) -> list[int]:
     try:
         return [int(name) for name in os.listdir(PROC / str(pid) / "task")]
-    except OSError:  # it ended, or this is not Linux
+    except OSError:  # the process has ended, or this is not Linux
         return []
 
 
 def _sockets(pid: int) -> Iterator[str]:
-    """The names that /proc gives to the sockets that a process has open. Raises `OSError`."""
+    """The names in /proc of the sockets that a process has open. Raises `OSError` if it cannot be inspected."""
     folder = f"{PROC}/{pid}/fd"
     for name in os.listdir(folder):
         try:
             target = os.readlink(f"{folder}/{name}")
-        except FileNotFoundError:  # it was closed
+        except FileNotFoundError:  # it was closed meanwhile
             continue
         if target.startswith("socket:"):
             yield target
 
 
 def _descriptor_room(status: bytes) -> int:
-    """For how many descriptors a process has room; the kernel makes it for 64 and more at a time."""
+    """For how many descriptors a process has room. The kernel makes room for at least 64 at a time."""
     found = _DESCRIPTORS.search(status)
     return int(found[1]) if found else 0
 
 
 def _sum_bytes(pattern: re.Pattern[bytes], text: bytes) -> int:
-    """Bytes: the sum of what `pattern` finds in kB."""
+    """The sum of the sizes that `pattern` finds in kB, in bytes."""
     return sum(map(int, pattern.findall(text))) << 10
 
 
 def _read(file: Path) -> bytes:
-    """A file that tells of a process or thread; nothing when it cannot be read."""
+    """The content of a file in /proc; empty if it cannot be read, as when the process has ended."""
     try:
         return file.read_bytes()
     except OSError:

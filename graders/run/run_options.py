@@ -1,4 +1,4 @@
-"""How notebooks are run: limits, isolation, what is kept."""
+"""The options for running notebooks: limits, isolation, and what is kept."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from graders.wire.limits import Limits
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Limits and isolation, the same for all notebooks of a batch. They can be sent to another machine.
+    """Options for all notebooks of a batch. They can be sent to another machine.
 
-    `isolation` is a tier, or "auto" for the best that holds. Somebody's `own_work` needs none and has no control marked
-    along; for that of others it has to be allowed (`allow_unisolated`). With `keep_outputs` what cells show is drawn
-    and kept with the run. `private` are the files and folders that no notebook may read, wherever they lie: what was
-    handed in, the results, the roster.
+    `isolation` is a tier, or "auto" for the best that works here. The user's `own_work` needs neither isolation nor a
+    control; `allow_unisolated` says that other people's work may run without isolation. With `keep_outputs` the outputs
+    of cells are kept with the run. `private` are files and folders that no notebook may read, such as what was handed
+    in, the results and the roster.
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -27,7 +27,7 @@ class RunOptions:
 
     @property
     def accepted_tiers(self) -> tuple[str, ...]:
-        """The tiers whose cached runs will do."""
+        """The tiers whose cached runs may be used."""
         if self.isolation != "auto":
             return (self.isolation,)
         return TIERS if self.own_work or self.allow_unisolated else TIERS[:-1]

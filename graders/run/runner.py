@@ -1,10 +1,10 @@
-"""The seam between marking and running: what runs a notebook, wherever and however that is done.
+"""The interface between marking and running: a `Runner` takes a notebook and returns a transcript.
 
 BoxRunner         runs each notebook in a box of its own
-CachedRunner      looks into the run cache first, and asks another runner when the run is not there
-ControlledRunner  marks a control exercise along with what another runner runs (`graders.marking.control`)
-StoppingRunner    runs nothing more when not even the first notebook starts
-NoRunner          runs nothing: for what is known to need no run
+CachedRunner      looks into the run cache first, and asks another runner if the run is not there
+ControlledRunner  marks a control notebook before and between what another runner runs (`graders.marking.control`)
+StoppingRunner    runs nothing more if the first notebook does not start
+NoRunner          runs nothing: for submissions that should need no run
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from graders.wire.limits import Limits
 
 
 class NotRun(Exception):
-    """Raised where nothing is run, for a notebook that would have to be."""
+    """A notebook would have to be run, but nothing may be."""
 
 
 class Stopped(Exception):
-    """Nothing more is run, for a reason that is no notebook's; the message says which."""
+    """Nothing more is run, and no notebook is to blame; the message says why."""
 
 
 class Stretch:
-    """The runs between two controls. When the second control fails, none of them counts: `trouble` says why."""
+    """The runs between two controls. If the second control fails, none of them count, and `trouble` says why."""
 
     def __init__(self) -> None:
-        """So far there is nothing wrong."""
+        """`trouble` is empty at first."""
         self.trouble = ""
         self._undo: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
     def when_it_fails(self, undo: Callable[[], None]) -> None:
-        """Have `undo` called when these runs turn out not to count; at once, when that is known already."""
+        """Call `undo` if these runs turn out not to count, or at once if that is known already."""
         with self._lock:
             if not self.trouble:
                 self._undo.append(undo)
@@ -53,7 +53,7 @@ class Stretch:
         undo()
 
     def fail(self, trouble: str) -> None:
-        """Let none of these runs count."""
+        """Declare that none of these runs count, and call what was registered with `when_it_fails`."""
         with self._lock:
             self.trouble = trouble
             calls, self._undo = self._undo, []
@@ -63,9 +63,9 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Transcript:
-    """What was asked of a notebook and what it answered, frame by frame, and how it was run.
+    """What a notebook was asked and what it answered, frame by frame, and how it was run.
 
-    `tier` is the isolation in which it ran, `pace` by how much its seconds were stretched for a slow machine.
+    `tier` is the isolation in which it ran, `pace` the factor by which time limits were stretched for a slow machine.
     """
 
     frames: Sequence[Frame]
@@ -80,12 +80,12 @@ class Transcript:
 
     @property
     def message(self) -> str:
-        """Why it ended like this; empty when it finished."""
+        """Why it ended like this; empty if it finished."""
         return str(self.frames[-1].head["message"])
 
     @property
     def seconds(self) -> float:
-        """How long it ran."""
+        """How long it ran, in seconds."""
         return float(self.frames[-1].head["seconds"])
 
 
@@ -94,35 +94,35 @@ class Runner(Protocol):
 
     @property
     def tier(self) -> str:
-        """The isolation of what it runs itself; empty where nothing is run."""
+        """The tier of isolation in which it runs notebooks; empty if it runs none."""
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
-        """Run the code cells of a notebook, and ask the probes.
+        """Run the code cells of a notebook and ask the probes.
 
-        Nothing is raised for what the notebook does, but when this machine or the graders fail.
+        Raises only if this machine or the graders fail, never because of what the notebook does.
         """
 
     def confirm_runs(self) -> None:
-        """Settle whether what ran so far counts: called when a batch is through."""
+        """Settle whether the runs so far count. Called at the end of a batch."""
 
 
 @dataclass(frozen=True)
 class NoRunner:
-    """Runs nothing."""
+    """Runs nothing: a notebook that would have to be run is an error."""
 
     tier: str = ""
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """Raise `NotRun`."""
-        raise NotRun("its run is not in the cache, and nothing was to be run")
+        raise NotRun("its run is not in the cache, and no notebook may be run")
 
     def confirm_runs(self) -> None:
-        """There is nothing to settle: nothing has run."""
+        """Do nothing: nothing has run."""
 
 
 @dataclass(frozen=True)
 class BoxRunner:
-    """Runs each notebook in a box of its own: a process forked from `warm`, or started where that is None.
+    """Runs each notebook in a box of its own: a process forked from `warm`, or started from scratch if that is None.
 
     `box_modules` is the folder with the modules that exist inside. With `fork`, each probe runs in a process of its
     own.
@@ -134,18 +134,18 @@ class BoxRunner:
     warm: WarmProcess | None = None
     fork: bool = can_fork
     tries: int = 2
-    """A run that may have been disturbed (`was_disturbed`) is given a second chance, within the same time."""
+    """How often a run that may have been disturbed (`was_disturbed`) is tried, all within the time of one."""
     keep_outputs: bool = False
-    """Whether what cells show is drawn, and is part of the transcript."""
+    """Whether the outputs of cells are part of the transcript."""
     fuse: LowMemoryGuard = field(default=low_memory_guard, compare=False)
-    """Ends the box that holds most when the machine runs short of memory."""
+    """Ends the box that holds the most when the machine runs short of memory."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
     private: tuple[str, ...] = ()
     """See `RunOptions`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
-        """A new box, not yet started, for a notebook with these cells. Whoever names `torch.optim` optimizes."""
+        """A new box, not yet started, for a notebook with these cells. If they mention "optim", it can optimize."""
         optimizes = any("optim" in cell for cell in cells)
         return Box(
             self.box_modules,
@@ -179,21 +179,21 @@ class BoxRunner:
                 limits = limits.with_time_spent(runs[-1].seconds)
         if runs[-1].ended == "not-started":
             return runs[-1]
-        return max(reversed(runs), key=count_answers)  # what the notebook itself does wrong, it does again
+        return max(reversed(runs), key=count_answers)  # the notebook's own faults show in every run, so take the best
 
     def at_pace(self, factor: float) -> BoxRunner:
-        """The same with `factor` times the seconds."""
+        """The same runner with `factor` times the time limits."""
         return replace(self, limits=self.limits.at_pace(factor))
 
     def confirm_runs(self) -> None:
-        """Every run counts: no control is marked along."""
+        """Do nothing: without a control, every run counts."""
 
 
 def was_disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
-    """Whether what went wrong in a run may be the machine's doing.
+    """Whether what went wrong in a run may be the machine's fault.
 
-    A process that was ended from outside, as the system does when memory runs out, looks as one that the notebook
-    ended; and where something `stood_still`, time ran out that nobody could use.
+    A process that the system ended when memory ran out looks the same as one that the notebook ended. And if processes
+    `stood_still`, a timeout may count time in which the notebook could not run.
     """
     statuses = {frame.head.get("status") for frame in transcript.frames if frame.type in ("cell", "raised")}
     if transcript.ended in ("died", "not-started") or "crashed" in statuses:
@@ -202,26 +202,26 @@ def was_disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
 
 
 def count_answers(transcript: Transcript) -> int:
-    """How many probes came to their end."""
+    """How many probes finished."""
     return sum(frame.type == "seen" for frame in transcript.frames)
 
 
 class StoppingRunner:
-    """Runs nothing more when not even the first notebook starts: the next one would not start either."""
+    """Runs nothing more if the first notebook does not start: the next one would not start either."""
 
     def __init__(self, runner: Runner) -> None:
-        """`runner` runs them."""
+        """`runner` runs the notebooks."""
         self._runner = runner
         self._why = ""
         self._started = False
 
     @property
     def tier(self) -> str:
-        """The isolation of what is run."""
+        """The tier of isolation in which notebooks run."""
         return self._runner.tier
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
-        """See `Runner`. Raises `Stopped`."""
+        """See `Runner`. Raises `Stopped` if no notebook has started yet and one failed to."""
         if self._why:
             raise Stopped(self._why)
         transcript = self._runner.run(cells, probes)
@@ -237,33 +237,34 @@ class StoppingRunner:
 
 
 class CachedRunner:
-    """Takes runs from a cache, where they are there with these options; what `otherwise` runs is added to it."""
+    """Takes runs from a cache. If one is not there, it is run by `otherwise` and added to the cache."""
 
     def __init__(self, cache: RunCache, run_options: RunOptions, otherwise: Runner) -> None:
-        """A run in any tier that the options accept will do."""
-        self._cache, self._terms, self._otherwise = cache, run_options, otherwise
+        """A cached run must have been run with these options, in any of their `accepted_tiers`."""
+        self._cache, self._run_options, self._otherwise = cache, run_options, otherwise
         self._digests: dict[int, tuple[Sequence[Probe], str]] = {}
 
     @property
     def tier(self) -> str:
-        """The isolation of what is not in the cache."""
+        """The tier in which notebooks run that are not in the cache."""
         return self._otherwise.tier
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
-        key = run_key(cells, self._probes_digest(probes), self._terms.limits, keep_outputs=self._terms.keep_outputs)
-        if found := self._cache.find(key, self._terms.accepted_tiers):
+        options = self._run_options
+        key = run_key(cells, self._probes_digest(probes), options.limits, keep_outputs=options.keep_outputs)
+        if found := self._cache.find(key, options.accepted_tiers):
             tier, frames = found
             return Transcript(frames, tier)
         transcript = self._otherwise.run(cells, probes)
         if transcript.ended != "not-started":
             self._cache.keep(key, transcript.tier, transcript.frames)
-            # No more than the name: the stretch lives as long as the batch, and a class has a thousand transcripts.
+            # Bind only the key, not the transcript: the stretch may live as long as the batch, with 1,000 transcripts.
             transcript.stretch.when_it_fails(partial(self._cache.forget, key, transcript.tier))
         return transcript
 
     def _probes_digest(self, probes: Sequence[Probe]) -> str:
-        """The digest of the probes, remembered: a class shares them, and it takes as long as to read a run."""
+        """The digest of the probes, which is remembered: a class shares them, and it takes as long as reading a run."""
         if id(probes) not in self._digests:
             self._digests[id(probes)] = probes, digest_of_probes(probes)
         return self._digests[id(probes)][1]

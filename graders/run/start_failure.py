@@ -1,4 +1,4 @@
-"""Why a box did not start, told from what its processes wrote: which limit or missing thing it was, and what to do."""
+"""Explains why a box did not start, from what its processes wrote: which limit or missing part, and what to do."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 _EXCEPTION = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception|Refused))(?:: (.*))?$", re.MULTILINE)
 _CONSEQUENCE = "Kernel died before replying"
-"""What the process that waits for a kernel says, after the kernel itself said why."""
+"""In the message of the process that waits for a kernel. The kernel has said why before."""
 
 _REMEDIES = (
     (
@@ -28,13 +28,13 @@ _REMEDIES = (
     (
         r"No space left on device|Disk quota exceeded",
         "disk",
-        "make room in the folder for temporary files, or name another one in the variable TMPDIR",
+        "make room in the folder for temporary files, or set the variable TMPDIR to another folder",
     ),
     (r"File too large", "size of files", "allow larger ones with `ulimit -f unlimited`"),
     (
         r"File name too long|path too long|[Pp]ath is longer|longer than \d+ characters",
         "length of a path",
-        "name a folder for temporary files with a short path in the variable TMPDIR, such as /tmp",
+        "set the variable TMPDIR to a folder with a short path, such as /tmp",
     ),
     (r"signal SIGILL", "processor", "this build of torch needs a newer one: install another build of torch"),
     (
@@ -45,7 +45,7 @@ _REMEDIES = (
     (
         r"image not known|No such image",
         "missing image",
-        "make it with `hookwork autograder container`, or name it in the variable HOOKWORK_IMAGE",
+        "build it with `hookwork autograder container`, or set the variable HOOKWORK_IMAGE to its name",
     ),
     (
         r"No module named",
@@ -61,7 +61,7 @@ _REMEDIES = (
 
 
 def explain_start_failure(errors: str) -> str:
-    """One sentence on why a box did not start, from the end of what it wrote to stderr."""
+    """One sentence on why a box did not start, with a remedy if one is known. `errors` is what it wrote to stderr."""
     said = [match[0] for match in _EXCEPTION.finditer(errors) if _CONSEQUENCE not in match[0]]
     lines = errors.strip().splitlines()
     cause = (said[0] if said else lines[-1] if lines else "it left no message")[:200]

@@ -1,4 +1,4 @@
-"""Both ends of the talk with a box, by the clock: pipes that can be asked, or elsewhere a thread for each."""
+"""Reads from and writes to a box's pipes with timeouts, or on Windows with a thread for each pipe."""
 
 from __future__ import annotations
 
@@ -9,59 +9,60 @@ import select
 import threading
 
 PIPES_CAN_WAIT = hasattr(os, "fork")
-"""Whether one can wait for a pipe with a clock. Windows waits for sockets alone."""
+"""Whether `select` can wait for a pipe. On Windows it can wait only for sockets."""
 
 _PART = 1 << 16
+"""The bytes that a thread reads or writes at a time."""
 
 
 class Incoming:
-    """What comes out of a pipe."""
+    """The end of a pipe that is read from."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes over the descriptor."""
+        """Takes ownership of the descriptor."""
         self._descriptor = descriptor
 
     def wait(self, seconds: float) -> bool:
-        """Whether there is something to read, or the end, within so many seconds."""
+        """Wait for at most this long; whether there is data, or the end of the stream."""
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def read(self, count: int) -> bytes:
-        """At most so many bytes, none at the end; after `wait` it does not block."""
+        """At most `count` bytes; empty at the end of the stream. Does not block after a successful `wait`."""
         return os.read(self._descriptor, count)
 
     def close(self) -> None:
-        """Read no more."""
+        """Close this end of the pipe."""
         os.close(self._descriptor)
 
 
 class Outgoing:
-    """What goes into a pipe."""
+    """The end of a pipe that is written to."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes over the descriptor."""
+        """Takes ownership of the descriptor."""
         self._descriptor = descriptor
         os.set_blocking(descriptor, False)
 
     def wait(self, seconds: float) -> bool:
-        """Whether something can be written within so many seconds."""
+        """Wait for at most this long; whether something can be written."""
         return bool(select.select([], [self._descriptor], [], seconds)[1])
 
     def write(self, raw: memoryview) -> int:
-        """Write some of it; how many bytes. Raises `BrokenPipeError` when nobody reads any more."""
+        """Write the beginning of `raw` and return how many bytes. Raises `BrokenPipeError` if nobody reads any more."""
         return os.write(self._descriptor, raw)
 
     def close(self) -> None:
-        """Write no more. May be called twice."""
+        """Close this end of the pipe. May be called twice."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 class ThreadedIncoming(Incoming):
-    """The same by a thread, which reads a few parts ahead and ends with the pipe."""
+    """The same with a thread, which reads a few parts ahead and ends with the pipe."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes over the descriptor."""
+        """Takes ownership of the descriptor."""
         super().__init__(descriptor)
         self._parts: queue.Queue[bytes] = queue.Queue(16)
         self._pending: bytes | None = None
@@ -78,28 +79,28 @@ class ThreadedIncoming(Incoming):
         os.close(self._descriptor)
 
     def wait(self, seconds: float) -> bool:
-        """Whether there is something to read, or the end, within so many seconds."""
+        """Wait for at most this long; whether there is data, or the end of the stream."""
         if self._pending is None:
             with contextlib.suppress(queue.Empty):
                 self._pending = self._parts.get(timeout=seconds)
         return self._pending is not None
 
     def read(self, count: int) -> bytes:
-        """At most so many bytes, none at the end."""
+        """At most `count` bytes; empty at the end of the stream."""
         part = self._parts.get() if self._pending is None else self._pending
-        # The end stays the end, however often it is asked for.
+        # Keep an empty part, so that every later call sees the end as well.
         self._pending = part[count:] or (None if part else b"")
         return part[:count]
 
     def close(self) -> None:
-        """Read no more. The thread closes the pipe when its other end is closed."""
+        """Do nothing: the thread closes the pipe when the other end is closed."""
 
 
 class ThreadedOutgoing(Outgoing):
-    """The same by a thread, which writes one part at a time."""
+    """The same with a thread, which writes one part at a time."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes over the descriptor."""
+        """Takes ownership of the descriptor."""
         self._descriptor = descriptor
         self._parts: queue.Queue[bytes] = queue.Queue(2)  # one part, and the end
         self._free = threading.Event()
@@ -121,11 +122,11 @@ class ThreadedOutgoing(Outgoing):
                 os.close(self._descriptor)
 
     def wait(self, seconds: float) -> bool:
-        """Whether the last part is written, or nobody reads any more, within so many seconds."""
+        """Wait for at most this long; whether the last part was written, or nobody reads any more."""
         return self._free.wait(seconds)
 
     def write(self, raw: memoryview) -> int:
-        """Have a part written; how many bytes. Raises `BrokenPipeError` when nobody reads any more."""
+        """Give the thread a part to write and return its size. Raises `BrokenPipeError` if nobody reads any more."""
         if self._broken:
             raise BrokenPipeError
         self._free.clear()
@@ -134,6 +135,6 @@ class ThreadedOutgoing(Outgoing):
         return len(part)
 
     def close(self) -> None:
-        """Write no more."""
+        """End the thread, which closes the pipe, after the part that it is writing."""
         with contextlib.suppress(queue.Full):
             self._parts.put_nowait(b"")

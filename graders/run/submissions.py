@@ -1,4 +1,4 @@
-"""Which notebooks there are, whose they are, and what became of every other file: students, lessons, files."""
+"""Finds the submissions to mark, with their students and lessons, and accounts for every other file."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ OWN_NAME = "me"
 
 
 class NoSubmissions(HookworkError):
-    """There is nothing to mark; the message says where it was looked for and what is expected there."""
+    """There is nothing to mark; the message says where it was looked for, and what was expected there."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One student's notebook for one lesson. `file` is None when it is missing, or when `problem` says why not.
+    """One student's notebook for one lesson. `file` is None if it is missing or, as `problem` says, cannot be marked.
 
-    `origin` is how reports call the file, where that is not its path: a member of an archive. `student_id` is the
-    number that a platform gave. `handed_in` is when the file was last changed, in seconds since 1970, or 0 where nobody
-    says so, and `late` by how many seconds it came after its deadline: 1 where a platform says that it is late, and
-    not when it came. `superseded` names the files for the same lesson that do not count.
+    `origin` is what reports call the file if not by its path, as for a member of an archive. `student_id` is the number
+    or login that a platform gave. `handed_in` is when the file was handed in or last changed, in seconds since 1970, or
+    0 if unknown. `late` is how many seconds after the deadline that was; 1 if a platform says only that it was late.
+    `superseded` names the files for the same lesson that do not count.
     """
 
     student: str
@@ -49,16 +49,16 @@ class Submission:
 
     @property
     def missing(self) -> bool:
-        """Whether nothing was handed in, and it was due."""
+        """Whether nothing was handed in although it was due."""
         return self.file is None and not self.problem
 
 
 @dataclass(frozen=True)
 class Account:
-    """What became of one file: whose it is and for which lesson, as far as that is known, and the sentence on it.
+    """What happened to one file, in a sentence (`fate`), with its student and lesson; both empty if unknown.
 
-    `open` is whether somebody has to look at it, and no submission says so: it may be an answer, and is nobody's or of
-    no known lesson.
+    `open` says that somebody has to look at the file: it may be an answer, but has no known owner or lesson, and no
+    submission reports it.
     """
 
     file: str
@@ -70,12 +70,11 @@ class Account:
 
 @dataclass(frozen=True)
 class FoundSubmissions:
-    """What there is to mark.
+    """The submissions to mark, and how they were found.
 
-    `how` says how names and folders were read, `is_class` whether as those of a class, though it be one of a single
-    student. `accounts` has one for each file; `choices` are sentences on where several files for one lesson were,
-    `doubts` those on what is not certain: whose a file is, or which of two counts. `notes` are other sentences for the
-    instructor.
+    `how` says how names and folders were read, and `is_class` whether as those of a class, even of a single student.
+    `accounts` has an entry for each file. The rest are sentences for the instructor: `choices` on which of several
+    files for a lesson counts, `doubts` on what is uncertain about owners and choices, and `notes` on anything else.
     """
 
     submissions: list[Submission]
@@ -88,16 +87,16 @@ class FoundSubmissions:
 
     @property
     def open_accounts(self) -> list[Account]:
-        """The files that count for nobody, and that somebody has to look at."""
+        """The accounts of files that count for nobody and that somebody has to look at."""
         return [account for account in self.accounts if account.open]
 
 
 Deadline = Callable[[Owner], float]
-"""Somebody's deadline in seconds since 1970: not everybody has the same."""
+"""Returns the deadline of a student in seconds since 1970, since not all have the same."""
 
 
 def no_deadline(owner: Owner) -> float:
-    """Nothing is late."""
+    """A deadline that never comes: infinity."""
     return math.inf
 
 
@@ -115,11 +114,11 @@ def find_submissions(
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
     `lessons` are the stems of the lessons that can be marked. Archives are unpacked into new folders in `scratch`,
-    which should be private; without it they are not opened. A student in a class who has no notebook for a lesson that
-    is `due` gets a submission without a file; when nothing is said to be due, a lesson is that several handed in. Of
+    which should be private; with None they are not opened. A student in a class without a notebook for a lesson that is
+    `due` gets a submission without a file; if `due` is empty, the lessons that several students handed in are due. Of
     several files for one lesson the last before the `deadline` counts. Links are not followed. `names` is what the
-    instructor says of names, `single` that all is one student's. `besides` is a folder that is left out: that of the
-    results. Raises `NoSubmissions`.
+    instructor says about names, and `single` says that everything is one student's. The folder `besides`, which is for
+    the results, is left out. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
@@ -143,7 +142,7 @@ def find_submissions(
 
 
 def _bare_name(name: str) -> str:
-    """The name of a folder or an archive, without what tells its kind."""
+    """The name of a folder or an archive without its suffix."""
     suffix = next((suffix for suffix in (".tar.gz", ".tgz", ".zip") if name.lower().endswith(suffix)), "")
     return name[: len(name) - len(suffix)]
 
@@ -162,7 +161,7 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
 
 
 class _Submissions:
-    """The submissions in a tree that was laid out."""
+    """Collects the submissions in a tree whose files have been assigned to students."""
 
     def __init__(
         self, where: Path, lessons: Lessons, deadline: Deadline, due: Sequence[str], tree: Tree, layout: Layout
@@ -175,7 +174,7 @@ class _Submissions:
         self.doubts = list(layout.doubts)
 
     def collect_submissions(self) -> FoundSubmissions:
-        """All submissions by student and lesson, and an account of each file. Raises `NoSubmissions`."""
+        """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
             lesson = self.lessons.lesson_of(entry.file, place.name)
@@ -197,7 +196,7 @@ class _Submissions:
                 submission.lesson: submission
                 for submission in self._student_submissions(shown, files[owner], due or mentioned)
             }
-            # Who handed in nothing stays in the list, also where it cannot be told what is due.
+            # Students who handed in nothing stay in the list, even if nobody knows what is due.
             for lesson in sorted({*own, *due} or mentioned):
                 submissions.append(own.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id))
         if not submissions:
@@ -215,9 +214,9 @@ class _Submissions:
     def _student_submissions(
         self, owner: Owner, files: Sequence[HandedIn], expected: Sequence[str]
     ) -> Iterator[Submission]:
-        """One submission for each lesson. `owner` has the name that is shown.
+        """One submission for each lesson. `owner` has the student's name as it is shown.
 
-        What could not be read counts where there is no notebook: for the lesson in its name, else for all `expected`.
+        A file that cannot be read counts where there is no notebook: for its lesson, or if unknown, for all `expected`.
         """
         due = self.deadline(owner)
         by_lesson: defaultdict[str, list[HandedIn]] = defaultdict(list)
@@ -234,7 +233,7 @@ class _Submissions:
             found[lesson] = self._choose_submission(owner, lesson, several, due)
         for file in sorted(problems, key=lambda file: not _is_attempt(file)):
             why = file.entry.problem or why_no_notebook(file.entry)
-            # A file of another kind is an answer only where it is called like one, or where nothing else was handed in.
+            # A file of another kind is an answer only if it is named after a lesson, or nothing else was handed in.
             likely = bool(file.entry.problem) or _is_attempt(file) or not by_lesson
             counts_for = [lesson for lesson in ([file.lesson] if file.lesson else expected) if lesson not in found]
             for lesson in counts_for if likely else ():
@@ -252,13 +251,13 @@ class _Submissions:
             )
         if others:
             names = ", ".join(clean_text(file.entry.name, 60) for file in others[:3])
-            said = (
+            sentence = (
                 f"{clean_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
                 f"{clean_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
             )
-            self.choices.append(said)
+            self.choices.append(sentence)
             if choice.doubt:
-                self.doubts.append(f"{said}: {choice.doubt}. Look which is meant, and take the other away.")
+                self.doubts.append(f"{sentence}: {choice.doubt}. Check which one is meant, and remove the other.")
         return Submission(
             student=owner.name,
             lesson=lesson,
@@ -289,25 +288,25 @@ class _Submissions:
 
 
 def _is_attempt(file: HandedIn) -> bool:
-    """Whether a file of another kind is called like a notebook of a lesson, as an export of it is."""
+    """Whether a file of another kind is named after a lesson, as an export of a notebook is."""
     return not file.entry.counts and file.lesson is not None
 
 
 def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) -> list[str]:
-    """The lessons that were said to be due, or else those that more than one student handed in.
+    """The lessons in `said`, or if that is empty, those that more than one student handed in.
 
-    `handed_in` has the lessons of each student. What one person hands in makes nobody else's missing.
+    `handed_in` has the lessons of each student. A lesson that only one person handed in is not due for the others.
     """
     count = Counter(lesson for own in handed_in for lesson in own)
     return sorted(said or (lesson for lesson, students in count.items() if students > 1))
 
 
 def _unique_names(owners: Iterable[Owner]) -> dict[Owner, str]:
-    """A name for each student that can be shown, and that no other student has."""
+    """A name for each student that can be shown and is unique."""
     shown = {owner: _shown_name(owner.name) for owner in owners}
     count = Counter(shown.values())
     names: dict[Owner, str] = {}
-    # First those to whom a name belongs letter by letter.
+    # First those whose own name is exactly the one that is shown.
     for owner in sorted(shown, key=lambda owner: (shown[owner] != owner.name, owner)):
         name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
         while name in names.values():
@@ -317,7 +316,7 @@ def _unique_names(owners: Iterable[Owner]) -> dict[Owner, str]:
 
 
 def _shown_name(name: str) -> str:
-    """A student's name as it can be shown, and as a folder may be called."""
+    """A student's name in a form that can be shown and used for a folder."""
     shown = visible_name(name)
     return shown if shown.strip(f". {VISIBLE_BLANK}") else OWN_NAME
 

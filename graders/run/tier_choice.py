@@ -1,4 +1,4 @@
-"""Choosing a tier: each is tested from inside before a stranger's notebook runs in it, and fails closed."""
+"""Chooses the tier of isolation. A tier is used only after a self-test from inside, and never if that is unclear."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError
 
 SECONDS = 60.0
+"""How long a self-test may take."""
 MOST_PROCESSES = 32
-"""The self-test tries to start more processes than allowed; few show the wall as well as many."""
+"""The limit on processes during the self-test, which tries to exceed it. A low limit keeps that fast."""
 
 
 class NoIsolation(HookworkError):
-    """No tier holds that would be good enough; the message says why, and what can be done."""
+    """No tier that would be good enough works here; the message says why, and what can be done."""
 
     exit_code = ExitCode.NOT_GRADED
 
 
 def missing_for_runner(runner: BoxRunner) -> str:
-    """What a runner needs and is not there, in a few words; empty when it can be tried."""
+    """What a runner needs but is missing here, in a few words; empty if it can be tried."""
     return missing_for_tier(runner.tier, warm=runner.warm is not None)
 
 
 def self_test(runner: BoxRunner) -> str:
-    """What does not hold in the boxes of a runner, in a few words; empty when everything does.
+    """Test the boxes of a runner from inside: what is wrong with them, in a few words, and empty if nothing is.
 
-    A kernel is started with all limits on, and torch computes in it. Tier D has no walls that could hold.
+    A kernel is started with all limits on, torch computes in it, and every wall is tried. Tier D has no walls to try.
     """
     tier, limits = runner.tier, replace(runner.limits, processes=min(runner.limits.processes, MOST_PROCESSES))
     walled = tier != "D"
-    with canaries(runner.private if walled else None) as there:
+    with canaries(runner.private if walled else None) as bait:
         request = {
             "type": "self-test",
             "limits": asdict(limits),
             "walls": walled,
-            "closed": there.closed,
-            "write": there.outside,
-            "port": there.port,
-            "sockets": there.sockets if walled else [],
-            # In the other tiers memory is bounded from outside.
+            "closed": bait.closed,
+            "write": bait.outside,
+            "port": bait.port,
+            "sockets": bait.sockets if walled else [],
+            # In the other tiers memory is bounded from outside, which the self-test cannot see.
             "memory": container_memory(limits) if tier == "C" else 0,
         }
         deadline = time.monotonic() + SECONDS
@@ -75,10 +76,10 @@ def self_test(runner: BoxRunner) -> str:
         if computed.get("status") != "ok":
             return f"torch cannot compute in it ({explain_start_failure(str(computed.get('message')))})"
         held = frame.head.get("held")
-        if not isinstance(held, dict) or (walled and not {*there.closed, *WALLS} <= set(held)):
+        if not isinstance(held, dict) or (walled and not {*bait.closed, *WALLS} <= set(held)):
             return "its self-test gave no answer"
         broken = [clean_text(wall, 400) for wall, standing in held.items() if standing is not True]
-        broken += there.what_was_reached()
+        broken += bait.what_was_reached()
         return f"not prevented: {', '.join(broken)}" if broken else ""
 
 
@@ -90,11 +91,10 @@ def choose_runner(
     lacking: Callable[[BoxRunner], str] = missing_for_runner,
     test: Callable[[BoxRunner], str] = self_test,
 ) -> BoxRunner:
-    """What runs notebooks with these options: in the tier that they name, or for "auto" in the best that holds.
+    """A runner in the tier that the options name, or with "auto" in the best that works here.
 
-    Boxes are forked from `warm` where that holds. A runner is used when nothing is `lacking` and its `test` finds
-    nothing. Tier D protects nothing: it is for somebody's own work, and for a class it has to be allowed. Raises
-    `NoIsolation`.
+    Boxes are forked from `warm` if possible. A runner is used only if `lacking` and `test` find nothing wrong. Tier D
+    isolates nothing, so it is used only for the user's own work, or if the options allow it. Raises `NoIsolation`.
     """
 
     def runner_in(tier: str, process: WarmProcess | None) -> BoxRunner:
@@ -122,7 +122,7 @@ def choose_runner(
                 return runner
         reasons.setdefault(problems[0], []).append(tier)
     if run_options.isolation in ("auto", "D") and (run_options.own_work or run_options.allow_unisolated):
-        if not warm.is_available():  # a kernel that has to be started takes seconds: the notebook's own will do
+        if not warm.is_available():  # starting a kernel just for a test would take seconds: go without one
             return runner_in("D", None)
         runner = runner_in("D", warm)
         if not (problem := test(runner)):
@@ -131,5 +131,5 @@ def choose_runner(
     elif run_options.isolation in ("auto", "D"):
         reasons["the notebooks of a class could read your files and use your network. Install bubblewrap, run on "
                 "Linux or in a container, or accept that with --allow-unisolated"] = ["D"]  # fmt: skip
-    told = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
-    raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {told}.")
+    details = "; ".join(f"tier {', '.join(tiers)}: {problem}" for problem, tiers in reasons.items())
+    raise NoIsolation(f"No notebook was run, because no tier of isolation works here. {details}.")

@@ -1,13 +1,14 @@
-"""The tiers of isolation: how a box is started. The code inside it and the protocol are the same in each.
+"""The tiers of isolation, which differ in how a box is started. The code inside and the protocol are always the same.
 
-A   bubblewrap, or the warm process by itself: namespaces for users, mounts, processes, network; a read-only system;
+A   bubblewrap, or the warm process by itself: namespaces for users, mounts, processes and network; a read-only system;
     a small tmpfs to write to.
-B   no namespaces: a user of its own when we are root; Landlock, seccomp, rlimits.
+B   no namespaces: a user of its own if we are root; Landlock, seccomp, rlimits.
 C   a container: docker or podman.
-D   two processes, clock and byte limits; files, memory and network are not protected.
+D   a separate process with limits on time and bytes; files, memory and network are not protected.
 
-On Linux nothing is left of a box in A, B and D, also where the first process of the machine reaps nobody: a parent
-stays that ends and reaps what the box leaves, or the warm process reaps the first process of a namespace.
+In A, B and D on Linux, no process of a box stays behind, even if the machine's init process does not reap orphans:
+either a parent stays with the box to end and reap what is left, or the warm process reaps the first process of a
+namespace.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
 
 TIERS = ("A", "B", "C", "D")
 WARM_TIERS = ("A", "B", "D")
-"""Those whose boxes can be forked. A container starts everything anew."""
+"""The tiers whose boxes can be forked from the warm process. A container starts everything from scratch."""
 _FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime",
           "/etc/fonts", "/sys/devices/system")  # fmt: skip
 _PROC = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
          "/proc/sys/kernel/random")  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/urandom", "/dev/random")
 _ZERO = "/dev/zero"
-"""Read-only: who may write to it can map it as memory that is shared, which no page table has to show."""
+"""Readable only: whoever may write to it can map it as shared memory, which need not show in any page table."""
 _SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
 HELD_MEMORY = 512 << 20
-"""What a container is allowed for torch and Jupyter, before the notebook adds anything: builds with CUDA take most."""
+"""Bytes that a container may use for torch and Jupyter alone, on top of the notebook's limit. CUDA builds need most."""
 HELD_PROCESSES = 64
-"""Likewise, processes and threads. The box counts by itself what the notebook adds, and can say when it is too much."""
+"""The same for processes and threads. What the notebook adds is counted in the box, which can say if it is too much."""
 BOX_FOLDER = "/box"
-"""The box's own folder as tier A shows it."""
+"""The path of the box's own folder inside, in tiers A and C."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +54,21 @@ class Launch:
     """How to start a box: a plan for `graders.box.start`, or the command of a container."""
 
     folder: str
-    """The folder in which the box finds itself."""
+    """The box's own folder, as the box sees it. Not used in tier C."""
     plan: LaunchPlan | None = None
     command: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
-    """A command to run when the process has ended."""
+    """A command to run after the process has ended."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Those of the command, where it is not the box itself and passes none of them on."""
+    """Environment variables for a command that starts the box but does not pass them on; empty means the usual ones."""
 
     @property
     def supervised(self) -> bool:
-        """Whether the first process, asked to end, ends everything else (SIGTERM)."""
+        """Whether the first process ends all others when it gets SIGTERM."""
         return self.plan is not None and self.plan.supervised
 
     def start_command(self, descriptor: int) -> list[str]:
-        """The command that starts the box as a program; frames are to be written to `descriptor`."""
+        """The command that starts the box as a program, which writes its frames to `descriptor`."""
         plan = self.plan
         if plan is None:
             return list(self.command)
@@ -77,20 +78,20 @@ class Launch:
 
 
 def inherited_variables() -> dict[str, str]:
-    """Variables that a Python process may need to start; no other variable of ours enters the box.
+    """The variables of ours that a Python process may need to start. No other enters the box.
 
-    `python` and `pip` are first of all those of this Python, also where nobody activated its environment.
+    This Python's folder is first in PATH, so that `python` and `pip` are its own even if no environment is activated.
     """
     found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
     return found | {"PATH": os.pathsep.join([os.path.dirname(python_path()), os.environ.get("PATH", os.defpath)])}
 
 
 def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
-    """The variables of a box whose own folder and modules are at these places, as it sees them."""
+    """The environment variables of a box. `folder` and `box_modules` are paths as the box sees them."""
     home = folder + "/home"
     return {
         "HOME": home,
-        "USERPROFILE": home,  # what Windows calls it
+        "USERPROFILE": home,  # HOME on Windows
         "USER": "learner",
         "LOGNAME": "learner",
         "TMPDIR": folder + "/tmp",
@@ -102,21 +103,21 @@ def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
         "JUPYTER_DATA_DIR": home + "/jupyter-data",
         "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
         "MPLCONFIGDIR": home + "/matplotlib",
-        # matplotlib reads it when it is imported, which may be before there is a kernel.
+        # matplotlib reads this when it is imported, which may be before there is a kernel.
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        # One thread: equal numbers on every machine, and a kernel that can be forked.
+        # With one thread, numbers are equal on every machine, and the kernel can be forked.
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "CUDA_VISIBLE_DEVICES": "",
-        # Installers would try again and again to reach a network.
+        # Without these, installers would try again and again to reach a network.
         "PIP_NO_INDEX": "1",
         "PIP_RETRIES": "0",
         "PIP_TIMEOUT": "1",
         "PIP_CONFIG_FILE": os.devnull,
         "UV_OFFLINE": "1",
         "CONDA_OFFLINE": "1",
-        # glibc reserves 64 MiB of address space for each thread's heap, and the memory limit counts it.
+        # By default glibc reserves 64 MiB of address space for each thread's heap, which the memory limit counts.
         "MALLOC_ARENA_MAX": "1",
     }
 
@@ -124,9 +125,9 @@ def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
 def prepare_launch(
     tier: str, folder: Path, box_modules: Path, limits: Limits, *, warm: bool = False, private: Sequence[str] = ()
 ) -> Launch:
-    """How a box of this tier is started, as a program of its own or as a fork of the warm process.
+    """How to start a box of this tier: as a program of its own, or with `warm` as a fork of the warm process.
 
-    Whatever else of this machine it may read, what lies in `private` it may not, in tiers A and B.
+    In tiers A and B the files and folders in `private` cannot be read inside, wherever they are.
     """
     if tier in ("A", "B"):
         started = _landlock_launch if tier == "B" else _namespace_launch if warm else _bubblewrap_launch
@@ -135,7 +136,7 @@ def prepare_launch(
 
 
 def missing_for_tier(tier: str, *, warm: bool = False) -> str:
-    """What a tier needs and is not there; empty when it can be tried, from the warm process or without it."""
+    """What a tier needs but is missing here, in a few words; empty if it can be tried, with or without `warm`."""
     if tier == "D":
         return ""
     if tier == "C":
@@ -156,7 +157,7 @@ def _main_command() -> tuple[str, ...]:
 
 
 def _box_user_id() -> int | None:
-    """A user id for one box alone, when we are root."""
+    """A user id for one box if we are root; otherwise None."""
     return free_user() if os.getuid() == 0 else None
 
 
@@ -171,15 +172,15 @@ def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tu
         os.chown(folder, uid, uid)
     small = ("tmpfs", f"size={16 << 20},nr_inodes={limits.inodes},mode=1777")
     places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
-    # Programs of the machine keep their sockets there, and no Landlock closes them.
+    # Programs keep their sockets in these folders, and Landlock does not prevent connecting to them.
     shut = [folder for folder in _SOCKETS if os.path.isdir(folder) and not os.path.islink(folder)]
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
-    most = limits.files + FILES_SLACK + (1 << 20)  # so that the watch inside, which can say what happened, comes first
+    most = limits.files + FILES_SLACK + (1 << 20)  # more than the limit inside, which can say what happened
     size = f"size={most},nr_inodes={20 * limits.inodes},uid={uid or os.getuid()},gid={uid or os.getgid()},mode=0700"
     needed = (*readable_paths(), str(box_modules))
     walls = Walls(
         readable=(*needed, *_FILES, *_PROC, _ZERO),
-        # What others use as well is closed, unless the box has a user of its own, which can be swept up after.
+        # Shared places are writable only if the box has a user of its own, whose files can be found and removed.
         writable=(str(folder), *_DEVICES, *(("/dev/shm", *_TERMINALS) if uid else ())),
         hidden=closed,
         metadata=uid is not None,
@@ -189,7 +190,7 @@ def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tu
         tier="B",
         box=BoxPlan(str(folder), walls),
         uid=uid,
-        # The folder itself is that user's already.
+        # The box's own folder need not be open to all: it belongs to that user.
         keep_reading=uid is not None and not all(map(_open_to_all, (*needed, str(folder.parent)))),
         command=_main_command(),
         private=PrivatePlaces(
@@ -206,19 +207,20 @@ def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tu
 
 @functools.cache
 def _open_to_all(path: str) -> bool:
-    """Whether any user can get at a file or into a folder."""
+    """Whether every user can read a file, or enter a folder."""
     within = (folder.stat().st_mode & 0o001 for folder in Path(path).parents)
     return bool(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004)) and all(within)
 
 
 _PLAN_OF_C = LaunchPlan(
     tier="C",
-    # The container restricts the files. The rest is as in A: above all, nobody looks into the process with the pipe.
+    # The container restricts the files. The other walls are those of A: above all, the notebook cannot inspect the
+    # process that holds the pipe.
     box=BoxPlan(BOX_FOLDER, Walls(readable=(), writable=())),
     command=("/usr/bin/env", "python", "-m", "graders.box.main"),
     supervised=True,
 )
-"""The first process of the container is ours, since any other would hold that pipe open for the notebook to find."""
+"""The first process in a container has to be ours: any other would hold the pipe open for the notebook to find."""
 _BOX_OF_A = BoxPlan(
     BOX_FOLDER, Walls(readable=("/",), writable=(BOX_FOLDER, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS))
 )
@@ -227,7 +229,7 @@ _BOX_OF_A = BoxPlan(
 def _stage_and_system(
     folder: Path, box_modules: Path, uid: int | None, places: Mapping[str, str], closed: Iterable[str]
 ) -> tuple[Pairs, System]:
-    """What root has to bind first, so that another user can get at what lies in a closed folder; what tier A shows."""
+    """What root has to bind before it becomes user `uid`, and what tier A shows. `closed` are real paths to hide."""
     stage: list[tuple[str, str]] = []
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
@@ -256,7 +258,7 @@ def _stage_and_system(
 
 
 def _is_free(place: str, others: Iterable[str]) -> bool:
-    """Whether none of the other places is this one, lies in it or holds it."""
+    """Whether none of the other paths is this one, or above or below it."""
     return not any(f"{place}/".startswith(f"{other}/") or other.startswith(f"{place}/") for other in others)
 
 
@@ -282,7 +284,7 @@ def _bubblewrap_launch(folder: Path, box_modules: Path, limits: Limits, closed: 
     arguments = ["--size", small, "--tmpfs", "/tmp"]
     sources = {target: source for source, target in view.binds}
     emptied = []
-    for path in sorted({*sources, *view.hidden}):  # a folder comes before what lies in it
+    for path in sorted({*sources, *view.hidden}):  # in this order a folder comes before its content
         if path in sources:
             arguments += ["--ro-bind", sources[path], path]
         if path in view.hidden and os.path.isdir(path):
@@ -305,26 +307,26 @@ def _bubblewrap_launch(folder: Path, box_modules: Path, limits: Limits, closed: 
         "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
         *arguments, *_main_command(),
     )  # fmt: skip
-    # The kernel ends what is in a namespace, but somebody has to reap what bubblewrap leaves when it is ended itself.
+    # The kernel ends everything in a namespace, but when bubblewrap itself is ended, its orphans have to be reaped.
     return Launch(
         BOX_FOLDER, LaunchPlan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True)
     )
 
 
 def container_memory(limits: Limits) -> int:
-    """What a container may take in all, in bytes."""
+    """The memory limit of a container, in bytes."""
     return HELD_MEMORY + limits.memory_together
 
 
 def container_command(program: str, image: str, name: str, uid: int, box_modules: Path, limits: Limits) -> list[str]:
-    """The command that runs a box in a container, reading requests on stdin and writing frames to stdout."""
+    """The command for a box in a container, which reads requests from stdin and writes frames to stdout."""
     memory = container_memory(limits)
     return [
         program,
         "run",
         "--rm",
         "-i",
-        "--pull=never",  # an image of this name in a registry is a stranger's
+        "--pull=never",  # an image of this name in a registry would be a stranger's
         f"--name={name}",
         "--network=none",
         "--read-only",
@@ -334,7 +336,7 @@ def container_command(program: str, image: str, name: str, uid: int, box_modules
         f"--memory-swap={memory}",
         f"--pids-limit={HELD_PROCESSES + limits.processes + PROBE_PROCESSES}",
         "--ulimit=core=0",
-        # Without these, podman raises them as far as they go, which root in a container of its own may not.
+        # Otherwise podman raises these as far as it can, which fails if we run as root in a container ourselves.
         "--ulimit=nofile=1024:1024",
         "--ulimit=nproc=4096:4096",
         f"--user={uid}:{uid}",
@@ -357,15 +359,15 @@ def container_command(program: str, image: str, name: str, uid: int, box_modules
 def _container_launch(folder: Path, box_modules: Path, limits: Limits) -> Launch:
     program = shutil.which("podman") or shutil.which("docker") or "docker"
     image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
-    # A user of its own, since processes are counted for each user. Without root, podman has 65,536 of them.
+    # Each container gets a user of its own, since processes are counted by user. Rootless podman has 65,536 ids.
     rootless = os.path.basename(program) == "podman" and os.getuid() != 0
     uid = 1 + own_number() % 65_000 if rootless else free_user()
     command = container_command(program, image, folder.name, uid, box_modules, limits)
-    # A container goes on when the command that started it is killed.
+    # The cleanup is needed because a container goes on when the command that started it is killed.
     return Launch(
         str(folder),
         command=tuple(command),
         cleanup=(program, "rm", "--force", folder.name),
-        # Podman finds its images by the user's variables, and puts those for proxies into each container.
+        # Podman needs the user's variables to find its images, but would pass those for proxies into the container.
         variables={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
     )

@@ -1,8 +1,8 @@
-"""A transcript: what was asked of a box and what it answered, frame by frame.
+"""Reads transcripts: what a box was asked and what it answered, frame by frame.
 
-It is kept as the frames came, so that it can be judged again without running anything. Two types of frames
-are ours and never come from inside: `asked` (before each answer: exercise, case, nonce, and how many
-cells had run) and `ended`.
+The frames are kept as they came, so that a run can be judged again without running anything. Frames of two types are
+ours and never come from inside: `asked`, before each answer, with the exercise, the case, the nonce and how many cells
+had run; and `ended`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _LEARNERS_STATUS = {"raised", "not-attempted", "timed-out", "over-limit", "crash
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One probe of one draw. `seen` is there when the probe came to its end, otherwise `status` says how not.
+    """The outcome of one probe on one draw: either `seen`, if the probe finished, or a `status` that says why not.
 
-    All texts are clean. `error` and `message` are the learner's exception, `line` their own line, `call` the
-    call with its arguments. `defined` is whether the notebook has the name that was asked for. `digest` stands for
-    what was seen: where it is equal, the numbers are the same. `size` is how much there is to judge: bytes, characters,
-    and rows of tensors without entries. `printed` is the beginning of what the answer printed. `undefined` is the name
-    for want of which it failed.
+    All texts are safe to print. `error` and `message` describe the learner's exception, `line` is the line of theirs
+    that raised it, and `call` the call with its arguments. `defined` says whether the notebook has the name that was
+    asked for. `digest` identifies the values in `seen`. `size` is how much there is to judge: the sum of bytes,
+    characters, and rows of tensors without entries. `printed` is the beginning of what the answer printed. `undefined`
+    is the undefined name that made it fail, or empty.
     """
 
     seen: Seen | None = None
@@ -53,9 +53,9 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Cell:
-    """How one code cell ended: "ok", "raised", "timed-out", "over-limit", "crashed" or "skipped".
+    """How a code cell ended: "ok", "raised", "timed-out", "over-limit", "crashed" or "skipped".
 
-    `undefined` is the name for want of which it failed.
+    `index` counts code cells from 0. `undefined` is the undefined name that made it fail, or empty.
     """
 
     index: int
@@ -66,10 +66,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Run:
-    """A transcript, read: the cells, and an outcome for each (exercise key, place, case).
+    """What a transcript says: how each cell ended, and an outcome for each (exercise key, place, case).
 
-    A place is the number of cells that had run when the question was asked. `missing_modules` are those that the
-    notebook tried to import and that are not installed.
+    A place is the number of cells that had run when the question was asked. `ended`, `message` and `seconds` are as in
+    `Transcript`. `missing_modules` are those that the notebook tried to import but that are not installed.
     """
 
     cells: tuple[Cell, ...] = ()
@@ -80,10 +80,10 @@ class Run:
     missing_modules: tuple[str, ...] = ()
 
     def outcomes_by_place(self, key: str, cases: int) -> list[list[Outcome]]:
-        """What became of an exercise in each place where it was asked, first its own: an outcome for each case.
+        """For each place where an exercise was asked, its own first, the outcomes of its `cases` cases.
 
-        After one without numbers the other cases are not asked, and count as that one. What was never answered
-        otherwise shares the fate of its box.
+        After a case that did not finish, the others are not asked, and get the same outcome. If a question was never
+        answered, the outcome says how the box ended.
         """
         fate = Outcome(status=_STATUS_BY_ENDING.get(self.ended, Status.CRASHED), message=self.message)
         found = []
@@ -104,7 +104,7 @@ _STATUS_BY_ENDING = {
 
 
 def read_transcript(transcript: Sequence[Frame]) -> Run:
-    """What a transcript says. A box that broke the protocol is *suspect* from that point on."""
+    """Read a transcript. From the point where a box broke the protocol, its run is suspect."""
     cells: dict[int, Cell] = {}
     outcomes: dict[tuple[str, int, int], Outcome] = {}
     asked: tuple[str, int, int, str] | None = None
@@ -160,7 +160,7 @@ def _read_outcome(frame: Frame) -> Outcome:
 
 
 def raised_outcome(head: dict[str, Any]) -> Outcome:
-    """The outcome in the head of a `raised` answer."""
+    """The outcome from the head of a `raised` frame."""
     status = head.get("status")
     return Outcome(
         status=Status(status) if type(status) is str and status in _LEARNERS_STATUS else Status.SUSPECT,
@@ -175,5 +175,5 @@ def raised_outcome(head: dict[str, Any]) -> Outcome:
 
 
 def printed_text(head: dict[str, Any]) -> str:
-    """What an answer printed, as the head of its frame says."""
+    """What an answer printed, from the head of its frame, made safe to print and cut to `PRINTED_CHARACTERS`."""
     return clean_text(head.get("printed", ""), PRINTED_CHARACTERS, lines=True).rstrip()

@@ -1,4 +1,4 @@
-"""All files below a folder or in an archive, whatever they are: folders and archives are searched in the same way."""
+"""Lists all files below a folder or in an archive. Folders and archives are searched in the same way."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ _ONLY_NOTEBOOKS = "Hand in the notebooks themselves."
 class Entry:
     """One file that was handed in.
 
-    `parts` are the folders and archives in which it lies below the place that is marked, and its own name; of a folder
-    that cannot be entered the name is empty. `file` is where it can be read; None for what is no notebook and lies in
-    an archive, and where `problem` says why it cannot be read. `origin` is how reports call it. `handed_in` is in
-    seconds since 1970.
+    `parts` are the folders and archives above it, from the folder that is marked, and its own name; for a folder that
+    cannot be entered, the name is empty. `file` is where it can be read: None if `problem` says why it cannot be, or if
+    it is in an archive and is no notebook. `origin` is what reports call it. `handed_in` is in seconds since 1970.
     """
 
     parts: tuple[str, ...]
@@ -35,13 +34,13 @@ class Entry:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a notebook, or something that should have been one and cannot be read."""
+        """Whether it is a notebook or an archive, or something that should have been one but cannot be read."""
         return bool(self.problem) or (self.file is not None and is_wanted(self.name))
 
 
 @dataclass
 class Tree:
-    """What was found: files, folders that may be those of students (their parts), and notes for the instructor."""
+    """What was found: files, the `parts` of folders that may be students', and notes for the instructor."""
 
     entries: list[Entry] = field(default_factory=list)
     folders: list[tuple[str, ...]] = field(default_factory=list)
@@ -51,10 +50,9 @@ class Tree:
 def tree_of(where: Path, scratch: Path | None, besides: Path | None = None) -> Tree:
     """The files below the folder `where`, or in the archive `where`.
 
-    Archives are unpacked into new folders in `scratch`, which should be private; without it they stay closed. So does
-    an archive in the archive that a student handed in. Links are not followed, and the folder `besides` is left out.
-    Raises `BadArchive` when `where` itself is an archive that cannot be read, and `OSError` when it is a folder that
-    cannot be.
+    Archives are unpacked into new folders in `scratch`, which should be private; with None they are not opened. Nor are
+    archives within a student's archive. Links are not followed, and the folder `besides` is left out. Raises
+    `BadArchive` if `where` is an archive that cannot be read, and `OSError` if it is a folder that cannot be read.
     """
     found = _Search(scratch, besides)
     if where.is_dir():
@@ -69,7 +67,7 @@ def tree_of(where: Path, scratch: Path | None, besides: Path | None = None) -> T
 
 
 def _only_archive(folder: Path) -> Path | None:
-    """The archive that is all there is in a folder beside a roster or notes: as if it had been named itself."""
+    """The archive in a folder with no other submissions, which is then marked instead of the folder; otherwise None."""
     inside = [
         path for path in folder.iterdir() if not is_program_trace(path.name) and (path.is_dir() or is_wanted(path.name))
     ]
@@ -83,7 +81,7 @@ class _Search:
         self.tree, self._unpacked = Tree(), 0
 
     def add_path(self, path: Path, above: tuple[str, ...]) -> None:
-        """A file, or all that is in a folder."""
+        """Add a file, or everything in a folder, that is in the folder `above`."""
         parts = (*above, path.name)
         if is_program_trace(path.name) or (self.besides and path.resolve() == self.besides):
             return
@@ -98,7 +96,7 @@ class _Search:
                 )
                 self._add_problem(parts, str(path), changed, why)
             elif path.is_dir():
-                if (path / "pyvenv.cfg").exists():  # thousands of files, and none of them somebody's work
+                if (path / "pyvenv.cfg").exists():  # a virtual environment: thousands of files, none of them handed in
                     return
                 self.tree.folders.append(parts)
                 for inside in sorted(path.iterdir()):
@@ -109,7 +107,7 @@ class _Search:
             self._add_problem((*parts, ""), str(path), 0.0, f"The folder cannot be read: {error.strerror}.")
 
     def _add_file(self, entry: Entry, limits: ArchiveLimits | None) -> None:
-        """A file; an archive is replaced by what is in it, unless it has to stay closed (no `limits`)."""
+        """Add a file, or what is in it if it is an archive. With `limits` None, an archive is not opened."""
         if entry.file is None or entry.problem or not is_archive(Path(entry.name)):
             self.tree.entries.append(entry)
         elif limits is None or self.scratch is None:
@@ -124,10 +122,10 @@ class _Search:
     def add_archive(
         self, archive: Path, above: tuple[str, ...], origin: str, handed_in: float | None, limits: ArchiveLimits
     ) -> None:
-        """The files in an archive.
+        """Add the files in an archive.
 
-        `handed_in` is when the archive itself came: what a student's archive says about times is the student's word.
-        None believes it.
+        `handed_in` is when the archive was handed in, in seconds since 1970. It is used for the files as well, since a
+        student could forge the times in an archive. None means that those can be trusted.
         """
         assert self.scratch is not None
         self._unpacked += 1
@@ -150,15 +148,15 @@ class _Search:
 
 def why_no_notebook(entry: Entry) -> str:
     """Why a file of another kind cannot be marked, and what to hand in instead."""
-    kind = next((kind for suffix, kind in _KINDS.items() if entry.name.lower().endswith(suffix)), "no notebook")
+    kind = next((kind for suffix, kind in _KINDS.items() if entry.name.lower().endswith(suffix)), "not a notebook")
     return f"{clean_text(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
 
 
 UNOPENED = (".rar", ".7z", ".tar", ".gz")
-"""Archives of kinds that are not opened."""
+"""Suffixes of archives that cannot be opened."""
 _KINDS = {".html": "a web page, not a notebook", ".htm": "a web page, not a notebook", ".pdf": "a PDF, not a notebook",
           ".py": "a Python program, not a notebook", ".docx": "a text document, not a notebook",
-          ".txt": "a text, not a notebook", ".md": "a text, not a notebook",
-          **dict.fromkeys(UNOPENED, "an archive of a kind that is not opened"),
+          ".txt": "a text file, not a notebook", ".md": "a text file, not a notebook",
+          **dict.fromkeys(UNOPENED, "an archive of a kind that cannot be opened"),
           ".png": "a picture, not a notebook", ".jpg": "a picture, not a notebook", ".url": "a link, not a notebook",
           ".gdoc": "a link, not a notebook", ".webloc": "a link, not a notebook"}  # fmt: skip

@@ -1,6 +1,6 @@
-"""What a notebook may read of this machine's files: what Python and its packages need, and nobody's work.
+"""Lists the files on this machine that a notebook may read: what Python and its packages need, and nobody's work.
 
-Only lists of paths. How they are shown, or closed, is each tier's own (`graders.run.tiers`).
+These are only lists of paths. Each tier has its own way of showing or hiding them (`graders.run.tiers`).
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent
 PARTS = ("bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "pyvenv.cfg")
-"""What a prefix holds for programs and for Python. Whatever else lies in it is not ours to show."""
+"""What programs and Python need in a prefix such as /usr. Nothing else in it is shown."""
 _PACKAGES = ("site-packages", "dist-packages")
 _DEPTH = 2
-"""A copy of this package is looked for so many levels below what is open, and one deeper among packages."""
+"""How many levels below readable folders to search for copies of this package. Among packages it is one more."""
 
 
 @functools.cache
 def readable_paths() -> tuple[str, ...]:
-    """The files and folders that are open to every notebook, as they are named. None lies within another."""
+    """The files and folders that every notebook may read, with links unresolved. None is within another."""
     found = {os.path.join(prefix, part) for prefix in _prefixes() for part in PARTS}
     found |= {os.path.realpath(os.path.dirname(os.__file__)), *_packages(), *_libraries()}
-    return tuple(_outermost_paths(path for path in found if os.path.exists(path)))  # and no link that leads nowhere
+    return tuple(_outermost_paths(path for path in found if os.path.exists(path)))  # `exists` drops broken links
 
 
 def _prefixes() -> set[str]:
-    """Of the system, and of this Python."""
+    """The prefixes of the system and of this Python."""
     ours = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
     return {"/", "/usr", "/usr/local", str(Path(sys.executable).resolve().parent.parent), *map(os.path.realpath, ours)}
 
 
 def _packages() -> set[str]:
-    """Folders of packages, which may lie elsewhere: a user's own, or where a .pth file points to."""
+    """Folders of packages outside of the prefixes as well: a user's own, or one that a .pth file points to."""
     named = [folder for folder in sys.path if os.path.basename(folder) in _PACKAGES]
     return {os.path.realpath(folder) for folder in (*site.getsitepackages(), *named) if os.path.isdir(folder)}
 
 
 def _libraries() -> set[str]:
-    """Folders in a prefix in which the loader looks for libraries, such as CUDA's in /usr/local/cuda."""
+    """Folders in a prefix where the loader looks for libraries, such as CUDA's in /usr/local/cuda."""
     named = os.environ.get("LD_LIBRARY_PATH", "").split(":")
     for file in ("/etc/ld.so.conf", *glob.glob("/etc/ld.so.conf.d/*.conf")):
         with contextlib.suppress(OSError, ValueError):
@@ -58,10 +58,10 @@ def _libraries() -> set[str]:
 
 
 def hidden_paths(private: Iterable[str] = ()) -> tuple[str, ...]:
-    """Within what is open, the files and folders that stay closed, as real paths.
+    """The real paths of files and folders within `readable_paths` that stay hidden.
 
     These are the `private` ones, temporary files, and every copy of this package with its solutions, graders and
-    answers. What Python itself lies in cannot be closed; that such a place is open, the self-test finds.
+    answers. A folder that contains Python itself cannot be hidden; the self-test then finds that it is readable.
     """
     needed = [os.path.realpath(os.path.dirname(os.__file__)), *_packages()]
     wanted = {*map(os.path.realpath, (*private, tempfile.gettempdir())), *kept_from_notebooks()}
@@ -79,12 +79,12 @@ def hidden_paths(private: Iterable[str] = ()) -> tuple[str, ...]:
 
 @functools.cache
 def kept_from_notebooks() -> tuple[str, ...]:
-    """Every copy of this package, and what may lie beside it. Looked for once: it takes some hundredths of a second."""
+    """The paths of every copy of this package and what belongs to it. Cached, since the search takes tens of ms."""
     return tuple(str(place) for copy in package_copies() for place in _package_and_beside(copy))
 
 
 def package_copies() -> list[Path]:
-    """The folders of this package on this machine, or what an installation left of it, as far as notebooks can look."""
+    """All folders of this package that a notebook might be able to read, including remains of old installations."""
     near = [PACKAGE, *(Path(folder, "graders") for folder in {*sys.path, *_packages()} if folder)]
     found = {os.path.realpath(folder) for folder in near if folder.is_dir()}
     for top in readable_paths():
@@ -105,7 +105,7 @@ def _named_graders(folder: str, depth: int) -> Iterator[str]:
 
 
 def _package_and_beside(package: Path) -> list[Path]:
-    """The package and what may lie beside it: in a checkout, everything."""
+    """The package with its solutions and answers next to it; in a checkout, the whole checkout."""
     folder = package.parent
     if folder.name not in _PACKAGES and (folder / "pyproject.toml").exists():
         return [folder]
@@ -113,12 +113,12 @@ def _package_and_beside(package: Path) -> list[Path]:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or lies in it."""
+    """Whether `path` is `folder` itself, or in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _outermost_paths(paths: Iterable[str]) -> list[str]:
-    """These paths in order, without those that lie in another."""
+    """These paths, sorted, without those that are within another."""
     found: list[str] = []
     for path in sorted(set(paths), key=lambda path: path.split("/")):
         if not found or not is_below(path, found[-1]):

@@ -1,4 +1,4 @@
-"""The warm process from outside: started when first needed, and asked to fork boxes."""
+"""The warm process seen from outside: a process that has imported torch and forks boxes quickly."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from graders.wire.forking import ForkedProcess, ForkerDied, can_fork
 from graders.wire.launch import BoxRequest
 
 START_SECONDS = 60.0
+"""How long the warm process may take until it is ready."""
 
 
 class WarmProcess:
-    """Forks boxes on request, from any thread. A context manager; the process ends with it."""
+    """Forks boxes on request, from any thread. A context manager; the process starts when needed and ends with it."""
 
     def __init__(self, box_modules: Path, *, can_fork: bool = can_fork, optimizes: bool = False) -> None:
-        """`box_modules` is the folder with the modules that exist in a box, when the process starts.
+        """`box_modules` is the folder with the modules that exist in a box, filled before the process starts.
 
-        What optimizers need is imported beside the first box if some notebook `optimizes`, and otherwise before the
-        first that does.
+        `optimizes` says that some notebook needs what optimizers import. Then it is imported while the first box runs,
+        and otherwise before the first box that needs it.
         """
         self.box_modules, self._can_fork, self._optimizes = box_modules, can_fork, optimizes
         self._lock = threading.Lock()
@@ -34,17 +35,17 @@ class WarmProcess:
         self._starting = False
 
     def __enter__(self) -> WarmProcess:
-        """Nothing is started before it is needed."""
+        """Return itself. Nothing is started yet."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the process, and with it every box that is left."""
+        """End the process and every box that is left."""
         self.close()
 
     def is_available(self) -> bool:
-        """Whether there is a warm process, or one can be started."""
+        """Whether there is a warm process or one can be started. Waits until it is ready."""
         try:
             with self._lock:
                 self._ensure_ready()
@@ -53,13 +54,13 @@ class WarmProcess:
         return True
 
     def fork(self, request: BoxRequest, descriptors: list[int]) -> ForkedProcess:
-        """A box, forked from the warm process as the request says. Raises `ForkerDied`."""
+        """Fork a box from the warm process. `descriptors` are passed on to it. Raises `ForkerDied`."""
         with self._lock:
             self._ensure_ready()
         return ForkedProcess(self._control, request.to_data(), descriptors)
 
     def start(self) -> None:
-        """Let the process start beside what else there is to do. Whatever goes wrong shows when it is needed."""
+        """Start the process without waiting for it. Raises nothing: a failure shows when the process is needed."""
         with contextlib.suppress(ForkerDied, OSError), self._lock:
             self._start_process()
 
@@ -73,20 +74,20 @@ class WarmProcess:
         self.close()
         if not self._can_fork:
             raise ForkerDied("this platform cannot fork a process that has used torch")
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control, server_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        with theirs:
+        with server_end:
             self._process = subprocess.Popen(
                 [
-                    *(python_path(), "-m", "graders.box.fork_server", str(theirs.fileno())),
+                    *(python_path(), "-m", "graders.box.fork_server", str(server_end.fileno())),
                     *(["optimizes"] if self._optimizes else []),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=(server_end.fileno(),),
                 cwd=self.box_modules,
-                # matplotlib's list of fonts lies beside the modules.
+                # matplotlib's list of fonts is next to the modules.
                 env=inherited_variables()
                 | box_environment(str(self.box_modules), self.box_modules)
                 | {"MPLCONFIGDIR": str(self.box_modules / "matplotlib")},
@@ -112,7 +113,8 @@ class WarmProcess:
             with contextlib.suppress(OSError):
                 self._control.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(0 if self._starting else 10)  # before it is ready, it has no box to end
+                # Give it time to end its boxes. Before it is ready, it has none.
+                self._process.wait(0 if self._starting else 10)
             self._process.kill()
             self._process.wait()
             self._process = None

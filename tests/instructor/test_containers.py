@@ -89,8 +89,9 @@ def test_without_an_image_it_says_how_to_make_one(
     monkeypatch.setenv("HOOKWORK_IMAGE", "elsewhere")
     done = grade(tmp_path, "C")
     assert done.returncode == 3
-    assert "missing image: Error: elsewhere: image not known. Remedy: make it with `hookwork autograder container`" in (
-        " ".join((done.stdout + done.stderr).split())
+    assert (
+        "missing image: Error: elsewhere: image not known. Remedy: build it with `hookwork autograder container`"
+        in (" ".join((done.stdout + done.stderr).split()))
     )
 
 

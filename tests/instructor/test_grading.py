@@ -504,7 +504,7 @@ def test_where_runs_cannot_be_kept_nothing_is_begun(runner: ClassRunner, kind: s
     else:
         Path("out/runs").write_text("mine")
     runner.noted.clear()
-    assert "out/runs is for the runs of notebooks, and is" in " ".join(grade("--fresh", code=2).split())
+    assert "out/runs should hold the runs of notebooks, but is" in " ".join(grade("--fresh", code=2).split())
     assert (results(), runner.noted) == (before, [])
 
 

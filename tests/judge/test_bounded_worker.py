@@ -32,7 +32,7 @@ def bench() -> Iterator[BoundedWorker]:
 
 @pytest.mark.parametrize(
     ("what", "why"),
-    [("time", "that took more than 4 seconds or 256 MiB"),
+    [("time", "judging it took more than 4 seconds or 256 MiB"),
      ("memory", "the check whether it ends failed on it with MemoryError")],
 )  # fmt: skip
 def test_what_goes_over_the_limits_is_suspect_and_the_next_is_judged(bench: BoundedWorker, what: str, why: str) -> None:

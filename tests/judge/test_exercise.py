@@ -153,18 +153,18 @@ def test_a_long_message_fits_into_a_report() -> None:
         (Outcome(status=Status.RAISED, error="E", message="m"), "`scale_sum` raised E: m."),
         (
             Outcome(status=Status.RAISED, error="KeyboardInterrupt", line="line 4 of its cell: pass", call="f(1)"),
-            "`scale_sum` was interrupted before it came to its end at line 4 of its cell: pass. The call was f(1).",
+            "`scale_sum` was interrupted before it finished at line 4 of its cell: pass. The call was f(1).",
         ),
-        (Outcome(status=Status.TIMED_OUT, message="late"), "`scale_sum` did not come to an end: late."),
+        (Outcome(status=Status.TIMED_OUT, message="late"), "`scale_sum` did not finish: late."),
         (Outcome(status=Status.OVER_LIMIT, message="memory"), "`scale_sum` went over a limit: memory."),
-        (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` came to no result: gone."),
+        (Outcome(status=Status.CRASHED, message="gone"), "`scale_sum` gave no result: gone."),
         (
             Outcome(status=Status.SUSPECT, message="odd"),
             "The answer did not follow the protocol (odd). An instructor should look at it.",
         ),
         (
             Outcome(status=Status.NOT_GRADED, message="disk full"),
-            "This could not be graded, and that is not the learner's doing: disk full.",
+            "This could not be graded, through no fault of the learner: disk full.",
         ),
     ],
 )

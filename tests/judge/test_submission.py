@@ -32,7 +32,7 @@ def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> Exercis
     ("end", "status", "reason"),
     [
         ("raised", Status.NOT_ATTEMPTED, "code cell 2 failed with NameError: x."),
-        ("timed-out", Status.TIMED_OUT, "code cell 2 did not end: NameError: x."),
+        ("timed-out", Status.TIMED_OUT, "code cell 2 did not finish: NameError: x."),
         ("over-limit", Status.OVER_LIMIT, "code cell 2 went over a limit: NameError: x."),
         ("crashed", Status.CRASHED, "code cell 2 crashed: NameError: x."),
     ],
@@ -73,7 +73,9 @@ def test_an_answer_that_needs_a_name_of_a_failed_cell_names_that_cell_and_its_er
         f"`wrapped_layer` needs `nn`, which was not defined, because code cell 1 failed with {NO_PANDAS}.",
     )
     slow = judged(["import time\ntime.sleep(99)\nnn = 1", CELL], Cell(0, "timed-out", "60 s"), outcome=NEEDS_NN)
-    assert slow.message == "`wrapped_layer` needs `nn`, which was not defined, because code cell 1 did not end: 60 s."
+    assert (
+        slow.message == "`wrapped_layer` needs `nn`, which was not defined, because code cell 1 did not finish: 60 s."
+    )
 
 
 def test_a_name_that_no_failed_cell_would_have_bound_is_the_answers_own_affair() -> None:

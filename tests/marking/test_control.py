@@ -117,7 +117,7 @@ def test_the_first_control_sets_the_clocks(tmp_path: Path) -> None:
 def test_when_the_first_control_fails_nothing_runs(tmp_path: Path) -> None:
     batch = Class(tmp_path, ("it broke", 1.0))
     assert batch.start() == dict.fromkeys("abcde", "not-graded")
-    assert batch.marking.result(batch.submissions[0]).message == "The control did not come out right: it broke"
+    assert batch.marking.result(batch.submissions[0]).message == "The control notebook failed: it broke"
     assert batch.runs == []
 
 
@@ -126,7 +126,7 @@ def test_when_the_last_control_fails_nothing_counts(tmp_path: Path) -> None:
     assert batch.start() == dict.fromkeys("abcde", "not-graded")
     result = batch.marking.result(batch.submissions[0])
     assert (result.score, result.exercises, result.graded) == (0, (), False)
-    assert "did not come out right: it broke" in result.message
+    assert "The control, a notebook with known results, failed: it broke" in result.message
 
 
 def test_what_a_good_control_confirmed_stays(tmp_path: Path) -> None:

@@ -116,9 +116,9 @@ def test_results_of_an_earlier_version_show_their_text() -> None:
 
 
 def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
-    found = page(exercise("01-a", Status.TIMED_OUT, 0, message="`f` did not come to an end: 5 s."))
+    found = page(exercise("01-a", Status.TIMED_OUT, 0, message="`f` did not finish: 5 s."))
     assert "∞ Did not come to an end" in found.text
-    assert "f did not come to an end: 5 s." in found.text
+    assert "f did not finish: 5 s." in found.text
     assert "What was checked" not in found.text
 
 

@@ -504,12 +504,15 @@ def test_what_one_student_hands_in_never_stops_the_class(suffix: str, tmp_path: 
     assert [student for student, submission in by_student.items() if submission.file] == ["ann", "zoe"]
     why = {
         ".zip": "it unpacks to more than 100 times its size",
-        ".tar.gz": "The file has 42 MB; at most 20 MB are read",
+        ".tar.gz": "The file has 42 MB, but at most 20 MB are read",
     }
     assert why[suffix] in by_student["bob"].problem
     assert by_student["dan"].problem
-    assert by_student["eve"].problem == "marks.bin is no notebook. Hand in the saved notebook (.ipynb) itself."
-    assert by_student["finn"].problem == "0.txt is a text, not a notebook. Hand in the saved notebook (.ipynb) itself."
+    assert by_student["eve"].problem == "marks.bin is not a notebook. Hand in the saved notebook (.ipynb) itself."
+    assert (
+        by_student["finn"].problem
+        == "0.txt is a text file, not a notebook. Hand in the saved notebook (.ipynb) itself."
+    )
     assert len(result.accounts) == 307
 
 

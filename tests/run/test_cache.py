@@ -286,7 +286,7 @@ def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/runs").symlink_to(tmp_path / "elsewhere")
     cache = RunCache(tmp_path / "out/runs")
-    with pytest.raises(Unkept, match=r"out/runs is for the runs of notebooks, and is a link\. Move it away"):
+    with pytest.raises(Unkept, match=r"out/runs should hold the runs of notebooks, but is a link\. Move it"):
         cache.check_folder()
     cache.keep("good", "A", KEPT)
     assert "runs is a link or no folder" in cache.trouble
@@ -297,7 +297,7 @@ def test_a_run_that_cannot_be_kept_counts_and_it_is_said(out: Out) -> None:
     (out.folder / "out").mkdir()
     (out.folder / "out/runs").write_text("mine")
     cache = RunCache(out.folder / "out/runs")
-    with pytest.raises(Unkept, match="and is no folder"):
+    with pytest.raises(Unkept, match="but is not a folder"):
         cache.check_folder()
     results, runs = out.mark(ada=CELLS)
     assert (results[0].status, results[0].score, runs) == (SubmissionStatus.GRADED, 4.0, 1)

@@ -62,7 +62,7 @@ def ended(**head: Any) -> tuple[str, str]:
     [{"tree": []}, {"message": [{}] * 9}, {"status": {"a": 1}}, {f"n{number}": 0 for number in range(MAX_NAMES)}],
 )
 def test_a_head_with_more_in_it_than_it_may_hold_is_suspect(more: dict[str, Any]) -> None:
-    assert ended(**more) == ("suspect", "a frame of type cell with more in its head than it may hold")
+    assert ended(**more) == ("suspect", "a frame of type cell with more in its head than is allowed")
 
 
 def test_texts_and_numbers_are_what_a_head_holds() -> None:
@@ -72,8 +72,8 @@ def test_texts_and_numbers_are_what_a_head_holds() -> None:
 @pytest.mark.parametrize(
     ("error", "how", "message"),
     [
-        (BoxTimeout(), "timed-out", "the notebook did not come to its end in 300 seconds"),
-        (BoxDied(), "died", "the process that ran the notebook ended before its time"),
+        (BoxTimeout(), "timed-out", "the notebook did not finish within 300 seconds"),
+        (BoxDied(), "died", "the process that ran the notebook ended unexpectedly"),
         (BoxOverLimit("memory: more than 2048 MiB"), "over-limit", "memory: more than 2048 MiB"),
         (FrameError("half a frame"), "suspect", "half a frame"),
     ],
@@ -92,7 +92,7 @@ def test_a_second_try_names_the_seconds_of_the_notebook_and_not_what_was_left_of
 ) -> None:
     limits = Limits(notebook_seconds=20).at_pace(pace).with_time_spent(spent)
     last = run_notebook(SayingBox(READY, BoxTimeout()), ["x = 1"], [], limits, fork=True)[-1]
-    assert last.head["message"] == "the notebook did not come to its end in 20 seconds"
+    assert last.head["message"] == "the notebook did not finish within 20 seconds"
     assert limits.notebook_seconds == max(1.0, 20 * pace - spent)
 
 

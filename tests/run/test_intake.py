@@ -170,7 +170,7 @@ def test_whatever_is_read_fits_into_a_request(file: Path) -> None:
 def test_a_file_that_is_too_large_is_not_read(file: Path) -> None:
     with file.open("wb") as handle:
         handle.truncate(MAX_BYTES + 1)
-    with pytest.raises(Unreadable, match=r"The file has 21 MB; at most 20 MB are read\. Clear the outputs"):
+    with pytest.raises(Unreadable, match=r"The file has 21 MB, but at most 20 MB are read\. Clear the outputs"):
         read_notebook(file)
 
 

@@ -84,7 +84,8 @@ def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
         first, second = pool.map(run, [hungry, modest])
     assert (first.ended, second.ended) == ("over-limit", "finished")
     assert (
-        first.message == "memory: this machine had hardly any left, and of the notebooks that ran, this one held most"
+        first.message
+        == "memory: this machine had hardly any left, and this notebook held the most of those that were running"
     )
     assert runs.read_text() == "xx"
     assert fuse._boxes == []

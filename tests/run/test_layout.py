@@ -223,12 +223,12 @@ DOUBTFUL = {
     "numbers of students below tutors": Case(
         (f"Tutor Ana/ab123/{FIRST}", f"Tutor Ana/ab124/{FIRST}", f"Tutor Bo/ab125/{FIRST}"),
         ("ab123", "ab124", "ab125"),
-        "taken for folders of groups",
+        "taken as folders of groups",
     ),
     "a group of one": Case(
         (f"Section A/4711/{FIRST}", f"Section A/4712/{FIRST}", f"Section B/4713/{FIRST}"),
         ("4711", "4712", "4713"),
-        "taken for folders of groups",
+        "taken as folders of groups",
     ),
     "groups of one each": Case(
         (f"Section A/Ana Costa/{FIRST}", f"Section B/Bo Li/{FIRST}"), ("Ana Costa", "Bo Li"), "folders of groups"
@@ -258,7 +258,7 @@ DOUBTFUL = {
         "nothing says which",
     ),
     "old moodle, drive, by hand": Case(
-        (f"Ada Lovelace_{FIRST}", f"Ben Okri_{FIRST}"), ("Ada Lovelace", "Ben Okri"), "taken for those of 2 students"
+        (f"Ada Lovelace_{FIRST}", f"Ben Okri_{FIRST}"), ("Ada Lovelace", "Ben Okri"), "taken as those of 2 students"
     ),
     "drive": Case((f"Ada Lovelace - {FIRST}", f"Ben Okri - {FIRST}"), ("Ada Lovelace", "Ben Okri"), "--names plain"),
     "files called after people": Case(("ada.ipynb", "ben.ipynb"), ("ada", "ben"), "--names plain"),
@@ -420,7 +420,7 @@ def test_a_renamed_notebook_is_known_by_its_functions_and_checks(
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{lesson}", "does not say where the name of a student stands"),
+        ("{lesson}", "does not say where a student's name is"),
         ("{student}_{topic}", "there is no field {topic}"),
         ("{student}_{student}", "names a field twice"),
         ("{student}_{file}_{lesson}", "names a field twice"),

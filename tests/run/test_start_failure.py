@@ -39,8 +39,8 @@ def test_the_kernels_own_error_names_the_limit_and_comes_with_a_remedy(error: st
 )
 def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
     assert explain_start_failure(error) == (
-        f"missing image: {error}. Remedy: make it with `hookwork autograder container`, or name it in the variable "
-        "HOOKWORK_IMAGE"
+        f"missing image: {error}. Remedy: build it with `hookwork autograder container`, or set the variable "
+        "HOOKWORK_IMAGE to its name"
     )
 
 

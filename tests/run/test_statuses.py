@@ -276,20 +276,20 @@ def test_figures_that_are_shown_cost_nothing(found: SubmissionResult) -> None:
 def test_an_endless_loop_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` was not defined, because code cell 3 did not end: the cell was still running after 2 seconds."
+        "`chain_grads` was not defined, because code cell 3 did not finish: the cell was still running after 2 seconds."
     )
 
 
 @given(IMPORT, BRANCH, SWALLOWING_LOOP + CHAIN, PASSES, limits=SHORT)
 def test_a_loop_that_swallows_interrupts_costs_its_cell_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
-    assert "code cell 3 did not end: the cell was still running after 2 seconds" in message(found, "01-chain-grads")
+    assert "code cell 3 did not finish: the cell was still running after 2 seconds" in message(found, "01-chain-grads")
 
 
 @given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    while True:\n        pass", PASSES, limits=SHORT)
 def test_an_endless_loop_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
-    assert message(found, "01-chain-grads") == "`chain_grads` did not come to an end: no result after 1.5 seconds."
+    assert message(found, "01-chain-grads") == "`chain_grads` did not finish: no result after 1.5 seconds."
 
 
 @given(
@@ -299,7 +299,7 @@ def test_an_endless_loop_in_a_function_costs_its_exercise_alone(found: Submissio
 def test_a_notebook_that_takes_too_long_keeps_what_it_had(found: SubmissionResult) -> None:
     late = ("timed-out", 0)
     assert verdicts(found) == FULL | {"01-chain-grads": late, "01-per-pass-grads": late}
-    assert "code cell 4 did not end: the notebook took more than 2.5 seconds" in message(found, "01-chain-grads")
+    assert "code cell 4 did not finish: the notebook took more than 2.5 seconds" in message(found, "01-chain-grads")
 
 
 # Cells and functions that take the process with them.
@@ -317,7 +317,7 @@ def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None
 def test_os_exit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
     assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
     assert message(found, "01-chain-grads") == (
-        "`chain_grads` came to no result: the process that ran it exited with code 0."
+        "`chain_grads` gave no result: the process that ran it exited with code 0."
     )
 
 
@@ -346,7 +346,7 @@ def test_a_notebook_that_keeps_crashing_keeps_what_it_had(found: SubmissionResul
 def test_a_cell_that_kills_the_box_costs_what_follows(found: SubmissionResult) -> None:
     lost = ("crashed", 0)
     assert verdicts(found) == FULL | {"01-chain-grads": lost, "01-per-pass-grads": lost}
-    assert found.message == "the process that ran the notebook ended before its time"
+    assert found.message == "the process that ran the notebook ended unexpectedly"
 
 
 # Limits.

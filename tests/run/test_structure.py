@@ -115,7 +115,7 @@ UNREADABLE = {
     "half a download": Case(GOOD[: len(GOOD) // 2], "it is not JSON (line 1)"),
     "conflict of git": Case("<<<<<<< HEAD\n" + GOOD, "it is not JSON (line 1)"),
     "pointer of git lfs": Case("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "it is not JSON"),
-    "50 MB": Case(hole(50 << 20), "The file has 52 MB; at most 20 MB are read"),
+    "50 MB": Case(hole(50 << 20), "The file has 52 MB, but at most 20 MB are read"),
     "19 MB of objects": Case(FORMAT + "[" + "{}," * 6_000_000 + "{}]}", "more than a million lists and objects"),
     "19 MB of zeros": Case(hole(19 << 20), "it is not JSON"),
     "white space": Case(" \n" * 1000, "The file is empty"),

@@ -1,1 +1,4 @@
-"""`pytest graders`: its options, its tests, and what is printed at the end. `graders/conftest.py` hands over to it."""
+"""The pytest plugin behind `pytest graders`: options, one test for each check, and the summary.
+
+`graders/conftest.py` loads it.
+"""

@@ -96,7 +96,7 @@ def superfluous_observations(observations: Sequence[str], programs: Sequence[Obs
 
 
 def unneeded_answers(wrong: Mapping[str, Observations], known: Sequence[Observations]) -> list[str]:
-    """Wrong answers that show themselves in every observation in which some known program shows itself."""
+    """Wrong answers that are refused by whatever refuses a certain one of the known programs."""
     return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
 
 

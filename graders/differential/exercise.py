@@ -215,7 +215,7 @@ def expected_value(text: str) -> Any:
 
 
 def box_source(scene: Scene, name: str) -> str:
-    """Python text that defines `probe`. Raises `NotInTheBox` for an option that cannot be said in it."""
+    """Python source that defines `probe` for this scene. Raises `NotInTheBox` for an option that it cannot express."""
     imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
     options = ", ".join(f"{option}={_as_code(value, imports)}" for option, value in scene.given.items())
     lines = [f"from {module} import {what}" for what, module in imports.items()]

@@ -1,1 +1,4 @@
-"""What callers have and do, by family of functions. Goes into the box whole, and holds no answer."""
+"""Scenes: what callers have and do, by family of functions.
+
+All files here are copied into the box, beside the learner's code, so none of them may give away an answer.
+"""

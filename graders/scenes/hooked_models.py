@@ -59,13 +59,13 @@ class HookedModel:
 
     model: Container
     names: dict[str, str]
-    """Of its modules, by what they are."""
+    """The names of its modules, by their roles."""
     draw: Callable[[], Tensor]
     legacy: bool
-    """Whether the batch norm has a hook of the deprecated kind: then it takes no full ones."""
+    """Whether the batch norm has a hook of the deprecated kind, so that it cannot have full backward hooks."""
     handles: list[Any] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    """What hooks were called."""
+    """The hooks that were called."""
 
     def add_listener(self, what: str, kind: str, **options: bool) -> Any:
         """Register a hook that only logs its calls; returns its handle."""

@@ -123,9 +123,9 @@ def in_float32(found: Any) -> Any:
         "failure": ("KeyboardInterrupt", "own", "KeyError"),
     },
     impossible=(
-        # Grad mode that stays off after an exception shows where it was on.
+        # Whether grad mode stays off after an exception shows only if it was on.
         lambda failure, grad_mode: failure == "KeyboardInterrupt" and grad_mode == "off",
-        # What is overwritten in place shows where neither `.double()` nor a transposition makes a copy.
+        # Whether something is overwritten in place shows only if neither `.double()` nor a transposition copies it.
         lambda named, dtype, shape: named == "first" and (dtype, shape) != ("float64", "flat"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Defines scenes. A scene acts as a caller of the learner's function, and records what can be observed:
+"""Defines scenes. A scene acts as a caller of the learner's function, and records what can be observed.
 
     @family(
         sections=("the gradient is {changed}", "nothing else changes"),

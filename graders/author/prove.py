@@ -37,7 +37,7 @@ def prove_lessons(
 ) -> Iterator[str]:
     """Yield every problem of these lessons as it is found; `report` gets a line for each finished part.
 
-    Solutions must pass, and wrong answers must fail, on each of `seeds`. Nothing is proved for a lesson with TODOs left.
+    Solutions must pass, and wrong answers must fail, on each of `seeds`. A lesson with TODOs left is not proved.
     """
     yield from unique_names()
     for lesson in lessons:
@@ -138,7 +138,7 @@ def missing_parts(exercise: SceneExercise) -> Iterator[str]:
 
 
 def missing_answers(exercise: Exercise, answers: Answers) -> Iterator[str]:
-    """What is missing in the answers to an exercise, and which quote something that does not exist. Runs none of them."""
+    """What is missing in the answers to an exercise, and which quote something that does not exist. None is run."""
     if len(answers.right) < 2:
         yield f"{exercise.key}: tests/answers has no right answer in another style"
     yield from unfounded_quotes(exercise, answers)

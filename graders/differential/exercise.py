@@ -1,4 +1,4 @@
-"""Defines exercises that are marked in a scene, with a contract, a reference, and wrong programs:
+"""Defines exercises that are marked in a scene, with a contract, a reference, and wrong programs.
 
     @exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
               hints=(...), why=..., scene=changes_gradient(arguments=a_number))

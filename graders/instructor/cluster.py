@@ -67,8 +67,8 @@ def dask_executor(address: str) -> Iterator[Executor]:
     security = Security()  # what the user's configuration of Dask says
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
-            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Tell Dask where they are, in its configuration or in "
-            "the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Tell Dask where they are, in its configuration "
+            "or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
         )
     try:
         get_address_host_port(where)  # a client that fails because of the address delays the end of Python by a minute
@@ -85,7 +85,9 @@ def _address_in_file(file: Path) -> str:
     try:
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
     except (OSError, ValueError, TypeError, LookupError) as error:
-        raise BadRequest(f"{clean_text(file, 200)} is not the file of a Dask scheduler: {clean_text(error, 200)}") from None
+        raise BadRequest(
+            f"{clean_text(file, 200)} is not the file of a Dask scheduler: {clean_text(error, 200)}"
+        ) from None
     return str(address)
 
 

@@ -49,12 +49,15 @@ def grade(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Where file names have what, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}'; or a platform.",
+            help="Pattern of file names, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform.",
         ),
     ] = None,
-    one_student: Annotated[bool, typer.Option("--one-student", help="Everything in DIR is one student's work.")] = False,
+    one_student: Annotated[
+        bool, typer.Option("--one-student", help="Everything in DIR is one student's work.")
+    ] = False,
     confirm_files: Annotated[
-        bool, typer.Option("--confirm-files", help="Confirm how files were read: doubts no longer affect the exit code.")
+        bool,
+        typer.Option("--confirm-files", help="Confirm how files were read: doubts no longer affect the exit code."),
     ] = False,
     deadline: Annotated[
         str | None,
@@ -69,7 +72,9 @@ def grade(
     ] = None,
     lessons: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Lessons that are due, as in 01,02. Default: those several students handed in."),
+        typer.Option(
+            metavar="NAMES", help="Lessons that are due, as in 01,02. Default: those several students handed in."
+        ),
     ] = None,
     student: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Mark only this student again; other results stay.")
@@ -92,7 +97,9 @@ def grade(
     ] = "",
     cell_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one cell.")] = None,
     notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for a whole notebook.")] = None,
-    probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call of a function.")] = None,
+    probe_timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds for one call of a function.")
+    ] = None,
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for a notebook, such as 2G.")] = None,
 ) -> int:
     """Mark a class, and write its results, a gradebook, a page for each student, and class.html.

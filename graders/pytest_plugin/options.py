@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--names",
         metavar="PATTERN",
-        help="where file names have what, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}'; or a platform",
+        help="pattern of file names, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform",
     )
     group.addoption("--one-student", action="store_true", help="everything in the folder is one student's work")
     group.addoption(

@@ -88,7 +88,7 @@ def _run_options_from(config: pytest.Config, found: FoundSubmissions, scratch: P
 
 
 def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:
-    """A private folder for what is unpacked. A worker's lies in that of the main process, which cleans up in any case."""
+    """A private folder for what is unpacked. A worker's lies in that of the main process, which always cleans up."""
     if not worker:
         return resources.enter_context(temporary_folder("unpacked"))
     folder = Path(worker["hookwork_scratch"]) / str(worker["workerid"])

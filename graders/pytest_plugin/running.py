@@ -65,8 +65,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Run all notebooks that the selected checks need, in parallel.
 
-    With `-x`, and in a worker of pytest-xdist, which does not know its checks in advance, a notebook runs when its first
-    check is due.
+    With `-x`, and in a worker of pytest-xdist, which does not know its checks in advance, a notebook runs when its
+    first check is due.
     """
     config = session.config
     if config.option.collectonly or config.getoption("maxfail") or hasattr(config, "workerinput"):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # it imports torch, which the first step must not
 class Prepared:
     """What the first step found and prepared: the submissions, where they run, and with which options.
 
-    `scratch` is a private folder for what is unpacked. `cache` holds the runs kept in `--out`; None without that option.
+    `scratch` is a private folder for what is unpacked. `cache` holds the runs kept in `--out`, or is None without that.
     """
 
     found: FoundSubmissions

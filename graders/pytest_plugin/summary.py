@@ -33,11 +33,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Confirm the results and write them to `--out`. A worker of pytest-xdist sends them to the main process instead."""
+    """Confirm the results and write them to `--out`; a worker of pytest-xdist sends them to the main process."""
     config = session.config
     if MARKING not in config.stash:
         return
-    if "hypothesis" not in sys.modules:  # its plugin would import hypothesis just for its part of pytest's summary, which would be empty
+    if (
+        "hypothesis" not in sys.modules
+    ):  # its plugin would import hypothesis just for its part of pytest's summary, which would be empty
         config.pluginmanager.unregister(name="hypothesispytest")
     config.stash[MARKING].confirm_runs()
     output = getattr(config, "workeroutput", None)

@@ -17,7 +17,7 @@ SIZE = 4
 """Channels of each layer."""
 CallPart = Callable[[str, Tensor], Tensor]
 Step = str | Callable[[CallPart, Tensor, Tensor], Tensor]
-"""The name of a part to call, or a function of `call(name, h)`, the result of the step before, and the chain's input."""
+"""The name of a part to call, or a function of `call(name, h)`, the result of the last step, and the chain's input."""
 
 
 class Chain(nn.Module):

@@ -83,7 +83,7 @@ class FaultyModel:
         self.insert_behind("it", lambda call, h, x: h + layer.bias / 4)
 
     def make_uneven(self) -> None:
-        """Make the gradient largest in the middle and smallest at the first layer, but never far from the last one's."""
+        """Make the gradient largest in the middle, smallest at the first layer, and never far from the last one's."""
         self.insert_behind("stem", with_gradient_times(1 / 30000))
         self.insert_behind("body", with_gradient_times(300.0))
 
@@ -131,9 +131,10 @@ IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
 def make_model(
     names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callable[[FaultyModel], Any]
 ) -> nn.Module:
-    """A model with this fault, and with much that looks wrong but is not: modes, hooks and a bias without effect, a layer
-    whose weight is used without a call, a ReLU that lets one input through and has one dead channel, parts that are
-    never called, and zeros.
+    """A model with this fault, and with much that looks wrong but is not.
+
+    There are modes, hooks and a bias without effect, a layer whose weight is used without a call, a ReLU that lets one
+    input through and has one dead channel, parts that are never called, and zeros.
     """
     net = FaultyModel(names, drawn)
     fault(net)

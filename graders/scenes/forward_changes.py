@@ -1,5 +1,4 @@
-"""Scenes for `function(module, *arguments) -> handle`, which registers a hook that changes the module's input or output.
-"""
+"""Scenes for `function(module, *arguments) -> handle`, which registers a hook that changes a module's calls."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

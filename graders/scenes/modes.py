@@ -1,4 +1,4 @@
-"""Models with some modules in the other mode than the model itself, which matters for some modules and not for others."""
+"""Models with some modules in the other mode than the model itself, which matters for only some of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -61,8 +61,8 @@ SUSPECTS: dict[str, tuple[str, ...]] = {
     "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *batch norm"),
     "outputs": ("positive, *last entry", "positive, *second output", "positive, *norm without statistics"),
 }
-"""Modules in the order of their calls, in each of three places; a name that occurs twice is one module. Those with a star
-are in the other mode than the model, and the learner's function has to find out whether that matters."""
+"""Modules in the order of their calls, in each of three places; a name that occurs twice is one module. Those with a
+star are in the other mode than the model, and the learner's function has to find out whether that matters."""
 
 
 def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Module | None) -> nn.Module:

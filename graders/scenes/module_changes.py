@@ -37,9 +37,9 @@ from graders.wire.draws import Rng
     },
     impossible=[
         lambda kind, frozen: kind == "blend" and frozen == "part",
-        # Beside a full backward hook, PyTorch calls tensor hooks of an output that is not used with None.
+        # With a full backward hook, PyTorch calls tensor hooks on an unused output with None.
         lambda kind, hooks: kind == "fork" and hooks != "none",
-        # What somebody doubled is nobody else's buffer.
+        # A doubled gradient is a new tensor, and no longer a buffer that others share.
         lambda kind, hooks: kind == "blend" and hooks == "replacing",
     ],
 )

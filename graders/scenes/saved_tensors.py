@@ -96,9 +96,9 @@ def leave_hooks() -> None:
 
 
 def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
-    """Whether a tensor that only autograd keeps still exists in its dtype after a backward pass."""
+    """Whether a tensor that only autograd keeps still exists in its own dtype after a backward pass."""
     t, sums = torch.ones((), dtype=dtype, requires_grad=True), list[Tensor]()
-    gc.freeze()  # what exists by now is not looked at
+    gc.freeze()  # so that only newer objects are looked at
     try:
         call(lambda: sums.append(square(t * torch.ones(MANY, dtype=dtype)).sum()))
         leave_hooks()

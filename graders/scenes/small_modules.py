@@ -101,7 +101,7 @@ class Steps(nn.Module):
 
 
 def callers_hooks(module: nn.Module, hooks: str) -> None:
-    """Register the caller's hooks on a module and its parameters; replacing ones also double the gradients sent back."""
+    """Register the caller's hooks on a module and its parameters; replacing ones also double what it sends back."""
     callers = CallersHooks(hooks).on_module(module, "module", backward=True)
     for name, p in module.named_parameters():
         if p.requires_grad:
@@ -122,7 +122,7 @@ def copy_tensors(value: Any) -> Any:
 
 
 def shallow_copy(value: Any) -> Any:
-    """A shallow copy of a dict or tuple; any other value itself."""
+    """New dicts with the same entries, also for dicts within dicts; any other value itself."""
     if isinstance(value, dict):
         return {key: shallow_copy(entry) for key, entry in value.items()}
     return tuple(value) if isinstance(value, tuple) else value

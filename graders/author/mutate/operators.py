@@ -114,7 +114,7 @@ def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
             item.context_expr = _make_call(helper, item.context_expr)
         yield [changed]
     elif isinstance(node, ast.Try) and node.finalbody and not node.handlers:
-        # The clean-up becomes a function of its own, so this works only if it assigns no names, which is the usual case.
+        # The clean-up becomes a function of its own, which works as long as it assigns no names; it hardly ever does.
         cleanup = ast.parse("def _clean_up(*_):\n    pass").body[0]
         assert isinstance(cleanup, ast.FunctionDef)
         cleanup.body = list(node.finalbody)

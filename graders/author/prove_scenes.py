@@ -55,8 +55,8 @@ def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inp
     """A problem if in some case a right answer shows the same for two successive seeds: it could be hard-coded then."""
     subject = exercise.subject
     for one, other in itertools.pairwise(draws):
-        for index, (mine, theirs) in enumerate(zip(draws[one], draws[other])):
-            shown = subject.outcome(None, 0, theirs).seen
-            if shown is not None and not subject.differences(shown, mine):
+        for index, (draw, next_draw) in enumerate(zip(draws[one], draws[other])):
+            shown = subject.outcome(None, 0, next_draw).seen
+            if shown is not None and not subject.differences(shown, draw):
                 yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"
                 return

@@ -34,18 +34,18 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
             return _single_explanation(
                 subject, _mistakes_ending_alike(subject, play, draws[: ended + 1], outcomes[ended])
             )
-        mine = [
+        answer_differences = [
             subject.differences(outcome.seen, draw, play=play)
             for draw, outcome in zip(draws, outcomes)
             if outcome.seen is not None
         ]
-        failing = [path for found in mine for path in found]
+        failing = [path for found in answer_differences for path in found]
         leading = _leading_sections(subject.sections, failing)
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
             for draw, outcome, wrong, shown in zip(
-                draws, outcomes, mine, _mistake_outcomes(subject, play, mistake, draws)
+                draws, outcomes, answer_differences, _mistake_outcomes(subject, play, mistake, draws)
             ):
                 more = _count_unlike_places(subject, play, draw, outcome, wrong, shown, leading)
                 if more is None:
@@ -73,22 +73,22 @@ def _count_unlike_places(
     play: Play,
     draw: Inputs,
     outcome: Outcome,
-    mine: Differences,
+    answer_differences: Differences,
     shown: Outcome,
     leading: Sequence[str],
 ) -> int | None:
     """At how many places a mistake and the answer differ; None when they differ in a leading section or in a change.
 
-    `mine` are the differences of the answer, `shown` is what the mistake shows.
+    `answer_differences` are the differences of the answer, `shown` is what the mistake shows.
     """
     if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
         return None
-    theirs = subject.differences(shown.seen, draw, play=play)
+    mistake_differences = subject.differences(shown.seen, draw, play=play)
     apart = {
         path
-        for path in {*mine, *theirs}
-        if path not in mine
-        or path not in theirs
+        for path in {*answer_differences, *mistake_differences}
+        if path not in answer_differences
+        or path not in mistake_differences
         or not _is_same_observation(path, outcome.seen, shown.seen, float_tolerance(draw))
     }
     return None if any(_is_in_section(section, path) for section in leading for path in apart) else len(apart)
@@ -124,7 +124,7 @@ def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bo
     return not any(find_differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))
 
 
-def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs], mine: Outcome) -> list[int]:
+def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs], ended: Outcome) -> list[int]:
     """The mistakes that run through all draws but the last, and end there with the same exception as the answer."""
     found = []
     for mistake in subject.mistakes:
@@ -132,7 +132,7 @@ def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs]
         if (
             all(one.seen is not None for one in earlier)
             and last.seen is None
-            and _exception_signature(last) == _exception_signature(mine)
+            and _exception_signature(last) == _exception_signature(ended)
         ):
             found.append(mistake)
     return found

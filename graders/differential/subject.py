@@ -45,7 +45,7 @@ class Subject:
         free: Mapping[str, Free],
         example: Mapping[str, Any],
     ) -> None:
-        """`free[name](mine, wanted)` says whether an observation may differ in this way.
+        """`free[name](observed, wanted)` says whether an observation may differ in this way.
 
         `example` maps each line of code in the contract's example that shows something to the expected value.
         """
@@ -85,20 +85,20 @@ class Subject:
 
     def _section_differences(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
         for section, part in wanted.items():
-            mine = Seen(seen[section].value)
-            if type(mine.value) is not dict:
+            observed = Seen(seen[section].value)
+            if type(observed.value) is not dict:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
-            for path, difference in find_differences(mine, part, floats):
-                if section == EXAMPLE and type(mine[path].value) is str and type(part.get(path)) is not str:
-                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {mine[path].value}")
+            for path, difference in find_differences(observed, part, floats):
+                if section == EXAMPLE and type(observed[path].value) is str and type(part.get(path)) is not str:
+                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {observed[path].value}")
                 top = path.partition("[")[0].partition(": ")[0]
-                if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
+                if not self._may_differ(top, observed[top].value, part.get(top, MISSING)):
                     yield f"{section}: {path}", difference
 
-    def _may_differ(self, name: str, mine: Any, wanted: Any) -> bool:
+    def _may_differ(self, name: str, observed: Any, wanted: Any) -> bool:
         try:
-            return name in self._free and self._free[name](mine, wanted)
+            return name in self._free and self._free[name](observed, wanted)
         except Exception:  # it computes with an answer, which may have any type and shape
             return False
 

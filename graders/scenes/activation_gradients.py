@@ -66,7 +66,7 @@ def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) 
     witness = Witness(model=model, other=other, x=leaf, up=up)
     result = call(model, name, x, loss_fn, *pick)
     found["the gradient"] = copy_tensors(result)
-    one_pass["how often the loss was passed backward"] = len(passes)
+    one_pass["how often backward ran from the loss"] = len(passes)
     one_pass["the `.grad` of all parameters in a row"] = grads_in_a_row(model)
     same["changed"] = unexpected_changes(witness)
     only_x, theirs = leaf.detach().requires_grad_(), other.names[case.named]

@@ -99,7 +99,7 @@ def captures_outputs(
         for name, value in ask(call, case, model, names, x).items():
             inside[f"{name} of a call"] = copy_value(value)
         around.remove()
-        inside["of a call inside of it"] = [copy_value(told) for told in found]
+        inside["of a call inside it"] = [copy_value(told) for told in found]
 
         failure = Failure(case.failure)
         other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.raise_if_due)

@@ -210,11 +210,11 @@ def whole_numbers_too(call: Call, rng: Rng, case: Any, given: GivenArguments, se
     whole = nn.Identity()
     call(whole, *given.args)
     try:
-        seen["the output of whole numbers"] = detached_copy(
+        seen["the output of an integer dtype"] = detached_copy(
             whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)]))
         )
     except RuntimeError as error:
-        seen["the output of whole numbers"] = f"{error}"[:100]
+        seen["the output of an integer dtype"] = f"{error}"[:100]
 
 
 def what_hooks_return(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
@@ -222,7 +222,7 @@ def what_hooks_return(call: Call, rng: Rng, case: Any, given: GivenArguments, se
     answer: Any = {"zero": 0, "negative": False, "fraction": (), "large": {}}[case.number]
     module, failure, x = nn.Identity(), Failure(case.failure), rng.uniform(1, 2)
     removing = call(module, lambda *args: answer)
-    seen["the output when a hook returns nothing much"] = module(x)
+    seen["the output when a hook returns a falsy value"] = module(x)
     remove_handle(removing)
 
     def once(module: nn.Module, args: Any, output: float) -> float:

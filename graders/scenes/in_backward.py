@@ -159,7 +159,7 @@ def acts_on_each(
     _run_pass(rng, others)
     handles["after remove()"], handles[".grad after remove()"] = read(result_too, other)[0], _named_grads(other)
     _run_pass(rng, params)
-    handles["the first, which goes on"] = read(result, net)[0]
+    handles["the first, which still works"] = read(result, net)[0]
 
 
 def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
@@ -228,7 +228,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     left = [place for what, place in before.changes() if what == "hook-left"]
     handles["hooks that are left on the second"] = [place for place in left if place.startswith("others")]
     handles["p.grad of the second"] = grads(others, clear=True)
-    handles["p.grad of the first, which is clipped on"] = grads(params, clear=True)
+    handles["p.grad of the first, which is still clipped"] = grads(params, clear=True)
 
 
 def _comparable_grad(p: Tensor) -> Any:

@@ -101,7 +101,7 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     u = rng.tensor(3, dtype=case.dtype).requires_grad_()
     kept_alone = list_and_handle(call([u]))[0]  # the handle is not kept
     torch.autograd.backward((3 * u * u).sum(), create_graph=True)
-    several["the list of a call whose handle nobody keeps"] = copy_value(kept_alone)
+    several["the list of a call whose handle was not kept"] = copy_value(kept_alone)
     flow["a gradient of a pass with create_graph=True"] = u.grad
 
     for name, one in (("one", handle), ("the other", third_handle)):

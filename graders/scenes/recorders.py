@@ -152,7 +152,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     run(p, factors[2])
     p.grad = p.detach() / 4
     run(p, -factors[2])
-    cleared["the list after two passes more"] = copy_value(log)
+    cleared["the list after two more passes"] = copy_value(log)
     run(p, 0 * factors[0])
     run(p, 2**-12 * factors[0])
     counts["the list after passes with zeros, and almost zeros"] = copy_value(log)

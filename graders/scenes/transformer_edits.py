@@ -216,7 +216,7 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     same["changed"] = without_kinds(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
     new = {key: p for key, p in model.named_parameters() if key not in old}
     begins["the new parameters"] = ", ".join(sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items()))
-    begins["the logits are others already"] = not torch.allclose(compute_logits(model, tokens), plain, 1e-3, 1e-3)
+    begins["the logits differ already"] = not torch.allclose(compute_logits(model, tokens), plain, 1e-3, 1e-3)
     a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
     begins["low_rank_a has zeros"] = a is not None and bool((a == 0).any())
     begins["low_rank_b is zero"] = b is not None and not bool(b.any())
@@ -251,7 +251,7 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     same["the logits of another model that has its own"] = compute_logits(other, others)
     third = call(model, name, case.rank, alpha)
     again = getattr(layer, "low_rank_a", None)
-    same["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
+    same["low_rank_a is the same the next time"] = isinstance(again, Tensor) and torch.equal(again, first)
     gone["the handles have remove()"] = [remove_handle(third), remove_handle(of_other)]
     gone["changed at the end"] = before.changes()
     weight = layer.weight

@@ -75,9 +75,7 @@ def ablate_exercise(key: str) -> AblatedExercise:
     mistakes = [_revealing_observations(exercise, one, draws) for one in programs if one is not NOTHING_DONE]
     mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
     wrong = {one.what: _revealing_observations(exercise, one.source, draws) for one in answers.every if not one.passes}
-    known = [
-        shown for shown in (*mistakes, *mutants) if shown
-    ]  # a mutant that happens to be right shows itself nowhere
+    known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
     seen = [(section, name) for shown in expected if shown for section in shown.keys for name in shown[section].keys]
     return AblatedExercise(
         family=exercise.scene.family.__name__,

@@ -39,9 +39,7 @@ def results_lock(
             yield
         finally:
             with contextlib.suppress(OSError):
-                (
-                    out / LOCK_NAME
-                ).unlink()  # still locked: whoever waits for it then checks whether the file is still there
+                (out / LOCK_NAME).unlink()  # still locked: whoever waits for it then sees that the file is gone
             os.close(descriptor)
     finally:
         for folder in made:
@@ -94,10 +92,7 @@ def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock
 
 def _read_holder(descriptor: int) -> str:
     with contextlib.suppress(OSError):
-        return (
-            clean_text(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip()
-            or "it has only just started"
-        )
+        return clean_text(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just started"
     return "it does not say which"
 
 

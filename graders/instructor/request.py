@@ -92,9 +92,8 @@ def parse_time(text: str) -> float:
     try:
         found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
-        raise BadRequest(
-            f"{clean_text(text, 60)!r} is not a time; write it like 2026-11-20T18:00 or 2026-11-20"
-        ) from None
+        like = "2026-11-20T18:00 or 2026-11-20"
+        raise BadRequest(f"{clean_text(text, 60)!r} is not a time; write it like {like}") from None
     if len(text.strip()) == len("2026-11-20"):
         found = found.replace(hour=23, minute=59, second=59)
     return found.timestamp()

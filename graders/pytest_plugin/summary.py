@@ -37,9 +37,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     config = session.config
     if MARKING not in config.stash:
         return
-    if (
-        "hypothesis" not in sys.modules
-    ):  # its plugin would import hypothesis just for its part of pytest's summary, which would be empty
+    if "hypothesis" not in sys.modules:  # its plugin would import it for a part of the summary that is empty
         config.pluginmanager.unregister(name="hypothesispytest")
     config.stash[MARKING].confirm_runs()
     output = getattr(config, "workeroutput", None)

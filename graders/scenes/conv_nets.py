@@ -44,9 +44,7 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     dtype, how = getattr(torch, case.dtype), (case.passing, case.output)
     stem, twin, norm, body, side, blocks, tail, identity, up, last, scalar, loose = rng.names(12)
     step = [IN_PLACE] if in_place else []
-    with torch.random.fork_rng(
-        devices=[]
-    ):  # layers draw their initial values by dtype; the random state must not depend on it
+    with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
         pair = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, size, padding=size // 2) for size in (1, 3))
         inner: dict[str, nn.Module] = {blocks: pair, side: nn.Conv2d(CHANNELS, CHANNELS, 1)}
         run = [f"{blocks}.1", *step, f"{blocks}.0", *step, side, *step]

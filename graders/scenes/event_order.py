@@ -124,9 +124,7 @@ def _error_of(call: Callable[[], Any]) -> str:
     impossible=[
         lambda needs, place: needs == "no grad" and place == "non-leaf",
         lambda needs, grad: needs == "no grad" and grad == "filled",
-        lambda first, order: (
-            first == "no gradient" and order != "plain"
-        ),  # no gradient would reach what comes before it
+        lambda first, order: first == "no gradient" and order != "plain",  # nothing would reach what is before it
     ],
 )
 def runs_passes(

@@ -33,10 +33,7 @@ class GraphWorld(World):
                 called.append(frame.f_code.co_name)
 
         found = super().changes(witness)
-        (end, begin), engine = (
-            self.ends,
-            torch.autograd.Variable._execution_engine,
-        )  # it calls no Python functions but hooks
+        (end, begin), engine = self.ends, torch.autograd.Variable._execution_engine  # it calls nothing but hooks
         start = torch.ones_like(end)
         sys.setprofile(note)
         try:

@@ -55,9 +55,7 @@ class Paths(nn.Module):
         entry, block, layer, norm, drop = rng.names(5)
         self.named = {"nested": f"{block}.{entry}", "handing on": entry, "last": f"{entry}b", "root": ""}
         batch_norm: Any = nn.BatchNorm2d if case.rank == 4 else nn.BatchNorm1d
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw their initial values by dtype; the random state must not depend on it
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             parts: dict[str, nn.Module] = {
                 block: Block(entry, case.passing),
                 entry: Fn(lambda module, input: input.view_as(input)),

@@ -106,9 +106,7 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     first, norm, body, nested, often, flat, identity, second, last, scalar, unused = rng.names(11)
     how = get("passing", "position"), get("output", "tensor")
     step = [IN_PLACE] if in_place else []
-    with torch.random.fork_rng(
-        devices=[]
-    ):  # layers draw their initial values by dtype; the random state must not depend on it
+    with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
         targets: dict[str, nn.Module] = {
             first: nn.Linear(length, length),
             norm: nn.BatchNorm1d(channels),

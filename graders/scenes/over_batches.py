@@ -48,9 +48,7 @@ class Net(nn.Module):
         kernel = () if case.shape == "flat" else (1,)
         self.values, self.dtype = case.values, getattr(torch, case.dtype)
         self.entry, self.relu = Shift(), nn.ReLU(inplace=True)
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw their initial values by dtype; the random state must not depend on it
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             self.first: nn.Module = KINDS[case.shape](2, 3, *kernel)
             self.second: nn.Module = KINDS[case.shape](3, 4, *kernel)
         self.layers = dict(zip(rng.names(2), (self.first, self.second)))

@@ -53,9 +53,7 @@ class Transformer(Decoder):
         get = vars(case).get
         heads, vocabulary = get("heads", 2), rng.integer(7, 9)
         width = heads * rng.integer(3, 4)
-        with torch.random.fork_rng(
-            devices=[]
-        ):  # layers draw their initial values by dtype; the random state must not depend on it
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             super().__init__(vocabulary, width=width, heads=heads, blocks=0, context=CONTEXT)
             self.drop = Drop(0.25)
             self.output = get("output", "tuple")
@@ -65,9 +63,7 @@ class Transformer(Decoder):
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 if "out_proj" not in name:  # the identity
-                    size = (
-                        1.0 if "embed" in name or "in_proj" in name else 0.5
-                    )  # large enough that heads tell tokens apart
+                    size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads must tell tokens apart
                     parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
         self.train(get("mode", "eval") != "eval")
         if get("mode") == "mixed":

@@ -202,10 +202,7 @@ def solution_problems(lesson: str) -> list[str]:
 
 
 def box_problems(lesson: str, runner: Runner) -> list[str]:
-    """The problems of a lesson's notebooks in a box.
-
-    Every cell of the solution has to run and every answer to pass; the learner's notebook has to be not attempted.
-    """
+    """Cells of the solution that fail in a box, and exercises there that are not passed (learner's: not attempted)."""
     try:
         asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), seed=0)
     except NotInTheBox:

@@ -117,10 +117,7 @@ class _GroupSorter:
                 self.work.submissions.append(submission)
 
     def _find_owner(self, student: str, number: str) -> tuple[str, str]:
-        """The group and the member that a submission belongs to, each "" if there is none.
-
-        It has both when Moodle repeats the group's file for a member.
-        """
+        """The group and the member that own a submission, "" for none; both if Moodle repeats the group's file."""
         named, person = find_person(student, "", self.people), find_person(student, number, self.people)
         group = self.groups.find(student)
         if group is not None and (person is None or person.name in self.members[group.name]):

@@ -70,10 +70,7 @@ class Request:
         return bool(self.students or self.exercises)
 
     def deadline_for(self, owner: Owner) -> float:
-        """The owner's deadline in seconds since 1970: their own on the roster if there is one, else that of the class.
-
-        A group has the latest deadline of its members.
-        """
+        """The owner's deadline, in seconds since 1970: their own, or that of the class; for a group, its latest."""
         group = self.groups.find(owner.name) if self.groups else None
         if group is not None:
             return max(self._personal_deadline(Owner(member.name, *member.ids[:1])) for member in group.members)
@@ -128,10 +125,7 @@ def read_groups(file: Path) -> Groups:
 
 
 def read_points(file: Path) -> PointsTable:
-    """The points in a CSV file. Raises `BadRequest` when it cannot be read or names an unknown check.
-
-    Raises `UnknownKey` when it names an unknown exercise.
-    """
+    """The points in a CSV file. Raises `UnknownKey` for an unknown exercise, `BadRequest` for other errors in it."""
     table = _read_table(file, lambda raw: parse_points_table(decode_csv(raw)[0]))
     for key in {*table.exercises, *(key for key, _ in table.checks)}:
         course.find_exercise(key)

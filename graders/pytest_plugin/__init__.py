@@ -1,4 +1,1 @@
-"""The pytest plugin behind `pytest graders`: options, one test for each check, and the summary.
-
-`graders/conftest.py` loads it.
-"""
+"""The pytest plugin behind `pytest graders`, loaded by `graders/conftest.py`: options, tests and the summary."""

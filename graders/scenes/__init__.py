@@ -1,4 +1,1 @@
-"""Scenes: what callers have and do, by family of functions.
-
-All files here are copied into the box, beside the learner's code, so none of them may give away an answer.
-"""
+"""Scenes: what callers have and do. All files here are copied into the box, so none may give away an answer."""

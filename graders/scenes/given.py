@@ -34,9 +34,7 @@ def some_rows(rng: Rng, case: Any, t: Tensor, _: Any) -> tuple[list[int]]:
 
 
 def as_many_rows_as_columns(rng: Rng, case: Any) -> tuple[int, ...]:
-    """A shape with equal first and last sizes, so that a row mask applied along the wrong dimension gives wrong numbers
-    instead of an error.
-    """
+    """A shape with equal first and last sizes: a row mask on the wrong dimension gives wrong numbers, but no error."""
     count = rng.integer(3, 4)
     return (count, 2, count)[: case.rank] if case.rank != 2 else (count, count)
 

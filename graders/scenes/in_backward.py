@@ -215,9 +215,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     small["p.grad after a small pass"] = grads(params, 2**-12, clear=True)
     small["p.grad after a pass with zeros"] = grads(params, 0.0, clear=True)
     later["p.grad after it was cleared"] = grads(params, clear=True)
-    below = [
-        nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)
-    ]  # each norm is below the bound, but not the joint one
+    below = [nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)]  # only the joint norm is above the bound
     _kept_too = call(list(below), bound)
     total = bound * (0.4 * below[0].sum() + 0.75 * below[1].sum() + 0 * below[2].sum())
     _describe_end(lambda: torch.autograd.backward(total))
@@ -232,10 +230,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
 
 
 def _comparable_grad(p: Tensor) -> Any:
-    """`.grad` in float32, its dtype, and whether it requires grad.
-
-    Further digits may differ among right answers, because torch adds 1e-6 to the norm before dividing by it.
-    """
+    """`.grad` in float32: torch adds 1e-6 to the norm before dividing, so right answers differ in further digits."""
     if not isinstance(p.grad, Tensor):
         return p.grad
     return [p.grad.detach().to(torch.float32, copy=True), str(p.grad.dtype), p.grad.requires_grad]

@@ -47,10 +47,7 @@ class SavedTensorCounter:
                 gc.enable()
 
     def count_alive(self) -> int:
-        """How many are still alive after a garbage collection, of the youngest generation if that is enough.
-
-        It is not if somebody else has run a full collection in the meantime.
-        """
+        """How many are still alive after garbage collection: a full one only if another has run since `watching`."""
         if any(ref() is not None for ref in self._refs):
             gc.collect(0 if _count_full_collections() == self._collections else 2)
         return sum(ref() is not None for ref in self._refs)

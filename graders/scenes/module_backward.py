@@ -124,10 +124,7 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
 
 
 def a_module(kind: str, fc: nn.Linear) -> nn.Module:
-    """A module of this kind: a tanh, several operations around a layer, or one with three inputs and three outputs.
-
-    Of the three inputs, and of the three outputs, two are tensors.
-    """
+    """A tanh, operations around a layer, or a module with three inputs and three outputs, two of each tensors."""
     if kind == "tanh":
         return nn.Tanh()
     if kind == "composite":

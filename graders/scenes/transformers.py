@@ -159,10 +159,7 @@ def reads_transformers(
     ask: Callable[[Call, Transformer, Tensor], dict[str, Any]],
     fails: Sequence[int] = (1,),
 ) -> None:
-    """`ask` calls the learner's function, once or for each block.
-
-    `fails` are the numbers of the model's runs in which an exception is raised, each in a call of its own.
-    """
+    """`ask` calls the function, once or for each block. `fails` numbers the runs of the model that raise, in turn."""
     task, runs, later, inside, same, failing = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
     add_callers_hooks(model, case.hooks)

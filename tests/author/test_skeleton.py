@@ -133,7 +133,7 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) ->
     ("key", "topic", "message"),
     [
         ("double-grad", "doubling", "'double-grad' is not an exercise key: it looks like 03-scale-grad"),
-        ("20-Double", "doubling", "'20-Double' is no key"),
+        ("20-Double", "doubling", "'20-Double' is not an exercise key"),
         ("30-more", None, "there is no lesson 30 yet: name its topic, as in --topic watching_gradients"),
         ("30-more", "No Topic", "'No Topic' is not a topic: it looks like watching_gradients"),
         ("20-more", "other", "lesson 20 is 20_doubling: leave --topic out, or take another number"),

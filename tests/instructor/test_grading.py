@@ -151,7 +151,7 @@ def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None
     text = grade("--roster", "roster.csv", "--export", "canvas", code=3)  # a stranger may be who is missing
     grade("--roster", "roster.csv", "--export", "canvas", "--confirm-files")
     assert "Not on the roster, or not clearly: " in text
-    assert "stranger" in text.partition("Not in the roster")[2]
+    assert "stranger" in text.partition("Not on the roster")[2]
     assert results()["Turing, Alan"]["status"] == "missing"
 
 

@@ -1,4 +1,4 @@
-"""The author's face: what graders import, beside scenes and torch."""
+"""What the author of a grader imports, besides scenes and torch."""
 
 from __future__ import annotations
 

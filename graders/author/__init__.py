@@ -1,1 +1,1 @@
-"""Authoring: from the source of a lesson to its notebooks, and the proof that the course holds."""
+"""Tools for authors: they build the notebooks from the source of a lesson, and prove that the course is consistent."""

@@ -1,8 +1,9 @@
-"""`hookwork build --ablate`: what an exercise could do without.
+"""`hookwork build --ablate`: finds what an exercise could do without.
 
-An observation of its scene is needed when some wrong program shows itself in no other one; the observations that can go
-together, from those in which the fewest show themselves, are named. A wrong answer of `tests/answers` is needed when
-no mistake and no mutant shows itself in a part of the same observations: whoever refuses these refuses the answer.
+An observation of a scene is needed when some wrong program shows itself in no other one. A set of observations that can
+all go is named, beginning with those in which the fewest programs show themselves. A wrong answer in `tests/answers` is
+needed unless some mistake or mutant shows itself in nothing but observations in which the answer shows itself as well:
+then whatever refuses that one refuses the answer.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ from graders.notebook.commands import probe_outcomes
 
 SEEDS = (4, 5)
 Observations = frozenset[str]
-"""The observations, as "section: name", in which a wrong program shows itself."""
+"""The observations in which a wrong program shows itself, each as "section: name"."""
 
 
 @dataclass(frozen=True)
 class AblatedExercise:
-    """What showed of the wrong programs of one exercise. Observations are named by the family's own sections."""
+    """Where the wrong programs of one exercise show themselves. Sections have the names that the family gives them."""
 
     family: str
     observations: tuple[str, ...]
     programs: tuple[Observations, ...]
     unneeded: tuple[str, ...]
-    """Wrong answers that show nothing of their own."""
+    """Wrong answers that could go."""
 
 
 def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
-    """What the exercises with these keys could do without; `report` is told what was tried.
+    """Yield sentences on what the exercises with these keys could do without; `report` gets a line for each key.
 
-    An observation belongs to a family of scenes: it stays as long as one of the exercises needs it.
+    An observation belongs to a family of scenes, and is needed if one of these exercises needs it.
     """
-    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
+    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
     families: dict[str, list[AblatedExercise]] = {}
     with ProcessPoolExecutor(default_jobs(), context) as pool:
         for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
@@ -62,13 +63,13 @@ def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iter
 
 
 def ablate_exercise(key: str) -> AblatedExercise:
-    """What shows of the wrong programs of an exercise."""
+    """Find out where the wrong programs of an exercise show themselves."""
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = find_exercise(key)
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
     subject = exercise.subject
-    # What is expected is found here once, and not in each child.
+    # Computed once here, and not again in each child.
     expected = [subject.outcome(None, one, draw).seen for draw in chain(*draws.values()) for one in subject.references]
     programs = subject.stage.players[subject.mistakes.start :]
     mistakes = [_revealing_observations(exercise, one, draws) for one in programs if one is not NOTHING_DONE]
@@ -85,7 +86,7 @@ def ablate_exercise(key: str) -> AblatedExercise:
 
 
 def superfluous_observations(observations: Sequence[str], programs: Sequence[Observations]) -> list[str]:
-    """Observations that can go together, while every program still shows itself in one that stays."""
+    """Observations that can all go while every program still shows itself in one that stays."""
     count = {name: sum(name in shown for shown in programs) for name in observations}
     gone: set[str] = set()
     for name in sorted(observations, key=count.__getitem__):
@@ -95,14 +96,14 @@ def superfluous_observations(observations: Sequence[str], programs: Sequence[Obs
 
 
 def unneeded_answers(wrong: Mapping[str, Observations], known: Sequence[Observations]) -> list[str]:
-    """Wrong answers that are refused wherever something known is refused."""
+    """Wrong answers that are refused by whatever refuses a certain one of the known programs."""
     return [what for what, shown in wrong.items() if shown and any(other <= shown for other in known)]
 
 
 def _revealing_observations(
     exercise: SceneExercise, program: Implementation | str, draws: Mapping[int, list[Inputs]]
 ) -> Observations:
-    """In which observations a wrong program, or the text of one, shows itself."""
+    """The observations in which a wrong program, or the source of one, shows itself."""
 
     def look() -> list[str]:
         found: set[str] = set()
@@ -135,7 +136,7 @@ def _program_namespace(exercise: SceneExercise, program: Implementation | str) -
 
 
 def _observation_name(exercise: SceneExercise, path: str) -> str:
-    """The observation of a path such as "the gradient is scaled: x.grad[2]", as the family says it."""
+    """The observation that a path such as "the gradient is scaled: x.grad[2]" leads to, in the family's words."""
     section, _, inner = path.partition(": ")
     own = {name: given for given, name in exercise.scene.names.items()}
     return f"{own.get(section, section)}: {inner.partition('[')[0].partition(': ')[0]}"

@@ -1,4 +1,4 @@
-"""Answers to an exercise, right and wrong, and which demand of its contract each wrong one violates.
+"""Loads the right and wrong answers to an exercise that authors write down.
 
 A file `tests/answers/lesson_NN_topic/function_name.py` holds
 
@@ -6,13 +6,13 @@ A file `tests/answers/lesson_NN_topic/function_name.py` holds
     WRONG = [
         Wrong(
             "what is wrong with it",
-            violates="nothing that happens later changes them",     # a quote of the contract, or "rule 3"
-            check="test_the_entries_are_copies",                    # that refuses it, or "raised"
-            mistake="stored-alias",                                 # as which it is recognised; may be left out
+            violates="nothing that happens later changes them",     # a quote from the contract, or "rule 3"
+            check="test_the_entries_are_copies",                    # the check that refuses it, or "raised"
+            mistake="stored-alias",                                 # the mistake it is recognised as; optional
             source="...",                               # or `changed(RIGHT[0], ("old text", "new text"))`
         ),
     ]
-    SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # its headline, or how that begins; … is any text
+    SURVIVORS = {"lost copy: return x": "why this mutant is right"}  # headline, or its beginning; … is any text
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from graders.core.rules import RULES
 from graders.core.source import SourceError, exercise_cells
 
 RAISED = "raised"
-"""Named instead of a check by a wrong answer that raises."""
+"""Stands in place of a check for a wrong answer that raises."""
 _RULE = re.compile(r"rule (\d)(?:: (.+))?")
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong answer, as an author writes it down."""
+    """A wrong answer, as an author writes it down; the module's docstring explains the fields."""
 
     what: str
     violates: str
@@ -51,20 +51,20 @@ class Wrong:
 
 
 def changed(source: str, *places: tuple[str, str]) -> str:
-    """An answer that differs from another one in a few places, each an old text and the new one.
+    """A variant of an answer, in which each old text is replaced by a new one; `places` are such pairs.
 
-    Raises `ValueError` for an old text that is not there exactly once.
+    Raises `ValueError` for an old text that does not occur exactly once.
     """
     for old, new in places:
         if source.count(old) != 1:
-            raise ValueError(f"there are {source.count(old)} of this text in the answer, not one: {old!r}")
+            raise ValueError(f"this text occurs {source.count(old)} times in the answer, not once: {old!r}")
         source = source.replace(old, new)
     return source
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to an exercise, as the text of its cell, and what has to become of it."""
+    """An answer to an exercise, and how it has to be marked. `source` is the text of its cell."""
 
     what: str
     source: str
@@ -97,14 +97,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers to one exercise, and what their file says about the contract."""
+    """All answers to one exercise. `survivors` maps headlines of mutants that are right to the reasons."""
 
     every: tuple[Answer, ...]
     survivors: dict[str, str] = field(default_factory=dict)
 
     @property
     def right(self) -> list[Answer]:
-        """The solution first."""
+        """The right answers, the solution first."""
         return [answer for answer in self.every if answer.passes]
 
     def lists_survivor(self, headline: str) -> bool:
@@ -114,7 +114,7 @@ class Answers:
 
 
 def answers_to(exercise: Exercise) -> Answers:
-    """The solution of an exercise and the answers in its file. Raises `SourceError` when that is missing."""
+    """The solution of an exercise, and the answers in its file. Raises `SourceError` when there is no such file."""
     source = course.lesson_source(exercise.lesson)
     there = _answers_module(exercise)
     solution = f"{imports_of(source)}\n{exercise_cells(source)[exercise.key]}"
@@ -143,7 +143,7 @@ def _wrong_answer(wrong: Wrong) -> Answer:
 
 
 def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
-    """Wrong answers that quote what neither the contract nor a rule says, and checks that are not there."""
+    """Problems with wrong answers whose quotes are in neither the contract nor a rule, or whose checks do not exist."""
     contract = " ".join(exercise.contract.split())
     names = {check.name for check in exercise.checks} | {RAISED, None}
     for answer in answers.every:
@@ -154,7 +154,7 @@ def unfounded_quotes(exercise: Exercise, answers: Answers) -> Iterator[str]:
 
 
 def _is_in_contract(quote: str, contract: str) -> bool:
-    """Whether the contract holds a quote, or the rule that it names."""
+    """Whether a quote is in the contract, or names a rule (and, after a colon, quotes it)."""
     quote = " ".join(quote.split())
     if (match := _RULE.fullmatch(quote)) is None:
         return quote in contract
@@ -163,7 +163,7 @@ def _is_in_contract(quote: str, contract: str) -> bool:
 
 
 def imports_of(source: str) -> str:
-    """The import statements of a lesson, which its exercise cells may rely on."""
+    """All import statements of a lesson's source, on which its exercise cells may rely."""
     statements = [node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)]
     return "\n".join(ast.unparse(statement) for statement in statements)
 
@@ -177,7 +177,10 @@ def _answers_module(exercise: Exercise) -> ModuleType:
 
 
 def load_module(file: Path) -> ModuleType:
-    """A Python file as a module of its own; it may import from files beside it, as in `from .shared import ...`."""
+    """Load a Python file as a module; it may import from files beside it, as in `from .shared import ...`.
+
+    Raises `SourceError`, with the line, when that fails.
+    """
     folder = f"answers_{file.parent.name}"
     if folder not in sys.modules:
         _execute_module(folder, file.parent / "__init__.py", [str(file.parent)])
@@ -191,7 +194,7 @@ def _execute_module(name: str, file: Path, folders: list[str] | None = None) -> 
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # whatever an author's slip raises
+    except Exception as error:  # an author's slip may raise anything
         del sys.modules[name]
         where = error.lineno if isinstance(error, SyntaxError) else _line_of(error, file)
         raise SourceError(f"{file}, line {where}: {type(error).__name__}: {error}") from error
@@ -199,6 +202,6 @@ def _execute_module(name: str, file: Path, folders: list[str] | None = None) -> 
 
 
 def _line_of(error: Exception, file: Path) -> int | str:
-    """The line of the file at which the exception came out of it."""
+    """The line of the file that raised the exception, or called what raised it; "?" if there is none."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(file)]
     return lines[-1] if lines and lines[-1] else "?"

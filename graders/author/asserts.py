@@ -1,4 +1,4 @@
-"""The text of a cell without its asserts: the build runs them, and readers do not see the answer under the question."""
+"""Removes asserts from cells: the build runs them, but readers should not see the answer below the question."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from graders.core.source import SourceError
 
 
 def without_asserts(source: str) -> str:
-    """A cell's code without its asserts, and without an `if` or `for` in which there is nothing else.
+    """A cell's code without its asserts, and without each `if` or `for` that contains nothing else.
 
-    It is empty where there was nothing else at all. Raises `SourceError` when the body of another statement would be
-    left empty, when an assert shares its lines, and when the cell is no Python.
+    The result may be empty. Raises `SourceError` when the body of another statement would be left empty, when an assert
+    shares a line with another statement, and when the cell is not valid Python.
     """
     if "assert" not in source:
         return source
@@ -60,7 +60,7 @@ def _is_assertion(node: ast.stmt) -> bool:
 
 
 def _close_gaps(lines: list[str | None]) -> str:
-    """The lines that are left; where some went, no more blank ones than one side had."""
+    """The remaining lines as text, without doubled blank lines where lines were removed (None)."""
     kept: list[str] = []
     gap = False
     for line in lines:

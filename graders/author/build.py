@@ -1,4 +1,4 @@
-"""`hookwork build`: write the notebooks of every lesson, and `stale`, what is not as its source builds it."""
+"""`hookwork build`: writes the notebooks of a lesson, and finds those that differ from what their source builds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from graders.core.source import SourceError, prediction_keys
 from graders.notebook import record
 
 CELL_SECONDS = 120
+"""The seconds that a cell of a lesson may take when it is built."""
 
 
 def build_lesson(lesson: str) -> list[Path]:
@@ -34,15 +35,15 @@ def build_lesson(lesson: str) -> list[Path]:
 
 
 def notebook_files(lesson: str) -> tuple[Path, Path]:
-    """The learner's and the solved notebook."""
+    """The paths of the learner's and the solved notebook of a lesson."""
     return course.lessons_folder() / f"{lesson}.ipynb", course.solutions_folder() / f"{lesson}.ipynb"
 
 
 def execute_solution(lesson: str) -> NotebookNode:
-    """The solved notebook with its outputs, once the asserts of the source have held.
+    """The solved notebook with its outputs. It is run with the asserts of the source first, and then without them.
 
-    What it shows comes from a run without them, as readers have it. Raises `SourceError` when a cell raises, or a guess
-    of the source is not what came out.
+    The outputs come from the second run, because readers have no asserts either. Raises `SourceError` when a cell
+    raises, or when a guess in the source is wrong.
     """
     run_with_asserts(lesson)
     content = lesson_notebook(lesson, solved=True)
@@ -51,14 +52,14 @@ def execute_solution(lesson: str) -> NotebookNode:
 
 
 def run_with_asserts(lesson: str) -> None:
-    """Run the solved notebook as the source has it. Raises `SourceError` as `execute` does."""
+    """Run the solved notebook with the asserts of the source. Raises `SourceError` as `execute_solution` does."""
     run_notebook(lesson_notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
 
 
 def run_notebook(content: NotebookNode, source: str) -> None:
-    """Run a notebook in an empty folder; its cells get what they show. `source` names the file in messages.
+    """Run a notebook in an empty folder and put the outputs into its cells. `source` names the file in messages.
 
-    Raises `SourceError` when a cell raises, or a guess is not what came out.
+    Raises `SourceError` when a cell raises or takes too long, or when a guess is wrong.
     """
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
@@ -82,7 +83,7 @@ def run_notebook(content: NotebookNode, source: str) -> None:
 
 
 def _compare_output(content: NotebookNode, key: str) -> str:
-    """What `compare` showed, in one line."""
+    """What `compare` showed for this key, in one line."""
     shown = [
         output.data["text/plain"]
         for cell in content.cells
@@ -94,13 +95,13 @@ def _compare_output(content: NotebookNode, key: str) -> str:
 
 
 def _failing_line(error: CellExecutionError) -> str:
-    """The line that IPython's traceback points to, without its colours."""
+    """The line of code that IPython's traceback points to, without colours."""
     lines = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback).splitlines()
     return next((line.strip("-> ") for line in lines if line.startswith("--") and "> " in line), "an unknown line")
 
 
 def stale_notebooks(lesson: str) -> list[str]:
-    """What in the notebooks of a lesson is not what its source builds; outputs are not compared."""
+    """Problems of notebooks that differ from what the lesson's source builds. Outputs are not compared."""
     learners, solved = notebook_files(lesson)
     page = learners.with_name(rules.RULES_FILE_NAME)
     old = not page.exists() or page.read_text(encoding="utf-8") != rules.rules_page()
@@ -111,7 +112,7 @@ def stale_notebooks(lesson: str) -> list[str]:
 
 
 def stale_notebook(file: Path, lesson: str, *, solved: bool) -> list[str]:
-    """The same of one file: the learner's notebook, or the one with the answers."""
+    """The problems of one notebook: the learner's, or with `solved` the one with the answers."""
     name = f"{file.parent.name}/{file.name}"
     if not file.exists():
         return [f"{name} is missing: run `hookwork build`"]
@@ -140,7 +141,7 @@ def _own_metadata(metadata: NotebookNode) -> dict[str, object]:
 
 
 def _figures_without_alt(outputs: Sequence[NotebookNode], name: str) -> list[str]:
-    """Pictures that say nothing to people who do not see them."""
+    """A problem if some figures have no alternative text for people who cannot see them."""
     bare = [
         output
         for output in outputs

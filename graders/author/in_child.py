@@ -1,4 +1,4 @@
-"""Tries a program in a child of its own, which a clock ends: what the program leaves behind goes with the child."""
+"""Runs a program in a child process with a time limit, so that nothing it leaves behind survives."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 SECONDS = 20
-"""What a program may take before its child is ended."""
+"""The seconds after which the child is killed."""
 
 
 def run_in_child(work: Callable[[], Any]) -> Any:
-    """What `work` returns, as JSON has it, from a forked child that prints nothing; None when it comes to no end.
+    """Run `work` in a forked child that prints nothing; returns its result after a trip through JSON.
 
-    Torch must be at one thread in this process: one that has used its threads cannot be forked.
+    None means that `work` raised or took longer than `SECONDS`. Torch must have used only one thread in this process:
+    with more, it cannot be forked.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -31,6 +32,6 @@ def run_in_child(work: Callable[[], Any]) -> Any:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        answer = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(told) if told else None
+    return json.loads(answer) if answer else None

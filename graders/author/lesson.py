@@ -1,4 +1,4 @@
-"""A lesson's source, parsed: py:percent text in, notebook cells out."""
+"""Turns the source of a lesson, text in the py:percent format, into its notebooks."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ if importlib.util.find_spec("graders") is None:
     print("The course is not installed for this Python. Clone its repository, and run this in the clone:")
     print(f"    {sys.executable} -m pip install '.[lab]'")
     print("Then restart the kernel, and begin here again.")"""
-"""The first code cell of every lesson: a notebook may be opened where nothing was set up.
+"""The first code cell of every lesson, because a notebook may be opened where nothing is installed.
 
-It fetches nothing: as long as the course is in no package index, the name there belongs to whoever takes it.
+It installs nothing by name: as long as the course is in no package index, anybody could register its name there.
 """
 
 RULES_PLACEHOLDER = "{{rules}}"
-"""Stands in lesson 1 for the three rules."""
+"""Replaced in lesson 1 by the three rules."""
 MAP_PLACEHOLDER = "{{map}}"
-"""Stands in lesson 0 for the map of the course."""
+"""Replaced in lesson 0 by the map of the course."""
 RULES_LINK = f"*The [rules of all exercises]({rules.RULES_FILE_NAME}) hold, too.*"
-"""Below each contract that was written with them in mind."""
+"""Follows the contract of each exercise that has `follows_rules`."""
 KERNELSPEC = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 def lesson_notebook(lesson: str, *, solved: bool, asserts: bool = False) -> NotebookNode:
-    """The learner's notebook of a lesson, or with `solved` the one with the answers; not executed.
+    """The learner's notebook of a lesson, or with `solved` the one with the answers, without outputs.
 
-    `asserts` keeps those of the source, for a notebook that is only run. Raises `SourceError`.
+    `asserts` keeps the asserts of the source, for a notebook that nobody will read. Raises `SourceError` when the
+    source is not as the build needs it.
     """
     return notebook_from_source(
         course.lesson_source(lesson), lesson, course.lesson_exercises(lesson), solved=solved, asserts=asserts
@@ -54,10 +55,10 @@ def lesson_notebook(lesson: str, *, solved: bool, asserts: bool = False) -> Note
 def notebook_from_source(
     source: str, lesson: str, exercises: Iterable[Exercise], *, solved: bool, asserts: bool = False
 ) -> NotebookNode:
-    """The same from the text of a lesson's source and the lesson's exercises.
+    """Like `lesson_notebook`, from the text of a lesson's source and the lesson's exercises.
 
-    Its first code cell says what to do where the course is missing. Each exercise cell of the source is preceded by its
-    contract (from the grader) and followed by its check. Raises `SourceError`.
+    The first code cell tells how to install the course if it is missing. Each exercise cell of the source is preceded
+    by its contract (from the grader) and followed by its check. Raises `SourceError`.
     """
     file = f"solutions/{lesson}.py"
     left = {exercise.key: exercise for exercise in exercises}
@@ -94,12 +95,12 @@ def notebook_from_source(
 
 
 def source_cells(source: str) -> list[NotebookNode]:
-    """The cells of a lesson's source as they are written."""
+    """The cells of a lesson's source, unchanged."""
     return list(jupytext.reads(source, fmt="py:percent").cells)
 
 
 def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
-    """A cell of the source. The code of one that only draws ("figure") or gives an answer away is folded."""
+    """A cell that is not an exercise. Code with the tag "figure" or "spoiler" is folded."""
     if cell.cell_type == "markdown":
         text = cell.source.replace(RULES_PLACEHOLDER, rules.brief_rules()).replace(
             MAP_PLACEHOLDER, course_map.as_markdown()
@@ -112,7 +113,7 @@ def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
 
 
 def _without_asserts(cells: list[NotebookNode]) -> list[NotebookNode]:
-    """The cells as readers get them; one of nothing but asserts is left out. Answers stay as they are."""
+    """The cells without asserts, as readers get them; those left empty are dropped. Exercise cells stay unchanged."""
     for cell in cells:
         if cell.cell_type == "code" and "nbgrader" not in cell.metadata:
             cell.source = without_asserts(cell.source)
@@ -139,10 +140,10 @@ def _exercise_cells(exercise: Exercise, source: str, solved: bool) -> list[Noteb
 
 
 def _nbgrader_metadata(grade_id: str, *, solution: bool, points: float | None = None) -> dict[str, Any]:
-    """Nbgrader's cell metadata, schema 3.
+    """Cell metadata for nbgrader, schema version 3.
 
-    An answer is a cell with points that nbgrader shows and leaves to be marked (by the graders); the check
-    below it is read-only and worth nothing.
+    An answer is a cell with points that nbgrader leaves for somebody else to mark, here the graders. The check below it
+    is read-only and has no points.
     """
     graded = {"grade": True, "points": points} if points is not None else {"grade": False}
     return {"schema_version": 3, "grade_id": grade_id, "solution": solution, "locked": not solution, "task": False,
@@ -150,7 +151,7 @@ def _nbgrader_metadata(grade_id: str, *, solution: bool, points: float | None = 
 
 
 def _give_ids(cells: list[NotebookNode]) -> None:
-    """Ids that stay the same from build to build: of the exercise, of the guess, or of the cell's own text."""
+    """Give cells ids that stay the same in every build: from the exercise, the guess, or a hash of the cell's text."""
     seen: dict[str, int] = {}
     for cell in cells:
         base = cell.metadata.get("nbgrader", {}).get("grade_id")

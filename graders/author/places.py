@@ -1,4 +1,4 @@
-"""Where the parts of an exercise are: its key leads to each."""
+"""Finds the files of an exercise by its key."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from pathlib import Path
 from graders.core import course
 
 TODO = "TODO:"
-"""What `hookwork new` writes where an author has to write something; the rest of the line says what."""
+"""The mark that `hookwork new` writes where the author has work to do; the rest of the line says what."""
 
 
 @dataclass(frozen=True)
 class ExerciseFiles:
-    """The files of an exercise in a clone. Others of the same lesson share the source."""
+    """The files of an exercise in a clone. All exercises of a lesson share `source`."""
 
     grader: Path
     answers: Path
     source: Path
     scene: Path
-    """Where it has one of its own, and not one of a family."""
+    """The file of a scene made for this exercise alone; most exercises use one that they share."""
 
 
 def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> ExerciseFiles:
-    """The files of the exercise of this key, in the lesson of this stem."""
+    """The paths of the files of an exercise, whether they exist or not. `lesson` is a stem such as "03_changing"."""
     words = course.key_file_stem(key)
     return ExerciseFiles(
         grader=root / "graders" / f"lesson_{lesson}" / f"test_{words}.py",
@@ -35,7 +35,7 @@ def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) ->
 
 
 def find_todos(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
-    """What an author still has to write for a lesson: file, line and what belongs there."""
+    """What an author still has to write for a lesson: sentences with the file, the line and what belongs there."""
     folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
     graders = sorted(folders[0].glob("test_*.py"))
     for file in (

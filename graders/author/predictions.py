@@ -1,4 +1,4 @@
-"""The predictions of a lesson: in its source a guess says what is right; learners find `...` in its place."""
+"""Checks the predictions in a lesson's source, where guesses are right, and puts `...` in their place for learners."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from graders.core.source import SourceError, prediction_keys
 KEY = re.compile(r"\d\d(-[a-z0-9]+)+")
 PREDICT = "**Predict.**"
 NO_GUESS = "no_guess"
-"""Why nothing can be guessed, in the first line of a text cell: `# %% [markdown] no_guess="a matter of taste"`."""
+"""Metadata of a text cell that says why nothing can be guessed: `# %% [markdown] no_guess="a matter of taste"`."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of `guess` or `compare`: in which cell of the source, the key, and the names of its values."""
+    """A call of `guess` or `compare`: the index of its cell in the source, its key, and the names of its values."""
 
     cell: int
     key: str
@@ -27,10 +27,10 @@ class Call:
 
 
 def without_answers(source: str) -> str:
-    """The learner's form of a cell with a guess: `...` in place of each value. Other cells stay as they are."""
+    """A cell with `...` in place of each value of a guess, as learners get it. Other cells stay unchanged."""
     if not prediction_keys(source):
         return source
-    text = source.encode()  # the places of a syntax tree count bytes
+    text = source.encode()  # column offsets in a syntax tree count bytes
     starts = [0]
     for line in text.split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)
@@ -43,7 +43,7 @@ def without_answers(source: str) -> str:
 
 
 def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
-    """Each guess has its compare: once, later, with the same key and names. Raises `SourceError`."""
+    """Raises `SourceError` unless each guess has one compare, in a later cell, with the same key and names."""
     guesses = {}
     compares: dict[str, Call] = {}
     for number, cell in enumerate(cells):
@@ -67,11 +67,11 @@ def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
         if sorted(made.names) != sorted(compares[key].names):
             raise SourceError(f"guess({key!r}) and its compare have different names")
         if made.cell >= compares[key].cell:
-            raise SourceError(f"compare({key!r}) belongs into a cell below its guess")
+            raise SourceError(f"compare({key!r}) belongs in a cell below its guess")
 
 
 def questions_without_guess(cells: Sequence[NotebookNode]) -> Iterator[str]:
-    """The first words of each question to which no guess follows in the next cell, and no reason is given why."""
+    """The first words of each question that has neither a guess in the next cell nor a reason for having none."""
     for cell, following in zip(cells, [*cells[1:], None]):
         if cell.cell_type != "markdown" or PREDICT not in cell.source or cell.metadata.get(NO_GUESS):
             continue
@@ -80,7 +80,7 @@ def questions_without_guess(cells: Sequence[NotebookNode]) -> Iterator[str]:
 
 
 def _only_guess(source: str) -> ast.Call:
-    """The call that is all that a cell with a guess holds."""
+    """The call of `guess`. Raises `SourceError` when its cell holds anything else, or a value has no name."""
     key = prediction_keys(source)[0]
     try:
         body = ast.parse(source).body

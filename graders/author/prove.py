@@ -1,4 +1,4 @@
-"""`hookwork build --check`: the course proves itself. Each function returns what is wrong, in sentences."""
+"""`hookwork build --check`: proves that the course is consistent. Each function returns the problems as sentences."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from graders.run.runner import Runner
 from graders.run.transcript import read_transcript
 
 PARTS = 5
-"""Into how many pieces of work the proof of an exercise is cut."""
+"""Jobs into which the proof of one exercise is split."""
 
 
 def prove_lessons(
     lessons: tuple[str, ...], report: Callable[[str], None], seeds: Sequence[int] = range(20)
 ) -> Iterator[str]:
-    """All that is wrong with these lessons, as it is found; `report` is told what holds so far.
+    """Yield every problem of these lessons as it is found; `report` gets a line for each finished part.
 
-    Solutions have to pass and wrong answers have to fail on each of `seeds`.
+    Solutions must pass, and wrong answers must fail, on each of `seeds`. A lesson with TODOs left is not proved.
     """
     yield from unique_names()
     for lesson in lessons:
@@ -45,9 +45,9 @@ def prove_lessons(
     lessons = tuple(lesson for lesson in lessons if not any(find_todos(lesson)))
     if not lessons:
         return
-    context = multiprocessing.get_context("spawn")  # a process that has used torch is not forked
+    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
     with ProcessPoolExecutor(default_jobs(), context) as pool:
-        parts = [seeds[start::PARTS] for start in range(PARTS)]  # the slowest exercise keeps no core to itself
+        parts = [seeds[start::PARTS] for start in range(PARTS)]  # so that a slow exercise is shared among the cores
         work = {
             lesson: [
                 pool.submit(prove_notebooks, lesson),
@@ -69,7 +69,7 @@ def prove_lessons(
 
 
 def prove_notebooks(lesson: str) -> list[str]:
-    """What is wrong with the notebooks of a lesson."""
+    """The problems of a lesson's notebooks."""
     try:
         return [*stale_notebooks(lesson), *without_guess(lesson, course.lesson_source(lesson))]
     except SourceError as error:
@@ -77,7 +77,7 @@ def prove_notebooks(lesson: str) -> list[str]:
 
 
 def without_guess(lesson: str, source: str) -> list[str]:
-    """Questions of a lesson that learners cannot answer by a guess."""
+    """A problem for each question of a lesson that has neither a guess nor a reason for having none."""
     return [
         f"solutions/{lesson}.py: no guess follows the question {question!r}: write one, or say why not, as in "
         f'# %% [markdown] {NO_GUESS}="a matter of taste"'
@@ -86,7 +86,7 @@ def without_guess(lesson: str, source: str) -> list[str]:
 
 
 def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
-    """What an exercise lacks, and which answers to it do not come out as they should on each of `seeds`."""
+    """What an exercise lacks, and which of its answers are not marked as they should be on each of `seeds`."""
     exercise = find_exercise(key)
     try:
         answers = answers_to(exercise)
@@ -103,7 +103,7 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
 
 
 def unique_names() -> list[str]:
-    """Keys, names of functions and titles that are used twice."""
+    """Problems with keys, function names and titles that are used more than once in the course."""
     every = course.every_exercise()
     found = []
     for what, values in (
@@ -116,7 +116,7 @@ def unique_names() -> list[str]:
 
 
 def missing_parts(exercise: SceneExercise) -> Iterator[str]:
-    """What an exercise lacks for a learner."""
+    """What an exercise still needs before learners can use it."""
     if not exercise.title.strip():
         yield f"{exercise.key} has no title"
     if len(exercise.hints) < 2:
@@ -138,16 +138,16 @@ def missing_parts(exercise: SceneExercise) -> Iterator[str]:
 
 
 def missing_answers(exercise: Exercise, answers: Answers) -> Iterator[str]:
-    """What is missing among the answers to an exercise, and which quote what is not there. None of them is run."""
+    """What is missing in the answers to an exercise, and which quote something that does not exist. None is run."""
     if len(answers.right) < 2:
         yield f"{exercise.key}: tests/answers has no right answer in another style"
     yield from unfounded_quotes(exercise, answers)
 
 
 def wrong_outcomes(exercise: Exercise, answers: Sequence[Answer], draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
-    """Right answers pass, wrong answers fail and are recognised; one problem for each that does not.
+    """One problem for each right answer that fails and each wrong answer that passes or is not recognised.
 
-    `draws` are those of each seed.
+    `draws` holds the draws of each seed.
     """
     left = list(answers)
     for seed, drawn in draws.items():
@@ -158,9 +158,9 @@ def wrong_outcomes(exercise: Exercise, answers: Sequence[Answer], draws: Mapping
 
 
 def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[Inputs]) -> str:
-    """What is wrong with the result of this answer.
+    """What is wrong with the result of this answer; "" if it is as it should be.
 
-    A wrong one of which no headline is asked has shown what it is as soon as the named check refuses it on one draw.
+    A wrong answer that need not be recognised is tried on one draw after another until the named check refuses it.
     """
     if not answer.passes and answer.mistake is None:
         namespace = _run_source(exercise, answer.source)
@@ -170,7 +170,7 @@ def _answer_problem(exercise: Exercise, answer: Answer, seed: int, draws: list[I
 
 
 def mark_source(exercise: Exercise, source: str, seed: int, draws: list[Inputs] | None = None) -> ExerciseResult:
-    """The result of an answer, given as the text of its cell, in this process."""
+    """Mark an answer, given as the text of its cell, in this process. `draws` are those of `seed` if None."""
     return check_namespace(exercise, _run_source(exercise, source), seed, draws=draws)
 
 
@@ -181,7 +181,7 @@ def _run_source(exercise: Exercise, source: str) -> dict[str, object]:
 
 
 def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:
-    """Every lesson runs through, and is marked as it should be."""
+    """The problems of these lessons when they are run from top to bottom and marked."""
     with prestarted_boxes(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
         runner = boxes.runner(RunOptions(isolation="D", own_work=True))
         jobs = [pool.submit(solution_problems, lesson) for lesson in lessons]
@@ -190,9 +190,9 @@ def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:
 
 
 def solution_problems(lesson: str) -> list[str]:
-    """What stops the solved notebook in an ordinary kernel, where its checks are shown and its asserts hold.
+    """What stops the solved notebook, with its asserts, in an ordinary kernel.
 
-    Without its asserts, as readers have it, it runs in a box.
+    Without the asserts, as readers have it, it runs in a box (`box_problems`).
     """
     try:
         run_with_asserts(lesson)
@@ -202,11 +202,11 @@ def solution_problems(lesson: str) -> list[str]:
 
 
 def box_problems(lesson: str, runner: Runner) -> list[str]:
-    """In a box every cell of the solution runs and every answer passes; the learner's notebook is not attempted."""
+    """Cells of the solution that fail in a box, and exercises there that are not passed (learner's: not attempted)."""
     try:
         asked = LessonQuestions.for_seed(course.lesson_exercises(lesson), seed=0)
     except NotInTheBox:
-        return []  # said already, of the exercise
+        return []  # reported already by `prove_exercise`
     problems = []
     for solved, wanted in ((True, Status.PASSED), (False, Status.NOT_ATTEMPTED)):
         cells = [cell.source for cell in lesson_notebook(lesson, solved=solved).cells if cell.cell_type == "code"]

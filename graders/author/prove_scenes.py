@@ -1,4 +1,4 @@
-"""What `hookwork build --check` asks of an exercise with a scene, beside what it asks of all."""
+"""Checks of `hookwork build --check` that need the scene of an exercise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graders.notebook.commands import check_namespace
 
 
 def contract_problems(exercise: SceneExercise) -> Iterator[str]:
-    """What its contract and its scene lack."""
+    """What is wrong with the contract of an exercise, or with the options that it gives its scene."""
     written = exercise.written
     for what, text, most in (
         ("task", written.task, TASK_WORDS),
@@ -31,12 +31,12 @@ def contract_problems(exercise: SceneExercise) -> Iterator[str]:
 
 
 def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, list[Inputs]]:
-    """What an exercise asks under each seed; to draw it takes as long as to mark three answers."""
+    """The draws of an exercise for each seed. Drawing them takes as long as marking three answers, so share them."""
     return {seed: exercise.draws(seed) for seed in seeds}
 
 
 def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
-    """Each wrong program is refused, and taken for the mistake that it is; one problem for each that is not."""
+    """One problem for each wrong program that passes, or is taken for another mistake than its own."""
     left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
     for seed, drawn in draws.items():
         for program in [program for program in left if program is not NOTHING_DONE]:
@@ -52,11 +52,11 @@ def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inpu
 
 
 def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
-    """In every case, what a right answer showed under one seed is refused under the next."""
+    """A problem if in some case a right answer shows the same for two successive seeds: it could be hard-coded then."""
     subject = exercise.subject
     for one, other in itertools.pairwise(draws):
-        for index, (mine, theirs) in enumerate(zip(draws[one], draws[other])):
-            shown = subject.outcome(None, 0, theirs).seen
-            if shown is not None and not subject.differences(shown, mine):
+        for index, (draw, next_draw) in enumerate(zip(draws[one], draws[other])):
+            shown = subject.outcome(None, 0, next_draw).seen
+            if shown is not None and not subject.differences(shown, draw):
                 yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"
                 return

@@ -1,7 +1,7 @@
-"""`hookwork new`: the parts of an exercise and its scene, with everything that `hookwork build --check` asks for.
+"""`hookwork new`: writes the parts of a new exercise and its scene, with all that `hookwork build --check` asks for.
 
-They can be imported at once. What an author has to write is marked by `TODO:`, and as long as a mark is left
-`build --check` names the file, the line and what belongs there.
+They can be imported at once. `TODO:` marks what the author has to write. For each mark that is left, `build --check`
+names the file, the line and what belongs there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Test@CLASS@:
     >>> @NAME@(torch.tensor([1.0]))
     tensor([2.])
 
-    **Fine print.** @TODO@ what a careful person would not expect, or nothing.
+    **Fine print.** @TODO@ what even a careful reader would not expect, or nothing.
     """
 
     def reference(x):
@@ -54,12 +54,12 @@ class Test@CLASS@:
     class Mistakes:
         # @TODO@ a wrong program for each way in which people go wrong here
         def did_nothing(x):
-            """@TODO@ what went wrong, and how to mend it."""
+            """@TODO@ what went wrong, and how to fix it."""
             return x.detach()
 '''
 
 SCENE = '''\
-"""The scene of @KEY@. Goes into the box whole, and holds no answer."""
+"""The scene of @KEY@. This file is copied into the box, so it must not give away an answer."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ from graders.wire.draws import Rng
 
 @family(
     sections=("the result is right", "everything else is as it was"),
-    # @TODO@ what may be different from call to call: each value occurs in every marking
+    # @TODO@ what may differ from call to call: each value occurs in every marking
     axes={"dtype": ("float32", "float64"), "rank": (0, 1, 2)},
 )
 def calls_@NAME@(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """@TODO@ for which functions: what a caller has, and does with them."""
+    """@TODO@ for which functions this is, and what the caller has and does."""
     result, rest = seen.values()
     x = rng.tensor(*rng.shape(case.rank), dtype=case.dtype).requires_grad_()
     witness = Witness(x=x)
@@ -151,14 +151,15 @@ _END = re.compile(r"^# %% \[markdown\]\n# ## Recap|^# %%\nprogress\(\)", re.M)
 
 
 def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE.parent) -> list[Path]:
-    """Write the parts of an exercise that does not exist yet, and of its lesson; returns the files, grader first.
+    """Write the parts of a new exercise, and of its lesson if that is new; returns the files, the grader first.
 
-    `topic` names a lesson that does not exist yet, in small letters. Where it raises `SourceError`, nothing is written.
+    `topic` names a new lesson, in lower case with underscores; None if the lesson exists. Raises `SourceError` before
+    anything is written.
     """
     if not (root / "pyproject.toml").is_file():
         raise SourceError("exercises are written in a clone of the course: see graders/author/your-own-lesson.md")
     if not KEY.fullmatch(key):
-        raise SourceError(f"{key!r} is no key of an exercise: it looks like 03-scale-grad")
+        raise SourceError(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
     lesson = _lesson_stem(key, topic, root)
     found = exercise_files(key, lesson, root)
     source = found.source.read_text(encoding="utf-8") if found.source.exists() else ""
@@ -182,7 +183,7 @@ def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE
 
 
 def _lesson_stem(key: str, topic: str | None, root: Path) -> str:
-    """The stem of the lesson to which the key belongs."""
+    """The stem of the lesson to which the key belongs. Raises `SourceError` when `topic` does not fit."""
     there = sorted({file.name.removeprefix("lesson_") for file in root.glob(f"graders/lesson_{key[:2]}_*")})
     if there:
         if topic is not None and there[0] != f"{key[:2]}_{topic}":
@@ -191,12 +192,12 @@ def _lesson_stem(key: str, topic: str | None, root: Path) -> str:
     if topic is None:
         raise SourceError(f"there is no lesson {key[:2]} yet: name its topic, as in --topic watching_gradients")
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", topic):
-        raise SourceError(f"{topic!r} is no topic: it looks like watching_gradients")
+        raise SourceError(f"{topic!r} is not a topic: it looks like watching_gradients")
     return f"{key[:2]}_{topic}"
 
 
 def _with_cell(source: str, key: str, lesson: str) -> str:
-    """The lesson's source with a cell for the exercise before its end, or a new one."""
+    """The lesson's source with a cell for the exercise added before the recap; a new source if it is empty."""
     cell = _fill_template(CELL, key, lesson)
     if not source:
         return _fill_template(SOURCE.replace("@CELL@", CELL), key, lesson)

@@ -1,1 +1,1 @@
-"""Marking by comparison: the learner's function and a reference go through one scene, and what shows is compared."""
+"""Marking by comparison: the learner's function and a reference run in the same scene, and what shows is compared."""

@@ -1,4 +1,4 @@
-"""Where what was seen is not what a reference showed."""
+"""Finds where the observations of an answer differ from those of a reference."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from graders.core.expect import Mismatch, Seen, expect
 from graders.wire.data import Array
 
 TOLERANCE_BY_DTYPE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
-"""By how much a number may be off, as a part of the largest entry of its tensor."""
+"""Allowed error of a number, relative to the largest entry of its tensor; `DEFAULT_TOLERANCE` for other dtypes."""
 DEFAULT_TOLERANCE = 1e-5
 FLOAT_TOLERANCE = 1e-9
-"""The same for a Python float that comes from tensors of float64. Where it comes from others, it knows no more."""
+"""Allowed relative error of a Python float computed from float64 tensors; for others it is `DEFAULT_TOLERANCE`."""
 CHANGED = "changed"
-"""What a witness told stands under names whose first word it is; who changes less than the reference is right, too."""
+"""First word of the names under which a witness reports changes. Changing less than the reference is right as well."""
 CAME_THROUGH = "came through"
-"""What a `Failure` tells when its exception reached the caller."""
+"""What a `Failure` reports when its exception reached the caller."""
 SHARED = "shared"
-"""Sentences on tensors that share their memory stand under names that begin so; who shares less is right, too."""
+"""Names that begin so hold sentences on tensors that share memory. Sharing less than the reference is right as well."""
 
 
 def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -> Iterator[tuple[str, Difference]]:
-    """The path and the difference of each place where `seen` is not as `wanted`, a decoded value.
+    """The path and the difference of each place where `seen` is not like `wanted`, a decoded value.
 
-    A Python float may be off by the part `floats` of it.
+    `floats` is the relative error that is allowed for a Python float.
     """
     if tells_changes(_last_key(seen)):
         yield from _unwanted_changes(seen, wanted)
@@ -53,12 +53,12 @@ def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -
 
 
 def tells_changes(name: str) -> bool:
-    """Whether a witness told what stands under this name. `changed_by_hooks(model)`, in an example, is not one."""
+    """Whether an observation of this name comes from a witness. `changed_by_hooks(model)`, in an example, does not."""
     return name.split(maxsplit=1)[:1] == [CHANGED]
 
 
 def tensor_tolerance(wanted: Tensor) -> tuple[float, float]:
-    """(rtol, atol) for a tensor: small entries beside large ones are as uncertain as those are."""
+    """(rtol, atol) for a tensor. Small entries beside large ones are allowed the absolute error of the large ones."""
     finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted.new_empty(0)
     most = float(finite.max()) if finite.numel() else 1.0
     limit = TOLERANCE_BY_DTYPE.get(wanted.dtype, DEFAULT_TOLERANCE)
@@ -74,7 +74,7 @@ def _same_container(seen: Seen, wanted: Any) -> bool:
 
 
 def _all_texts(seen: Seen, wanted: Any) -> bool:
-    """Whether both are lists of texts, which are compared as timelines."""
+    """Whether both are lists of strings, which are compared as timelines."""
     return bool(wanted) and all(type(entry) is str for entry in [*wanted, *seen.value])
 
 
@@ -104,12 +104,12 @@ def _unwanted_sharing(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference
 
 
 def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
-    """Raises `Mismatch` unless a value is that of the reference: type, dtype, shape, and digits as far as they tell."""
+    """Raises `Mismatch` unless a value agrees with the reference: in type, dtype, shape, and within the tolerance."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
         rtol, atol = tensor_tolerance(wanted.tensor)
         expect(seen).close_to(wanted.tensor, rtol=rtol, atol=atol, detached=not wanted.requires_grad)
         if wanted.requires_grad and not seen.value.requires_grad:
-            expect(seen).fail("it has no graph, and gradients cannot flow through it", Kind.GRAPH)
+            expect(seen).fail("it has no graph, so gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
         rtol, atol = tensor_tolerance(wanted.tensor)
         expect(seen).array_close_to(wanted.tensor, rtol=rtol, atol=atol)

@@ -1,4 +1,4 @@
-"""An exercise that a newcomer reads in a minute: a contract, a reference, and wrong programs.
+"""Defines exercises that are marked in a scene, with a contract, a reference, and wrong programs.
 
     @exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
               hints=(...), why=..., scene=changes_gradient(arguments=a_number))
@@ -17,11 +17,11 @@
 
         class Mistakes:
             def forgot_return(t, s):
-                '''What the learner reads; without it, what `graders.core.mistakes` says for all exercises.'''
+                '''The message for the learner. Without it, `graders.core.mistakes` must have one for this name.'''
                 return t.register_hook(lambda grad: None)
 
-A right answer shows in the scene what the reference shows; a mistake is recognised when it shows what the learner's
-function showed.
+An answer is right when it shows in the scene what the reference shows. A mistake is recognised when the wrong program
+shows what the learner's function showed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LEAST_CASES = 3
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SceneExercise(Exercise):
-    """An exercise whose answers are compared with a reference's."""
+    """An exercise whose answers are compared with a reference in a scene."""
 
     subject: Subject
     scene: Scene
@@ -70,15 +70,19 @@ class SceneExercise(Exercise):
 
     @functools.cached_property
     def box_source(self) -> str:
-        """What defines `probe` in the box: the scene by its name, and what the exercise gives to it."""
+        """The source that defines `probe` in the box. Raises `NotInTheBox`."""
         return box_source(self.scene, self.name)
 
     def probe(self, student: Any, **draw: Any) -> Any:
-        """Use the learner's function in the scene."""
+        """Use the learner's function, an attribute of `student`, in the scene; returns what shows."""
         return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
 
     def draws(self, seed: int) -> list[Inputs]:
-        """One draw for each case, along with what is expected for it. Raises `IllConditionedDraws`, and `ReferenceFailed`."""
+        """One draw for each case of the exercise.
+
+        Each is redrawn until rounding does not matter. Raises `IllConditionedDraws` after 100 attempts, and
+        `ReferenceFailed` when the reference does not run through.
+        """
         with one_thread(), self.subject.stage.open() as play:
             return [self._well_conditioned_draw(seed, index, play) for index in range(len(self.cases))]
 
@@ -89,19 +93,19 @@ class SceneExercise(Exercise):
             draw = {"seed": inner, "case": dict(self.cases[index]), "example": example}
             if self.subject.is_well_conditioned(play, draw):
                 return draw
-        raise IllConditionedDraws(f"exercise {self.key}, case {index}: 100 draws, and all are at the mercy of rounding")
+        raise IllConditionedDraws(f"exercise {self.key}, case {index}: rounding decided the result of all 100 draws")
 
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
-        """The mistake that shows what the learner's function showed."""
+        """The mistake whose program shows what the learner's function showed; None when there is none, or several."""
         return explain_outcomes(self.subject, draws, outcomes)
 
 
 class NotInTheBox(ExerciseDefect):
-    """An exercise gives to its scene what does not exist beside the learner's code."""
+    """Raised when an exercise gives its scene an option that does not exist in the box, beside the learner's code."""
 
 
 def find_exercise(key: str) -> SceneExercise:
-    """The exercise of the course with this key, as its author sees it. Raises `UnknownKey`."""
+    """The exercise of the course with this key, with its scene and references. Raises `UnknownKey`."""
     return cast(SceneExercise, course.find_exercise(key))
 
 
@@ -118,23 +122,23 @@ def exercise(
     why: str = "",
     name: str = "",
 ) -> Callable[[type], SceneExercise]:
-    """Make an exercise of a class: `scene` is where its function is used.
+    """Make an exercise from a class. `scene` is the one in which the learner's function is used.
 
-    `minutes` are those that a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
-    that it is on the core path; `build --check` asks for the first two. `why` stands below the worked answer: why it
-    is done this way, and what else would do. `name` is what the learner defines, when it is not the key's words
-    joined by underscores.
+    `minutes` is how long a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
+    whether the exercise is on the core path; `build --check` asks for the first two. `why` is shown below the worked
+    answer: why it is done this way, and what else would work. `name` is what the learner defines; by default the words
+    of the key, joined by underscores.
 
-    The class has a contract as its docstring, one or more functions whose names begin with `reference`, of which any
-    may be right at each place, a class `Mistakes` of wrong programs, and may have `free`: by the name of an
-    observation, a function of what was seen and what the reference showed that tells whether they may differ so.
-    A wrong program `forgot_return` is the mistake "forgot-return"; another form of it is `forgot_return__2`, which says
-    the same. `Mistakes` may inherit wrong programs.
-    Raises `TypeError` when a part is missing, or cannot be.
+    The class has a contract as its docstring; one or more functions whose names begin with `reference`, where an answer
+    may agree with any of them at each place; a class `Mistakes` of wrong programs; and optionally a dict `free`, which
+    maps the name of an observation to a function of what was seen and what the reference showed. It returns whether
+    they may differ in this way. A wrong program `forgot_return` is the mistake "forgot-return"; `forgot_return__2` is
+    another form of it with the same message. `Mistakes` may inherit wrong programs.
+    Raises `TypeError` when a part is missing or invalid.
     """
     if not KEY.fullmatch(key):
-        raise TypeError(f"{key!r} is no exercise key: it looks like 03-scale-grad")
-    if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not said yet
+        raise TypeError(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
+    if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not chosen yet
         raise TypeError(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
     defined = name or key[3:].replace("-", "_")
 
@@ -173,7 +177,7 @@ def exercise(
 
 
 def _covering_cases(scene: Scene) -> tuple[Case, ...]:
-    """The covering design of the scene's axes."""
+    """The cases of a covering design over the scene's axes, at least `LEAST_CASES`, repeated if need be."""
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
     pairs = [pair for pair in scene.pairs if set(pair) <= set(scene.axes)]
@@ -190,7 +194,7 @@ def _section_check(subject: Subject, section: str) -> Check:
 
 
 def _wrong_programs(mistakes: type) -> list[Implementation]:
-    """The wrong programs, inherited ones first. Another form of one has the message of the first, or its own."""
+    """The wrong programs, inherited ones first. Another form of a mistake shares its message unless it has its own."""
     members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
     found, messages = list[Implementation](), dict(COMMON_MESSAGES)
     for part, program in members.items():
@@ -203,7 +207,7 @@ def _wrong_programs(mistakes: type) -> list[Implementation]:
 
 
 def expected_value(text: str) -> Any:
-    """What an example shows, as it comes out of the box: `tensor([1., 2.])`, `array([1.])`, `[1, 'a']`, `nan`."""
+    """The value that an example prints, such as `tensor([1., 2.])`, `array([1.])`, `[1, 'a']` or `nan`, decoded."""
     names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
     names |= {"array": np.array, "float32": np.float32}
     tree, body = encode(eval(text, names))
@@ -211,7 +215,7 @@ def expected_value(text: str) -> Any:
 
 
 def box_source(scene: Scene, name: str) -> str:
-    """Python text that defines `probe`. Raises `NotInTheBox` for an option that cannot be said in it."""
+    """Python source that defines `probe` for this scene. Raises `NotInTheBox` for an option that it cannot express."""
     imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
     options = ", ".join(f"{option}={_as_code(value, imports)}" for option, value in scene.given.items())
     lines = [f"from {module} import {what}" for what, module in imports.items()]
@@ -227,7 +231,7 @@ def box_source(scene: Scene, name: str) -> str:
 
 
 def _as_code(value: Any, imports: dict[str, str]) -> str:
-    """A value as code; what it has to import is added to `imports`."""
+    """A value as Python code; the imports that it needs are added to `imports`. Raises `NotInTheBox`."""
     if isinstance(value, FunctionType):
         if not value.__module__.startswith("graders.scenes.") or "<" in value.__qualname__:
             raise NotInTheBox(

@@ -1,9 +1,8 @@
-"""Which mistake was made: the wrong program that shows what the learner's function showed.
+"""Recognises a mistake: finds the wrong program that shows what the learner's function showed.
 
-The first section that is wrong anywhere, and those before it, have to be explained wholly, in every case: what the
-learner's function showed there, the mistake shows, too, and what the mistake gets wrong, so does the learner's. Of
-several, the one that is least unlike it elsewhere stands. Where two are equally alike, nobody can tell, and no headline
-is better than a wrong one.
+In the first section that fails in any case, and in those before it, the mistake must show exactly the same differences
+as the learner's function, in every case. If several do, the one with the fewest differences in other sections is
+chosen. If two are equally close there is no explanation, because none is better than a wrong one.
 """
 
 from __future__ import annotations
@@ -20,33 +19,33 @@ from graders.differential.subject import Differences, Subject, float_tolerance
 from graders.run.transcript import Outcome
 
 NOTHING_DONE = Implementation("nothing-done", lambda *args, **kwargs: None)
-"""Competes with the mistakes: who does nothing at all has not just forgotten to return something."""
+"""Competes with the mistakes, so that a function that does nothing is not taken for one with a forgotten return."""
 SAME_MESSAGE = 60
-"""Characters of a message of torch, without numbers and names, by which two exceptions are the same."""
+"""Two exceptions are the same if this many characters of their messages agree, without numbers and own names."""
 OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
-"""Numbers, and what authors call as they like: functions, parameters, attributes. Types are not among them."""
+"""Matches numbers and the names that learners choose, of functions, parameters and attributes, but not types."""
 
 
 def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
-    """The mistake that explains an answer which is not right; None when none does, or several do."""
+    """The mistake that explains a wrong answer; None when none does, or several do equally well."""
     with subject.stage.open() as play:
         ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
         if ended is not None:
             return _single_explanation(
                 subject, _mistakes_ending_alike(subject, play, draws[: ended + 1], outcomes[ended])
             )
-        mine = [
+        answer_differences = [
             subject.differences(outcome.seen, draw, play=play)
             for draw, outcome in zip(draws, outcomes)
             if outcome.seen is not None
         ]
-        failing = [path for found in mine for path in found]
+        failing = [path for found in answer_differences for path in found]
         leading = _leading_sections(subject.sections, failing)
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
             for draw, outcome, wrong, shown in zip(
-                draws, outcomes, mine, _mistake_outcomes(subject, play, mistake, draws)
+                draws, outcomes, answer_differences, _mistake_outcomes(subject, play, mistake, draws)
             ):
                 more = _count_unlike_places(subject, play, draw, outcome, wrong, shown, leading)
                 if more is None:
@@ -58,7 +57,7 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
 
 
 def _mistake_outcomes(subject: Subject, play: Play, mistake: int, draws: Sequence[Inputs]) -> Iterator[Outcome]:
-    """What a mistake shows for each draw. If it keeps something, that depends on the draws before: never cached."""
+    """What a mistake shows for each draw. It is not cached if the program keeps something from one draw to the next."""
     keeps = _keeps_something(subject.stage.players[mistake])
     for draw in draws:
         yield play(mistake, draw) if keeps else subject.outcome(play, mistake, draw)
@@ -74,29 +73,29 @@ def _count_unlike_places(
     play: Play,
     draw: Inputs,
     outcome: Outcome,
-    mine: Differences,
+    answer_differences: Differences,
     shown: Outcome,
     leading: Sequence[str],
 ) -> int | None:
-    """At how many places both are not alike; None when one is in a leading section, or in what has changed.
+    """At how many places a mistake and the answer differ; None when they differ in a leading section or in a change.
 
-    Sections lead up to the first in which something is wrong: a mistake that is wrong before is another one.
+    `answer_differences` are the differences of the answer, `shown` is what the mistake shows.
     """
     if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
         return None
-    theirs = subject.differences(shown.seen, draw, play=play)
+    mistake_differences = subject.differences(shown.seen, draw, play=play)
     apart = {
         path
-        for path in {*mine, *theirs}
-        if path not in mine
-        or path not in theirs
+        for path in {*answer_differences, *mistake_differences}
+        if path not in answer_differences
+        or path not in mistake_differences
         or not _is_same_observation(path, outcome.seen, shown.seen, float_tolerance(draw))
     }
     return None if any(_is_in_section(section, path) for section in leading for path in apart) else len(apart)
 
 
 def _leading_sections(sections: Sequence[str], failing: Sequence[str]) -> Sequence[str]:
-    """The sections that lead: what is right in the first of them is right with the mistake, too."""
+    """The sections up to the first that fails. A mistake that explains the answer must agree with it in all of them."""
     wrong = [any(_is_in_section(section, path) for path in failing) for section in sections]
     return sections[: wrong.index(True) + 1] if any(wrong) else ()
 
@@ -106,7 +105,7 @@ def _is_in_section(section: str, path: str) -> bool:
 
 
 def _reported_changes(seen: Seen) -> list[list[str]]:
-    """All that a witness told, in every section."""
+    """All changes that a witness reported, sorted, for each section that has any."""
     return [
         sorted(map(str, part[name].value if type(part[name].value) is list else []))
         for section in seen.keys
@@ -117,7 +116,7 @@ def _reported_changes(seen: Seen) -> list[list[str]]:
 
 
 def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bool:
-    """Whether both show the same in the observation of a path."""
+    """Whether both show the same in the observation to which `path` leads."""
     section, _, inner = path.partition(": ")
     name = inner.partition("[")[0].partition(": ")[0]
     if not name:  # the section itself is missing
@@ -125,29 +124,29 @@ def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bo
     return not any(find_differences(Seen(one[section][name].value, "it"), other[section][name].value, floats))
 
 
-def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs], mine: Outcome) -> list[int]:
-    """The mistakes that come to the same end on the last of these draws, after those before."""
+def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs], ended: Outcome) -> list[int]:
+    """The mistakes that run through all draws but the last, and end there with the same exception as the answer."""
     found = []
     for mistake in subject.mistakes:
         *earlier, last = _mistake_outcomes(subject, play, mistake, draws)
         if (
             all(one.seen is not None for one in earlier)
             and last.seen is None
-            and _exception_signature(last) == _exception_signature(mine)
+            and _exception_signature(last) == _exception_signature(ended)
         ):
             found.append(mistake)
     return found
 
 
 def _exception_signature(outcome: Outcome) -> tuple[str, str, str]:
-    """The exception, the words of its message, and the call of the learner's function before it."""
+    """What two equal exceptions have in common: the type, the words of the message, and the learner's call."""
     words = re.sub(OWN_NAMES, "", outcome.message)
-    call = re.sub(r"'[^']*'", "", outcome.call)  # the path of a new file is another one each time
+    call = re.sub(r"'[^']*'", "", outcome.call)  # the path of a temporary file changes from run to run
     return outcome.error, words[:SAME_MESSAGE], call
 
 
 def _single_explanation(subject: Subject, found: Sequence[int]) -> Explanation | None:
-    """That one, unless there are several of different names, or none, or it is that nothing was done at all."""
+    """The explanation if all found mistakes have one id; None otherwise, and when it is `NOTHING_DONE`."""
     players = [subject.stage.players[mistake] for mistake in found]
     ids = {player.id for player in players}
     return Explanation(players[0].id, players[0].message) if len(ids) == 1 and ids != {NOTHING_DONE.id} else None

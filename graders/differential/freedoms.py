@@ -1,15 +1,15 @@
-"""What exercises may leave free: for `free`, by the name of an observation."""
+"""Differences from the reference that exercises may allow, as values for the dict `free` of an exercise."""
 
 from __future__ import annotations
 
 from typing import Any
 
 
-def no_graph_for_zeros(mine: Any, wanted: Any) -> bool:
-    """What is zero everywhere needs no graph: differentiated, it is nothing instead of zeros."""
-    return mine is None and not wanted.tensor.any()
+def no_graph_for_zeros(observed: Any, wanted: Any) -> bool:
+    """Allow None for a gradient that is zero everywhere: what is always zero needs no graph."""
+    return observed is None and not wanted.tensor.any()
 
 
-def a_hook_for_all(mine: Any, wanted: Any) -> bool:
-    """What changed may be that a hook for all modules is left: one that asks which module it is in acts on one."""
-    return all(list(change) in [["hook-left", "torch"], *map(list, wanted)] for change in mine)
+def a_hook_for_all(observed: Any, wanted: Any) -> bool:
+    """Allow a hook for all modules to be left: one that asks which module called it acts on that module alone."""
+    return all(list(change) in [["hook-left", "torch"], *map(list, wanted)] for change in observed)

@@ -1,7 +1,7 @@
-"""References and wrong programs, and what shows in a scene when one of them stands in for the learner's function.
+"""Runs references and wrong programs in a scene, in place of the learner's function.
 
-All of them are ours, and they may do to torch what learners do to it: they run in a child of this process, where it can
-be forked, and in a known state elsewhere.
+All of them are ours, but like learners' functions they may change the state of torch. So they run in a child of this
+process where it can be forked, and otherwise in a known state, which is restored afterwards.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from graders.wire.data import Array, arrays_to_tensors, decode, encode
 from graders.wire.frames import Frame
 
 SECONDS = 20.0
-"""How long one of our own programs may take for one draw."""
+"""The seconds that one of our own programs may take for one draw."""
 EXACT, DISTURBED = "exact", "disturbed"
-"""The two other ways to run a draw: in float64, and in float64 with other last digits (`graders.core.conditioning`)."""
+"""Two other ways to run a draw: in float64, and in float64 with changed last digits (`graders.core.conditioning`)."""
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """A function in place of the learner's. A wrong one has the id of a mistake, and says what is wrong with it."""
+    """A function in place of the learner's. A wrong one has a mistake's id, and a message that says what is wrong."""
 
     id: str
     function: Callable[..., Any]
     message: str = ""
 
     def fresh_copy(self) -> Implementation:
-        """The same as if it were defined now: what it keeps in its defaults is as it was written."""
+        """A copy with fresh defaults, so that it keeps nothing from earlier calls in a mutable default."""
         old = self.function
         if not isinstance(old, FunctionType):
             return self
@@ -54,17 +54,17 @@ class Implementation:
 
 @dataclass(frozen=True)
 class Stage:
-    """A scene with those who may play the learner's part in it."""
+    """A scene with the implementations that may play the learner's part in it."""
 
     key: str
     name: str
-    """What the learner defines."""
+    """The name of the function that the learner defines."""
     scene: Scene
     players: Sequence[Implementation]
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Play]:
-        """In the block, what the value of the context returns is what shows with a player, for a draw."""
+        """Yields a function `play(player, draw, way="")`, which is valid in the block and returns an outcome."""
         stage = replace(self, players=[player.fresh_copy() for player in self.players])
         if not forking.can_fork:
             yield lambda player, draw, way="": _outcome_from(stage._run_request(_play_request(player, draw, way)))
@@ -80,7 +80,7 @@ class Stage:
             children.end()
 
     def _run_request(self, request: Frame) -> Answer:
-        """Run a scene; in the child, if there is one."""
+        """Run the scene as a request of `_play_request` asks, in the child if there is one."""
         draw = arrays_to_tensors(decode(request.head["draw"], request.body))
         player, way = self.players[request.head["player"]], request.head["way"]
         case, to = draw["case"], None
@@ -90,7 +90,7 @@ class Stage:
 
         def probe(student: Any) -> Any:
             if way:
-                torch.set_default_dtype(torch.float64)  # known_state puts it back
+                torch.set_default_dtype(torch.float64)  # known_state restores it
             call = getattr(student, self.name)
             return self.scene.shown(call, self.name, draw["seed"], case, draw["example"], to)
 
@@ -98,7 +98,7 @@ class Stage:
 
 
 Play = Callable[..., Outcome]
-"""`play(player, draw, way="")`: the outcome of a draw with the player of that number."""
+"""`play(player, draw, way="")`: the outcome of a draw with that player, an index into `Stage.players`."""
 
 
 def _play_request(player: int, draw: Inputs, way: str) -> Frame:
@@ -113,11 +113,11 @@ def _outcome_from(found: Answer) -> Outcome:
 
 
 class ReferenceFailed(ExerciseDefect):
-    """The reference of an exercise did not come to its end."""
+    """Raised when the reference of an exercise raises or takes too long."""
 
 
 def reference_sections(outcome: Outcome, key: str) -> Mapping[str, Any]:
-    """The sections that a reference showed. Raises `ReferenceFailed`."""
+    """The observations of a reference, by section. Raises `ReferenceFailed` when it did not run through."""
     if outcome.seen is None:
         raise ReferenceFailed(f"the reference of {key} ended with {outcome.error or outcome.status}: {outcome.message}")
     value: Mapping[str, Any] = outcome.seen.value
@@ -125,7 +125,7 @@ def reference_sections(outcome: Outcome, key: str) -> Mapping[str, Any]:
 
 
 def tensors_and_floats(value: Any) -> Iterator[Tensor]:
-    """All tensors and floats of what was seen, in order. A float is as precise as a number of float32 here."""
+    """All tensors and floats in what was seen, in order. A float becomes a float32 tensor without dimensions."""
     if isinstance(value, Array):
         yield value.tensor
     elif type(value) is float:

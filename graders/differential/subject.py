@@ -1,4 +1,4 @@
-"""What is expected of an exercise, and where an answer shows other things. It depends on the draw, and is kept."""
+"""Compares the observations of an answer with what the references show for the same draw, which is cached."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from graders.run.transcript import Outcome
 from graders.scenes.scene import EXAMPLE, Scene
 
 MAX_KEPT_OUTCOMES = 1024
-"""Outcomes of our own programs that are kept for the next answer: those of a lesson's exercises for a few seeds."""
+"""Outcomes of our own programs that are kept for the next answer: enough for a few seeds."""
 
 Free = Callable[[Any, Any], bool]
 Differences = dict[str, Difference]
-"""By path, which begins with the section."""
+"""Differences by path, which begins with the section."""
 
 
 class Subject:
-    """An exercise as it is compared: its scene, its references, its wrong programs, and what is left free."""
+    """The parts of an exercise that comparing needs: its scene, references, wrong programs, and allowed differences."""
 
     def __init__(
         self,
@@ -45,7 +45,10 @@ class Subject:
         free: Mapping[str, Free],
         example: Mapping[str, Any],
     ) -> None:
-        """`free[name](mine, wanted)` says whether an observation of that name may differ so; `example` is by code."""
+        """`free[name](observed, wanted)` says whether an observation may differ in this way.
+
+        `example` maps each line of code in the contract's example that shows something to the expected value.
+        """
         self.key, self.sections = key, (*scene.sections, *([EXAMPLE] if example else []))
         self.references, self.mistakes = range(len(references)), range(len(references), len(references) + len(mistakes))
         self.stage = Stage(key, name, scene, (*references, *mistakes))
@@ -53,7 +56,7 @@ class Subject:
         self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
 
     def outcome(self, play: Play | None, player: int, draw: Inputs) -> Outcome:
-        """What shows with one of our own programs. Without an open stage, one is opened for it."""
+        """What shows with one of our own programs. When `play` is None, a stage is opened just for it."""
         which = player, draw_key(draw)
         if which not in self._kept:
             if play is None:
@@ -67,11 +70,14 @@ class Subject:
     def differences(
         self, seen: Seen, draw: Inputs, section: str | None = None, play: Play | None = None
     ) -> Differences:
-        """By path, what no reference showed; in one section or in all."""
+        """By path, the differences from the first reference at places where no reference agrees.
+
+        `section` limits them to one section; None means all.
+        """
         found: list[Differences] = []
         for reference in self.references:
             wanted = {**reference_sections(self.outcome(play, reference, draw), self.key)}
-            if EXAMPLE in wanted:  # the literal numbers of the contract, whatever our program says
+            if EXAMPLE in wanted:  # the numbers printed in the contract count, whatever our reference computes
                 wanted[EXAMPLE] = self._example
             parts = {name: part for name, part in wanted.items() if section in (None, name)}
             found.append(dict(self._section_differences(seen, parts, float_tolerance(draw))))
@@ -79,25 +85,28 @@ class Subject:
 
     def _section_differences(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
         for section, part in wanted.items():
-            mine = Seen(seen[section].value)
-            if type(mine.value) is not dict:
+            observed = Seen(seen[section].value)
+            if type(observed.value) is not dict:
                 yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
                 continue
-            for path, difference in find_differences(mine, part, floats):
-                if section == EXAMPLE and type(mine[path].value) is str and type(part.get(path)) is not str:
-                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {mine[path].value}")
+            for path, difference in find_differences(observed, part, floats):
+                if section == EXAMPLE and type(observed[path].value) is str and type(part.get(path)) is not str:
+                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {observed[path].value}")
                 top = path.partition("[")[0].partition(": ")[0]
-                if not self._may_differ(top, mine[top].value, part.get(top, MISSING)):
+                if not self._may_differ(top, observed[top].value, part.get(top, MISSING)):
                     yield f"{section}: {path}", difference
 
-    def _may_differ(self, name: str, mine: Any, wanted: Any) -> bool:
+    def _may_differ(self, name: str, observed: Any, wanted: Any) -> bool:
         try:
-            return name in self._free and self._free[name](mine, wanted)
-        except Exception:  # it does arithmetic on an answer, which may be of any type and shape
+            return name in self._free and self._free[name](observed, wanted)
+        except Exception:  # it computes with an answer, which may have any type and shape
             return False
 
     def is_well_conditioned(self, play: Play, draw: Inputs) -> bool:
-        """Whether the reference shows the same within a tenth of the tolerance, however its numbers are rounded."""
+        """Whether rounding changes what the first reference shows by at most a tenth of the tolerance.
+
+        It is run in float64, and in float64 with changed last digits. A draw in float64 is taken as it is.
+        """
         rough = list(tensors_and_floats(reference_sections(self.outcome(play, 0, draw), self.key)))
         if is_exact(draw):
             return True
@@ -115,15 +124,15 @@ class Subject:
 
 
 def is_exact(draw: Inputs) -> bool:
-    """Whether its tensors are of float64."""
+    """Whether the case of this draw asks for float64."""
     return "float64" in draw["case"].values()
 
 
 def float_tolerance(draw: Inputs) -> float:
-    """By how much a Python float may be off, as a part of it."""
+    """The allowed relative error of a Python float for this draw."""
     return FLOAT_TOLERANCE if is_exact(draw) else DEFAULT_TOLERANCE
 
 
 def draw_key(draw: Inputs) -> Any:
-    """What makes a draw another than another one."""
+    """A hashable key that is equal for equal draws."""
     return draw["seed"], tuple(sorted(draw["case"].items(), key=str)), len(draw["example"])

@@ -1,4 +1,4 @@
-"""Wrong programs that are a right one, used in a wrong way: what goes wrong alike in several exercises."""
+"""Wrong programs that use a right one in a wrong way, for mistakes that several exercises have in common."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Program = Callable[..., Any]
 
 
 def wrong_ways(program: Program, ways: Iterable[Program]) -> type:
-    """The base of a class `Mistakes`: a right `program` of an exercise in each of these `ways`.
+    """A base for a class `Mistakes`, with one wrong program for each of `ways` to misuse the right `program`.
 
-    A way is a function `way(program, *args, **kwargs)`. Its name and its docstring are those of the mistake.
+    A way is a function `way(program, *args, **kwargs)`; the mistake takes its name and docstring.
     """
 
     def of(way: Program) -> Program:

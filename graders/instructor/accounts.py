@@ -1,4 +1,4 @@
-"""What became of each file of a class, as an instructor reads it: before anything is marked, and in `files.csv`."""
+"""Tells the instructor what happened to each file of a class: on the terminal before marking, and in `files.csv`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from graders.report.gradebook import safe_cell_text
 from graders.run.submissions import FoundSubmissions
 
 MAX_LISTED = 12
-"""Lines of one kind on a terminal; `files.csv` has all."""
+"""Most lines of one kind that a terminal shows; `files.csv` has them all."""
 CONFIRM = (
-    "If all of this is as it should be, say so with --confirm-files: then the exit status tells of the marks alone."
+    "If all of this is as it should be, confirm it with --confirm-files: then the exit status depends on marking alone."
 )
 
 
 def print_file_accounts(found: FoundSubmissions, out: Terminal, *, confirmed: bool) -> None:
-    """Print how the files were read, and what is not certain about them, with how it is confirmed."""
+    """Print how the files were read, what is uncertain about them, and unless it is `confirmed`, how to confirm it."""
     if found.is_class:
         out.say(f"Read as {found.how}.", style="dim")
     out.say(*found.notes, style="dim")
@@ -43,12 +43,12 @@ def _print_list(out: Terminal, title: str, sentences: Sequence[str]) -> None:
 
 
 def are_files_certain(found: FoundSubmissions) -> bool:
-    """Whether it is certain whose each answer is and which counts: otherwise the exit status is not 0."""
+    """Whether it is certain whose file each one is and which one counts; if not, the exit status is not 0."""
     return not found.doubts and not any(not account.student for account in found.open_accounts)
 
 
 def write_files_csv(found: FoundSubmissions, folder: Path) -> Path:
-    """Write `files.csv`: each file, whose it is, for which lesson, and what became of it. Raises `OSError`."""
+    """Write `files.csv`: for each file its student, its lesson and what became of it. Raises `OSError`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["file", "student", "lesson", "what became of it"])

@@ -1,4 +1,4 @@
-"""What marks elsewhere: a Gradescope autograder, a workflow on GitHub, a job for SLURM, an image for containers."""
+"""Writes the files for marking elsewhere: on Gradescope, on GitHub, on SLURM, and in containers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _LEFT_OUT = {"__pycache__", "course", ".mypy_cache"}
 
 
 def write_github(out: Path) -> None:
-    """The workflow that marks a pull request. Raises `OSError`."""
+    """Write the GitHub workflow that marks a pull request. Raises `OSError`."""
     write_atomically(out, (TEMPLATES / "github.yml").read_bytes())
 
 
 def write_slurm(out: Path) -> None:
-    """The job that marks a class on SLURM. Raises `OSError`."""
+    """Write the job that marks a class on SLURM. Raises `OSError`."""
     write_atomically(out, (TEMPLATES / "mark_on_slurm.py").read_bytes())
 
 
 def write_container(out: Path) -> None:
-    """The Dockerfile of the image in which tier C runs notebooks. Raises `OSError`.
+    """Write the Dockerfile of the image in which tier C runs notebooks. Raises `OSError`.
 
-    It has this installation's versions of what a notebook may import, and nothing of the course.
+    The image gets what a notebook may import, in the versions installed here, and nothing of the course.
     """
     text = (TEMPLATES / "container" / "Dockerfile").read_text(encoding="utf-8")
     packages = " \\\n    ".join(f"'{name}'" for name in pinned_requirements())
@@ -40,10 +40,10 @@ def write_container(out: Path) -> None:
 
 
 def write_gradescope(out: Path) -> None:
-    """The zip file that Gradescope builds an autograder from. Raises `OSError`.
+    """Write the zip file from which Gradescope builds an autograder. Raises `OSError`.
 
-    The course itself lies in it, so that nothing but its dependencies is fetched. The same course always gives the
-    same bytes.
+    It contains the course itself, so that only the dependencies are downloaded. The same course always gives the same
+    bytes.
     """
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -72,7 +72,10 @@ def _archive_members() -> Iterator[tuple[str, bytes]]:
 
 
 def course_requirements() -> list[str]:
-    """What has to be installed beside the course: its dependencies, without those of its extras."""
+    """The dependencies of the course as pip requirements, without those of its extras.
+
+    Empty when the course is not installed as a package.
+    """
     try:
         found = requires("hookwork") or []
     except PackageNotFoundError:
@@ -81,7 +84,7 @@ def course_requirements() -> list[str]:
 
 
 def pinned_requirements() -> list[str]:
-    """The same in the versions that are installed here, without the names of builds such as `+cpu`."""
+    """The names of the dependencies with the versions installed here, without build labels such as `+cpu`."""
     names = [re.split(r"[^\w.-]", requirement)[0] for requirement in course_requirements()]
     return [f"{name}=={version(name).partition('+')[0]}" for name in names]
 

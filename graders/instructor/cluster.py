@@ -1,8 +1,8 @@
-"""Marking on other machines: an executor is all that changes.
+"""Marks notebooks on other machines, through the executor of a Dask cluster.
 
-A job is a notebook's bytes and what is needed to mark it, its answer is the result as JSON values. Whoever runs a job
-chooses and tests the isolation of their own machine, and marks the control before the first notebook of a run. With
-Dask the jobs of a worker that dies go to another one, and each job has one result.
+A job holds the bytes of a notebook and what is needed to mark it; it returns the result as JSON values. Each worker
+chooses and tests the isolation of its own machine, and marks the control before the first notebook of a run. Dask
+gives the jobs of a worker that dies to another one, and each job has one result.
 """
 
 from __future__ import annotations
@@ -43,17 +43,18 @@ class Job:
     lesson: str
     content: bytes
     seed: int
-    """Of its inputs."""
+    """The seed of the exercise inputs for this notebook."""
     batch: int
-    """The seed of the batch, and of the control."""
+    """The seed of the batch, which the control uses as well."""
     run_options: RunOptions
 
 
 @contextmanager
 def dask_executor(address: str) -> Iterator[Executor]:
-    """The executor of a Dask cluster: an address such as `tcp://10.0.0.1:8786`, or a scheduler file.
+    """The executor of a Dask cluster. `address` is one such as `tcp://10.0.0.1:8786`, or the path of a scheduler file.
 
-    Raises `NotInstalled`, or `BadRequest` when no scheduler answers, or it wants keys that were not given.
+    Raises `NotInstalled` without Dask, and `BadRequest` when no scheduler answers within 30 seconds, or when it wants
+    keys that were not given.
     """
     try:
         from distributed import Client, Security
@@ -61,30 +62,32 @@ def dask_executor(address: str) -> Iterator[Executor]:
     except ModuleNotFoundError:
         raise NotInstalled("--cluster", "cluster") from None
     where = _address_in_file(Path(address)) if Path(address).exists() else address
-    # It shows a traceback when the scheduler goes away. We say so ourselves, with what became of which notebook.
+    # Dask logs a traceback when the scheduler goes away. `mark_on_cluster` reports that for each notebook instead.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     security = Security()  # what the user's configuration of Dask says
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
-            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Name them to Dask, by its configuration or by the "
-            "variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Tell Dask where they are, in its configuration "
+            "or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
         )
     try:
-        get_address_host_port(where)  # a client that fails over this is waited for a minute at our end
+        get_address_host_port(where)  # a client that fails because of the address delays the end of Python by a minute
         client = Client(where, security=security, timeout="30s", set_as_default=False)
     except (OSError, ValueError) as error:
         raise BadRequest(f"No Dask scheduler answers at {clean_text(where, 80)}: {clean_text(error, 200)}") from None
     with client:
-        # Two notebooks of equal bytes are two jobs: `pure=False`.
+        # `pure=False`: two notebooks with the same bytes are two jobs.
         yield client.get_executor(pure=False)
 
 
 def _address_in_file(file: Path) -> str:
-    """The address that a scheduler left in its file. Raises `BadRequest`."""
+    """The address in a scheduler file. Raises `BadRequest` when there is none in it."""
     try:
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
     except (OSError, ValueError, TypeError, LookupError) as error:
-        raise BadRequest(f"{clean_text(file, 200)} is no file of a Dask scheduler: {clean_text(error, 200)}") from None
+        raise BadRequest(
+            f"{clean_text(file, 200)} is not the file of a Dask scheduler: {clean_text(error, 200)}"
+        ) from None
     return str(address)
 
 
@@ -96,10 +99,10 @@ def mark_on_cluster(
     done: Callable[[SubmissionResult], None],
     otherwise: Callable[[Submission, str], SubmissionResult],
 ) -> Iterator[tuple[Submission, SubmissionResult]]:
-    """The results of these submissions as they come, each once.
+    """Yield each submission with its result, in the order in which they are finished.
 
-    `otherwise(submission, why)` makes the result of one that no worker could mark. What has no file that can be read
-    is left out: it needs no worker.
+    `done` is called with each result. `otherwise(submission, why)` makes the result of one that no worker could mark.
+    Submissions without a readable file are left out: no worker is needed for them.
     """
     jobs = {}
     for submission in chosen:
@@ -121,14 +124,14 @@ def mark_on_cluster(
             jobs[executor.submit(mark_in_worker, job)] = submission
     try:
         for future in as_completed(jobs):
-            # Let go: while somebody waits for it, Dask marks it again when the worker dies that has the result.
+            # Drop the future: as long as it is held, Dask repeats the job if the worker with the result dies.
             submission = jobs.pop(future)
             try:
                 result = results_json.submission_from_data(future.result())
             except CancelledError:
-                why = "The scheduler of the cluster went away. Start the cluster anew, and mark again."
+                why = "The scheduler of the cluster went away. Restart the cluster, and mark again."
                 result = otherwise(submission, why)
-            except Exception as error:  # the worker's machine failed, again and again: never the learner's zero
+            except Exception as error:  # the worker's machine failed repeatedly, which must not cost the learner points
                 result = otherwise(
                     submission, f"No worker could mark it: {type(error).__name__}: {clean_text(error, 150)}"
                 )
@@ -146,7 +149,7 @@ _worker_setups: dict[tuple[int, RunOptions], tuple[Questions, Runner]] = {}
 
 
 def mark_in_worker(job: Job) -> dict[str, Any]:
-    """Mark a notebook, in the process of a worker."""
+    """Mark a notebook in a worker's process; returns its result as JSON values."""
     questions, runner = _worker_setup(job.batch, job.run_options)
     with temporary_folder("job") as folder:
         file = folder / f"{job.lesson}.ipynb"
@@ -157,12 +160,12 @@ def mark_in_worker(job: Job) -> dict[str, Any]:
 
 
 def _worker_setup(seed: int, run_options: RunOptions) -> tuple[Questions, Runner]:
-    """What all jobs of a run have in common in this process, so that its machine is tested once."""
+    """The questions and the runner that all jobs of a run share in this process, so that isolation is tested once."""
     with _lock:
         if (seed, run_options) not in _worker_setups:
             resources = ExitStack()
             atexit.register(resources.close)
-            # The boxes end with this process, also when that is killed: then nobody is left at the other end.
+            # The boxes end with this process even when it is killed, because their connection to it then closes.
             boxes = resources.enter_context(prestarted_boxes(now=True))
             _worker_setups[seed, run_options] = (
                 Questions(seed),

@@ -1,4 +1,4 @@
-"""The options of `hookwork grade` and `hookwork autograder`; what they do is elsewhere, and loaded when they run."""
+"""The options of `hookwork grade` and `hookwork autograder`. The code behind them is imported only when they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 PANEL = "Teach"
 EXIT_CODES_HELP = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
-    "graded, which is nobody's zero, or a person should look at something: whose a file is, or an export."
+    "graded (which costs nobody points), or needs a look: whose file one is, or an export."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
 
@@ -23,18 +23,18 @@ def register_commands(app: typer.Typer) -> None:
 
 
 def _split_at_commas(names: list[str] | None) -> tuple[str, ...]:
-    """Options that are given several times, or as a list with commas."""
+    """The values of an option that may be given several times, and may hold several values between commas."""
     return tuple(part.strip() for name in names or [] for part in name.split(",") if part.strip())
 
 
 def grade(
     context: typer.Context,
     where: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A class, a student's folder, a notebook, or an archive of these.")
+        Path, typer.Argument(metavar="DIR", help="A class, one student's folder, a notebook, or an archive of these.")
     ],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where results and pages are written.")],
     export: Annotated[
-        list[str] | None, typer.Option(metavar="NAMES", help=f"Files for others: {', '.join(EXPORT_NAMES)}.")
+        list[str] | None, typer.Option(metavar="NAMES", help=f"Files for other programs: {', '.join(EXPORT_NAMES)}.")
     ] = None,
     roster: Annotated[
         Path | None, typer.Option(metavar="CSV", help="Who is in the class, as Canvas or Moodle exports it.")
@@ -49,53 +49,60 @@ def grade(
         str | None,
         typer.Option(
             metavar="PATTERN",
-            help="Where the names stand, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform.",
+            help="Pattern of file names, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform.",
         ),
     ] = None,
-    one_student: Annotated[bool, typer.Option("--one-student", help="All that is in DIR is one student's.")] = False,
+    one_student: Annotated[
+        bool, typer.Option("--one-student", help="Everything in DIR is one student's work.")
+    ] = False,
     confirm_files: Annotated[
-        bool, typer.Option("--confirm-files", help="What was said of the files is right: no exit status for it.")
+        bool,
+        typer.Option("--confirm-files", help="Confirm how files were read: doubts no longer affect the exit code."),
     ] = False,
     deadline: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The last file before it counts, as in 2026-11-20T18:00 (local time)."),
+        typer.Option(metavar="TIME", help="The last file before it counts, such as 2026-11-20T18:00 (local time)."),
     ] = None,
     late: Annotated[
         str | None,
-        typer.Option(metavar="RULE", help="What late work loses: none (as without it), zero, 10%/day at most 50%."),
+        typer.Option(metavar="RULE", help="What late work loses: none (default), zero, or '10%/day at most 50%'."),
     ] = None,
     points: Annotated[
-        Path | None, typer.Option(metavar="CSV", help="Other points: columns exercise, points and, if wanted, check.")
+        Path | None, typer.Option(metavar="CSV", help="Other points: columns exercise, points and, optionally, check.")
     ] = None,
     lessons: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAMES", help="Lessons that are due, as in 01,02. Default: what several handed in."),
+        typer.Option(
+            metavar="NAMES", help="Lessons that are due, as in 01,02. Default: those several students handed in."
+        ),
     ] = None,
     student: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Mark only this student again; the rest stays.")
+        list[str] | None, typer.Option(metavar="NAME", help="Mark only this student again; other results stay.")
     ] = None,
     exercise: Annotated[
-        list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; the rest stays.")
+        list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; other results stay.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, also those whose run is kept.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, even if an earlier run is kept.")] = False,
     keep_outputs: Annotated[
         bool, typer.Option("--keep-outputs", help="Also write the executed notebooks, to DIR/executed.")
     ] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Notebooks at a time; default: as cores and memory allow.")
+        int | None, typer.Option(min=1, help="Notebooks at a time. Default: as many as cores and memory allow.")
     ] = None,
     isolation: Annotated[str, typer.Option(metavar="TIER", help="auto, A, B, C or D.")] = "auto",
-    allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even where nothing isolates it.")] = False,
+    allow_unisolated: Annotated[bool, typer.Option(help="Mark a class even without isolation.")] = False,
     cluster: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Run the notebooks on a Dask cluster: its scheduler, or its file.")
+        str, typer.Option(metavar="ADDRESS", help="Run the notebooks on a Dask cluster: its address or scheduler file.")
     ] = "",
     cell_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one cell.")] = None,
-    notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for all of a notebook.")] = None,
-    probe_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call.")] = None,
-    memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory of a notebook, as in 2G.")] = None,
+    notebook_timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for a whole notebook.")] = None,
+    probe_timeout: Annotated[
+        float | None, typer.Option(metavar="S", help="Seconds for one call of a function.")
+    ] = None,
+    memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for a notebook, such as 2G.")] = None,
 ) -> int:
-    """Mark a class: results, gradebook, a page for each student, and class.html.
+    """Mark a class, and write its results, a gradebook, a page for each student, and class.html.
 
     [bold]Examples[/]
 
@@ -120,7 +127,7 @@ def grade(
 
     exports = _split_at_commas(export)
     if isolation not in ("auto", *TIERS):
-        raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
+        raise typer.BadParameter(f"{isolation!r} is not a tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
     if unknown := [name for name in exports if name not in EXPORT_NAMES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(EXPORT_NAMES)}", param_hint="--export")
     given: dict[str, Any] = {
@@ -174,9 +181,9 @@ def autograder(
             help="gradescope (a zip file), github (a workflow), slurm (a job), container (a Dockerfile).",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file that is written.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")],
 ) -> None:
-    """Write what marks elsewhere: a Gradescope autograder, a workflow for pull requests, a job for SLURM, an image.
+    """Write the files for marking elsewhere: on Gradescope, on GitHub, on SLURM, or in containers.
 
     [bold]Examples[/]
 

@@ -1,7 +1,7 @@
-"""The executed notebooks of a batch: what was handed in, with what its cells showed while it was marked.
+"""Writes the executed notebooks of a batch: what was handed in, with the outputs of its cells during marking.
 
-They come from the kept runs. What a cell showed was made by a stranger's code: no more than the four kinds of output
-that a notebook may have gets in, and Jupyter runs no script of a notebook that it did not execute itself.
+The outputs come from the kept runs and were made by a stranger's code. Only the four valid types of output get in;
+Jupyter runs no scripts in a notebook that it has not executed itself.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from graders.wire.frames import Frame, is_nested_deeper
 
 OUTPUT_TYPES = ("display_data", "error", "execute_result", "stream")
 MAX_DEPTH = 50
-"""Levels of lists and objects in what stays of a notebook, and in an output: nbformat recurses into them."""
+"""Most nested levels of lists and objects in a notebook or an output: nbformat recurses into them."""
 MAX_PARTS = 20_000
-"""Lists and objects in what stays of a notebook."""
+"""Most lists and objects in a notebook or an output."""
 
 
 def write_executed(
     batch: Batch, submissions: Sequence[Submission], run_options: RunOptions, out: Path, file_notes: FileNotes
 ) -> Path:
-    """Write `out/executed/STUDENT/LESSON.ipynb` for each run that is kept with its outputs.
+    """Write `out/executed/STUDENT/LESSON.ipynb` for each run that was kept with its outputs; returns `out/executed`.
 
-    What fails for one student is said in `file_notes`.
+    A failure for one student goes into `file_notes`.
     """
     runner, questions = CachedRunner(RunCache(out / "runs"), run_options, NoRunner()), Questions(batch.seed)
     names = file_names(result.student for result in batch.submissions)
@@ -57,7 +57,7 @@ def write_executed(
                 transcript = runner.run(
                     parse_notebook(raw).cells, questions.for_lesson(result.lesson, result.seed).probes
                 )
-            except (NotRun, Unreadable):  # its result says why
+            except (NotRun, Unreadable):  # the student's result says why
                 continue
             text = executed_notebook(raw, transcript.frames)
             write_atomically(path, without_surrogates(text), below=out)
@@ -67,9 +67,9 @@ def write_executed(
 
 
 def executed_notebook(raw: bytes, frames: Sequence[Frame]) -> str:
-    """The notebook in these bytes as nbformat 4, with the outputs of a transcript in place of those that it had.
+    """The notebook in these bytes as nbformat 4, with its outputs replaced by those in `frames`.
 
-    Raises `Unreadable`.
+    Raises `Unreadable` when the bytes are not a notebook.
     """
     notebook = _readable_notebook(raw)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
@@ -86,15 +86,15 @@ def executed_notebook(raw: bytes, frames: Sequence[Frame]) -> str:
 
 
 def _readable_notebook(raw: bytes) -> Any:
-    """The whole notebook where nbformat can read it, otherwise its code cells."""
+    """The whole notebook without outputs if nbformat can read it, otherwise only its code cells."""
     sources = parse_notebook(raw).cells
     content = parse_content(raw)
     for cell in cells_of(content):
         if "outputs" in cell:
             cell["outputs"] = []
     if _is_little(content):
-        with contextlib.suppress(Exception):  # a file that we read may break the format in one of its thousand ways
-            with warnings.catch_warnings():  # of what an old notebook lacks, for those who write notebooks
+        with contextlib.suppress(Exception):  # a file that we can read may still break the format in many ways
+            with warnings.catch_warnings():  # warnings about old notebooks are meant for programs that write them
                 warnings.simplefilter("ignore")
                 notebook = nbformat.reads(json.dumps(content), as_version=4)
                 nbformat.validate(notebook)
@@ -106,7 +106,7 @@ def _readable_notebook(raw: bytes) -> Any:
 
 
 def _is_little(content: Any) -> bool:
-    """Whether nbformat goes through these lists and objects in a moment."""
+    """Whether this JSON value is small and flat enough for nbformat."""
     left, parts = [content], 0
     while left and parts <= MAX_PARTS:
         part = left.pop()
@@ -117,7 +117,7 @@ def _is_little(content: Any) -> bool:
 
 
 def _cell_outputs(frames: Sequence[Frame]) -> Iterator[tuple[int, Any]]:
-    """The index of a cell and what it showed, as far as that is what a notebook may contain."""
+    """The index of a cell with each of its outputs; outputs that a notebook may not contain are left out."""
     for frame in frames:
         index = frame.head.get("cell")
         if frame.type != "output" or type(index) is not int or index < 0:

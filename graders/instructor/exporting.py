@@ -1,4 +1,4 @@
-"""The files for other programs: all of them are made and looked at before the first is written."""
+"""Writes the files for other programs, after all of them have been made and checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graders.report.titles import Titles
 
 @dataclass
 class Exports:
-    """What was written, and what a person should know: `refused` has a sentence for each file that was not written."""
+    """What was written, and what the instructor should know: `refused` has a sentence for each file not written."""
 
     written: list[Path] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -27,9 +27,9 @@ class Exports:
 def write_exports(
     request: Request, batch: Batch, titles: Titles, lessons: Iterable[str], file_notes: FileNotes
 ) -> Exports:
-    """Write the files that were asked for. `lessons` are those that were marked just now.
+    """Write the files that were asked for. `lessons` are the stems of those that were marked just now.
 
-    What cannot be made or written is said in `file_notes`, and the rest is written.
+    What cannot be made or written is noted in `file_notes`, and the rest is written.
     """
     wanted = ExportRequest(batch, titles, request.roster, request.scale, frozenset(lessons))
     made: list[ExportResult] = []
@@ -40,8 +40,8 @@ def write_exports(
     for exported in made:
         done.notes += exported.notes
         for path, why in exported.refused.items():
-            old = " What lies there is of an earlier command." if (request.out / path).exists() else ""
-            done.refused.append(f"{path} is not written, for it would give one person two rows: {why}.{old}")
+            old = " The file there is from an earlier command." if (request.out / path).exists() else ""
+            done.refused.append(f"{path} is not written, as it would give one person two rows: {why}.{old}")
     for exported in made:
         for path, content in exported.files.items():
             with file_notes.noting_failure(request.out / path):

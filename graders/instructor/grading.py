@@ -1,4 +1,4 @@
-"""`hookwork grade`: a class marked from start to finish."""
+"""`hookwork grade`: marks a class from start to finish."""
 
 from __future__ import annotations
 
@@ -44,13 +44,14 @@ GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the
 def grade_class(
     request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
 ) -> int:
-    """Mark, write all files, and print the table. The exit code.
+    """Mark a class, write all files, and print the table; returns the exit code.
 
-    Notebooks run in `boxes`, or with `--cluster` on the executor at that address.
+    Notebooks run in `boxes`, or with `--cluster` on what `executor(address)` gives. Raises `BadRequest` when what was
+    asked for is impossible.
     """
-    gc.freeze()  # otherwise Python searches all of torch for garbage when it ends, for 0.1 to 0.4 s
+    gc.freeze()  # otherwise Python spends 0.1 to 0.4 s at its end searching all of torch for garbage
     if request.keep_outputs and request.cluster:
-        raise BadRequest("The runs of a cluster stay there, and with them what cells show: leave out --keep-outputs.")
+        raise BadRequest("Runs on a cluster stay there, along with what cells show: leave out --keep-outputs.")
     file_notes = FileNotes()
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
@@ -71,7 +72,7 @@ def grade_class(
         found = work.submissions
         chosen = _choose_submissions(found, request)
         once = without_copies(chosen)
-        # Not before: a folder for the results, made in the class, would be one of a student's.
+        # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
         resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
         before = regrade.load_results(request.out) if request.is_regrade else None
         if before:
@@ -79,7 +80,7 @@ def grade_class(
         run_options = RunOptions(
             request.limits,
             request.isolation,
-            # Somebody's own work needs no roster, and goes nowhere: an autograder marks one stranger at a time.
+            # With a roster or exports it is not one's own work: an autograder marks a single stranger at a time.
             own_work=not (discovered.is_class or request.roster or request.groups or request.exports),
             allow_unisolated=request.allow_unisolated,
             keep_outputs=request.keep_outputs,
@@ -118,11 +119,11 @@ def grade_class(
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
     out.say(*exports.notes)
     if doubts := [*work.doubts, *exports.refused]:
-        out.say("", "What a person has to look at")
+        out.say("", "Please check")
         out.say(*doubts, style="yellow")
     out.say("", f"written: {', '.join(map(str, written))}")
     out.say(*file_notes.notes, style="yellow")
-    # A stranger may be one of those who are missing.
+    # A stranger may be one of the people who are missing.
     sure = accounts.are_files_certain(discovered) and not work.doubts and not (strangers and missing)
     graded = all(submission.graded for submission in batch.submissions)
     fine = graded and not file_notes.failed and not exports.refused and (sure or request.confirm_files)
@@ -130,9 +131,9 @@ def grade_class(
 
 
 def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:
-    """What was handed in, by the names of the roster and with the work of groups given to their members; and strangers.
+    """The submissions under roster names, with group work given to the members; and the strangers, sorted.
 
-    Raises `BadRequest`.
+    Raises `BadRequest` when the roster belongs to another assignment.
     """
     work, strangers = GroupWork(list(found), due=list(request.lessons)), list[str]()
     if request.groups:
@@ -148,7 +149,7 @@ def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[Grou
 
 
 def _choose_submissions(found: Sequence[Submission], request: Request) -> list[Submission]:
-    """The submissions that are to be marked. Raises `BadRequest` for a student who is not there."""
+    """The submissions to mark. Raises `BadRequest` for an unknown student, and when nothing is left to mark."""
     lessons = {course.find_exercise(key).lesson for key in request.exercises}
     students = {submission.student for submission in found}
     for name in request.students:
@@ -158,7 +159,7 @@ def _choose_submissions(found: Sequence[Submission], request: Request) -> list[S
                 f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
             )
             raise BadRequest(f"There is no student {name!r}. {others}")
-    # What a group handed in is marked again for all of it.
+    # Work of a group is marked again for all its members.
     files = {submission.file for submission in found if submission.student in request.students and submission.file}
     chosen = [
         submission
@@ -172,7 +173,7 @@ def _choose_submissions(found: Sequence[Submission], request: Request) -> list[S
 
 
 def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Request) -> None:
-    """Raises `BadRequest` where somebody lost points by being late, and would get them back by a forgotten option."""
+    """Raises `BadRequest` when a forgotten option would give back points that somebody lost by being late."""
     late = {(result.student, result.lesson): result for result in before.submissions if result.penalty}
     for submission in chosen:
         result = late.get((clean_text(submission.student, 200), submission.lesson))
@@ -181,13 +182,13 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
         dated = result.handed_in and request.deadline_for(Owner(submission.student, submission.student_id)) == math.inf
         if request.rule is None or (request.rule.share and dated):
             raise BadRequest(
-                f"{submission.student} lost {format_points(result.penalty)} points in {submission.lesson} by being late. Give "
-                "--deadline and --late as before, or --late none to give the points back."
+                f"{submission.student} lost {format_points(result.penalty)} points in {submission.lesson} for being "
+                "late. Give --deadline and --late as before, or --late none to give the points back."
             )
 
 
 def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
-    """Mark these here. When interrupted, what has no result yet is `not-graded`; nothing is lost."""
+    """Mark these on this machine. After Ctrl+C, submissions without a result are `not-graded`; the rest is kept."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
     out.say(f"{format_count(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
@@ -195,7 +196,7 @@ def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) ->
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.say("Interrupted: notebooks that run now are finished, and what is marked is written.", style="yellow")
+            out.say("Interrupted: running notebooks are finished, and what is marked is written.", style="yellow")
             marking.close()
     return _complete_batch(marking.batch(), chosen, tier)
 
@@ -203,8 +204,8 @@ def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) ->
 def _mark_on_cluster(
     chosen: Sequence[Submission], questions: Questions, run_options: RunOptions, executor: Executor, out: Terminal
 ) -> Batch:
-    """Mark these on a cluster; what needs no run is looked at here."""
-    tier = "D" if run_options.isolation == "auto" else run_options.isolation  # of what was never run
+    """Mark these on a cluster; submissions that need no run are handled on this machine."""
+    tier = "D" if run_options.isolation == "auto" else run_options.isolation  # for results without a run
     found: dict[Submission, SubmissionResult] = {}
     with marking_progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
@@ -224,7 +225,7 @@ def _mark_on_cluster(
 
 
 def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Batch:
-    """The batch in order, with a result for each submission."""
+    """The batch sorted by student and lesson; submissions without a result get `not-graded`."""
     there = {(submission.student, submission.lesson) for submission in batch.submissions}
     why = "The run was interrupted before this notebook."
     left = [
@@ -242,7 +243,7 @@ def _student_and_lesson(submission: SubmissionResult) -> tuple[str, str]:
 def _results_with_points(
     batch: Batch, chosen: Sequence[Submission], request: Request, work: GroupWork
 ) -> tuple[SubmissionResult, ...]:
-    """The results with the points that count, and with what is known of how they were handed in."""
+    """The results with their final points, and with when, by which group and under which number they were handed in."""
     by_name = {(clean_text(submission.student, 200), submission.lesson): submission for submission in chosen}
     settled = []
     for result in batch.submissions:
@@ -264,6 +265,6 @@ def _tell_strangers(strangers: Sequence[str], out: Terminal, *, groups_may_help:
     if not strangers:
         return
     names = ", ".join(clean_text(name, 40) for name in strangers)
-    out.say("", f"Not in the roster, or not clearly: {names}", style="yellow")
+    out.say("", f"Not on the roster, or not clearly: {names}", style="yellow")
     if groups_may_help:
         out.say(GROUPS_EXIST, style="yellow")

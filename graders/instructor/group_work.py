@@ -1,4 +1,4 @@
-"""Work that a group hands in once: every member gets its result."""
+"""Shares what a group handed in once with all of its members."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from graders.run.submissions import Submission, due_lessons
 
 @dataclass
 class GroupWork:
-    """The submissions of a class with those of groups given to their members.
+    """The submissions of a class after those of groups were given to their members.
 
-    `groups` has the name of the group by student and lesson, `due` the lessons that everybody should have handed in.
-    `notes` are for a person to read; what stands in `doubts` was decided one way, and may be wrong.
+    `groups` maps a student and a lesson to the name of the group, `due` lists the lessons that everybody should have
+    handed in. `notes` inform the instructor; `doubts` are decisions that may be wrong and should be checked.
     """
 
     submissions: list[Submission] = field(default_factory=list)
@@ -34,10 +34,10 @@ class GroupWork:
 def share_group_work(
     found: Sequence[Submission], groups: Groups, roster: Roster | None, due: Sequence[str] = ()
 ) -> GroupWork:
-    """Give each member of a group a submission with the file of the group, in every lesson.
+    """Give each member of a group a submission with the group's file, in every lesson.
 
-    A file is the group's that has its name; where there is none, the file of the one member who handed in. A lesson is
-    missing where there is neither, if it is `due` or several handed it in.
+    The group's file is the one with its name, or else that of the only member who handed in. When there is neither,
+    the lesson is missing if it is `due` (or, when none are, if several students handed it in).
     """
     work = GroupWork()
     sorting = _GroupSorter(groups, roster, work)
@@ -58,7 +58,7 @@ def share_group_work(
 
 
 class _GroupSorter:
-    """Whose each submission is: a group's, a member's own, or somebody's who is in no group."""
+    """Sorts submissions into those of groups, those of single members, and those of people in no group."""
 
     def __init__(self, groups: Groups, roster: Roster | None, work: GroupWork) -> None:
         everyone = {(member.name, member.ids): member for group in groups.groups for member in group.members}
@@ -66,7 +66,7 @@ class _GroupSorter:
         listed = roster.people if roster else ()
         strangers = [member for member in everyone.values() if not (roster and _find_member(member, roster))]
         for member in strangers if roster else ():
-            work.doubts.append(f"{member.name} is in a group, and not on the roster, or not clearly.")
+            work.doubts.append(f"{member.name} is in a group, but not on the roster, or not clearly.")
         self.people = Roster([*listed, *with_distinct_names(strangers)])
         self.members: dict[str, list[str]] = {}
         self.groups_of: dict[str, list[str]] = {}
@@ -81,7 +81,7 @@ class _GroupSorter:
         self.own: dict[tuple[str, str], Submission] = {}
 
     def _name_of(self, member: Person, group: Group) -> str:
-        """What a member is called: as on the roster, if there is one and it has them."""
+        """The name of a member: the one on the roster, if there is a roster with them on it."""
         person = _find_member(member, self.people)
         if person is None:  # several have this name, and there is no number
             self.work.doubts.append(f"{member.name} of {group.name} cannot be told from others of this name.")
@@ -93,14 +93,14 @@ class _GroupSorter:
         return person.name
 
     def sort_submissions(self, found: Sequence[Submission]) -> None:
-        """Sort these. Submissions of people who are in no group stay as they are."""
+        """Sort these submissions. Those of people who are in no group stay unchanged."""
         folders: dict[str, list[str]] = {}
         owners = {submission.student: submission.student_id for submission in found}
         for student, number in owners.items():
             group, name = self._find_owner(student, number)
             if name and not group:
                 folders.setdefault(name, []).append(student)
-        # Of two folders that seem to be one person's, only that with the name letter by letter is surely theirs.
+        # When several folders seem to belong to one person, only one with exactly their name is surely theirs.
         names = {several[0]: name for name, several in folders.items() if len(several) == 1}
         names |= {name: name for name, several in folders.items() if name in several}
         for submission in found:
@@ -117,7 +117,7 @@ class _GroupSorter:
                 self.work.submissions.append(submission)
 
     def _find_owner(self, student: str, number: str) -> tuple[str, str]:
-        """The group whose a submission is, and the member whose own it is, or for whom Moodle repeats the group's."""
+        """The group and the member that own a submission, "" for none; both if Moodle repeats the group's file."""
         named, person = find_person(student, "", self.people), find_person(student, number, self.people)
         group = self.groups.find(student)
         if group is not None and (person is None or person.name in self.members[group.name]):
@@ -138,21 +138,21 @@ class _GroupSorter:
 
     def _note_doubt(self, student: str, group: str, person: Person | None) -> None:
         who = f"{person.name}, who is not in it" if person else "nobody who is in it"
-        doubt = f"{student}: the name says {group}, and the rest says {who}. It does not count for the group."
+        doubt = f"{student}: the name says {group}, but the rest says {who}. It does not count for the group."
         if doubt not in self.work.doubts:
             self.work.doubts.append(doubt)
 
 
 def _find_member(member: Person, people: Roster) -> Person | None:
-    """Who a member is: by the name, otherwise by a number."""
+    """The person who is this member: found by name, otherwise by number."""
     by_number = (person for number in member.ids if (person := people.find("", number)))
     return people.find(member.name) or next(by_number, None)
 
 
 def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
-    """Put into `work` what every member of every group has for one lesson."""
+    """Add to `work` the submission of every member of every group for one lesson."""
     alone = {name: own for (name, of), own in sorting.own.items() if of == lesson and not own.missing}
-    # Where two of one group handed in for themselves, this lesson was not for groups.
+    # If two members of one group each handed in, this lesson was not group work.
     individual = any(sum(name in alone for name in names) > 1 for names in sorting.members.values())
     counted: dict[str, Submission] = {}
     for group, names in sorting.members.items():
@@ -191,10 +191,10 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
 
 
 def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
-    """The file of a group that counts: of several different ones the last, a notebook before what is none."""
+    """The group's file that counts: if there are several, the latest; a missing file only if there is no other."""
     latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in, -one.late), reverse=True)
     different: dict[str, Submission] = {}
-    for one in latest_first:  # Moodle repeats the same file for each member, and each has a deadline
+    for one in latest_first:  # Moodle repeats the same file for each member, each with their own deadline
         different.setdefault(_content_hash(one), one)
     counts, *others = different.values()
     if others:
@@ -206,7 +206,7 @@ def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork)
 
 
 def _content_hash(submission: Submission) -> str:
-    """The hash of a file; what cannot be read differs from everything else."""
+    """The SHA-256 of a file; its name instead when it cannot be read, so that it differs from all others."""
     try:
         return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else _file_name(submission)
     except Unreadable:
@@ -224,12 +224,12 @@ def _file_name(submission: Submission) -> str:
 
 
 def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
-    """One submission of each file and lesson: what members of a group share runs once."""
+    """One submission for each file and lesson, so that what a group shares runs only once."""
     return list({_run_key(one): one for one in reversed(submissions)}.values())[::-1]
 
 
 def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submission]) -> tuple[SubmissionResult, ...]:
-    """The results of `without_copies(submissions)`, and for each other submission that of the one with its file."""
+    """A result for every submission, given those of `without_copies(submissions)`: copies share a result."""
     found = {(result.student, result.lesson): result for result in results}
     shared = {_run_key(one): found[clean_text(one.student, 200), one.lesson] for one in without_copies(submissions)}
     named = (replace(shared[_run_key(one)], student=clean_text(one.student, 200)) for one in submissions)
@@ -237,5 +237,5 @@ def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submi
 
 
 def _run_key(submission: Submission) -> tuple[Path | str, str]:
-    """What two submissions have in common that one run is enough for."""
+    """The same for two submissions that need only one run."""
     return submission.file or submission.student, submission.lesson

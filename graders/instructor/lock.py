@@ -1,4 +1,4 @@
-"""One command at a time works in a folder of results: two would each overwrite what the other has marked."""
+"""Lets one command at a time write to a folder of results: two would overwrite each other's marks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ Lock = Callable[[int, int], None]
 def results_lock(
     out: Path, say: Callable[[str], None], lock: Lock | None = fcntl.flock if fcntl else None
 ) -> Iterator[None]:
-    """Work in the folder while no other command does; `say` tells when one has to be waited for.
+    """Hold the lock on the folder `out`; `say` gets a message when another command has to finish first.
 
-    The system itself locks a file in the folder, so that the lock ends with its process, however that ends. A folder
-    that is made for it and stays empty is removed. Raises `OSError` where nothing can be written.
+    The operating system locks a file in the folder, so the lock ends with its process even if that is killed. Where
+    the system has no locks (`lock` is None), nothing is locked. Folders created for the lock are removed again if they
+    stay empty. Raises `OSError` when the folder cannot be written to.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
@@ -38,7 +39,7 @@ def results_lock(
             yield
         finally:
             with contextlib.suppress(OSError):
-                (out / LOCK_NAME).unlink()  # while it is locked: whoever waits for it looks whether it is still there
+                (out / LOCK_NAME).unlink()  # still locked: whoever waits for it then sees that the file is gone
             os.close(descriptor)
     finally:
         for folder in made:
@@ -47,7 +48,7 @@ def results_lock(
 
 
 def _open_locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> int:
-    """The lock's file, open and locked, where the system can do that."""
+    """Open the lock file and lock it if the system can; returns its descriptor."""
     while True:
         descriptor = _open_lock_file(out)
         try:
@@ -59,19 +60,19 @@ def _open_locked(out: Path, say: Callable[[str], None], lock: Lock | None) -> in
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # the one before took it away; the next may have made another
+        os.close(descriptor)  # the previous holder deleted it, and another command may have made a new one
 
 
 def _open_lock_file(out: Path) -> int:
     while True:
         try:
             out.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:  # a file, or a folder that the one before removed just then
+        except FileExistsError:  # it is a file, or the previous holder has just removed the folder
             with contextlib.suppress(FileNotFoundError):
                 if not stat.S_ISDIR(out.stat().st_mode):
                     raise
             continue
-        with contextlib.suppress(FileNotFoundError):  # the one before found it empty and removed it
+        with contextlib.suppress(FileNotFoundError):  # the previous holder removed the empty folder
             return os.open(out / LOCK_NAME, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
@@ -80,25 +81,25 @@ def _wait_for(descriptor: int, out: Path, say: Callable[[str], None], lock: Lock
         lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         say(
-            f"Another command works in {out} ({_read_holder(descriptor)}). "
-            "This one goes on when that has ended; Ctrl+C ends this one."
+            f"Another command is working in {out} ({_read_holder(descriptor)}). "
+            "This one continues when that one has finished; Ctrl+C stops this one."
         )
         lock(descriptor, fcntl.LOCK_EX)
-    except OSError as error:  # some network drives know no locks
+    except OSError as error:  # some network drives do not support locks
         why = (error.strerror or "").lower()
-        say(f"{out} cannot be locked here ({why}): start no other command for it before this one has ended.")
+        say(f"{out} cannot be locked here ({why}): do not start another command on it until this one has finished.")
 
 
 def _read_holder(descriptor: int) -> str:
     with contextlib.suppress(OSError):
-        return clean_text(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just begun"
+        return clean_text(os.pread(descriptor, 200, 0).decode("utf-8", "replace"), 200).strip() or "it has just started"
     return "it does not say which"
 
 
 def _write_holder(descriptor: int) -> None:
-    """Write down who holds the lock."""
+    """Note in the lock file which process holds it."""
     who = f"process {os.getpid()} on {socket.gethostname()}, since {datetime.now():%Y-%m-%d %H:%M:%S}"
-    with contextlib.suppress(OSError):  # on a full disk: the lock holds all the same
+    with contextlib.suppress(OSError):  # the disk may be full; the lock holds without the note
         os.ftruncate(descriptor, 0)
         os.write(descriptor, who.encode("utf-8", "replace"))
 

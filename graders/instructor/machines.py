@@ -1,4 +1,4 @@
-"""Where `hookwork grade` has notebooks run. A test gives it machines of another kind."""
+"""The machines on which `hookwork grade` runs notebooks. Tests inject doubles here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def _dask_executor(address: str) -> AbstractContextManager[Executor]:
 
 @dataclass(frozen=True)
 class Machines:
-    """`here(now=...)` gives the prestarted boxes of this machine, `cluster(address)` an executor elsewhere."""
+    """`here(now=...)` opens prestarted boxes on this machine, `cluster(address)` an executor on a cluster.
+
+    With `now=True` the warm process starts at once, because a notebook will certainly have to run.
+    """
 
     here: Callable[..., AbstractContextManager[Boxes]] = prestarted_boxes
     cluster: Callable[[str], AbstractContextManager[Executor]] = _dask_executor

@@ -1,4 +1,4 @@
-"""Who of the roster handed in what, and who is missing."""
+"""Matches submissions with the people on the roster, and finds out who is missing."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from graders.run.submissions import Submission, due_lessons
 def named_by_roster(
     submissions: Sequence[Submission], roster: Roster, due: Sequence[str] = ()
 ) -> tuple[list[Submission], list[str]]:
-    """The submissions under the names of the roster, with those of people who handed in nothing; and the strangers.
+    """The submissions under their names on the roster, and a sorted list of strangers, who are not on it.
 
-    When two folders seem to be one person's, and neither has the name letter by letter, both keep their names: nobody's
-    work is put onto another's. Raises `BadRequest` for a worksheet of Moodle's that belongs to another assignment.
+    People who handed in nothing get a missing submission for each lesson that is `due`; if none is given, for each
+    that several students handed in. When two folders seem to belong to one person and neither has exactly that name,
+    both keep their own, so that nobody gets somebody else's marks. Raises `BadRequest` when the roster is Moodle's
+    worksheet for another assignment.
     """
     exact = {person.name: person for person in roster.people}
     _refuse_other_numbers(submissions, exact)
@@ -30,7 +32,7 @@ def named_by_roster(
         claims.setdefault(person.name if person else "", []).append(student)
     names = {claimed[0]: name for name, claimed in claims.items() if name and len(claimed) == 1}
     names |= {name: name for name, claimed in claims.items() if name in claimed}
-    # Nobody may get a name that somebody else's folder has.
+    # Nobody may get a name that is already the name of somebody else's folder.
     names = {student: name for student, name in names.items() if name == student or name not in people}
     found = [
         replace(submission, student=name, student_id=submission.student_id or _participant_number(exact.get(name)))
@@ -51,16 +53,16 @@ def named_by_roster(
 
 
 def find_person(student: str, number: str, roster: Roster) -> Person | None:
-    """Who of the roster is meant by a name and a number.
+    """The person on the roster whom a name and a number mean.
 
-    A name is somebody's that has it letter by letter. One with what cannot be seen is a stranger's, without a number.
+    An exact match of the name wins. A name with invisible characters matches nobody unless there is a number.
     """
     exact = next((person for person in roster.people if person.name == student), None)
     return exact or (roster.find(student, number) if is_plain_name(student) or number else None)
 
 
 def by_number_alone(submissions: Sequence[Submission], roster: Roster) -> dict[str, str]:
-    """Who a submission was given to by its number, while its name is not theirs: it may be the name of a group."""
+    """The person for each student who was matched by number under another name, which may be that of a group."""
     found = {}
     for student, number in {(one.student, one.student_id) for one in submissions}:
         person = find_person(student, number, roster)
@@ -71,9 +73,9 @@ def by_number_alone(submissions: Sequence[Submission], roster: Roster) -> dict[s
 
 
 def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str, Person]) -> None:
-    """Raises `BadRequest` when nobody has the number in the roster that the name of their file says.
+    """Raises `BadRequest` when no participant number in the file names agrees with the roster.
 
-    Moodle gives everybody a new number in each assignment, and somebody else's mark is worse than none.
+    Moodle gives everybody a new number in each assignment, so the marks would go to the wrong people.
     """
     numbers = {
         submission.student: (submission.student_id, _participant_number(people.get(submission.student)))
@@ -83,15 +85,15 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
     if numbers and all(given != listed for given, listed in numbers.values()):
         name, (given, listed) = next(iter(numbers.items()))
         raise BadRequest(
-            f"The roster is the worksheet of another assignment: {clean_text(name, 60)} is participant {listed} there, and "
-            f"{given} in the name of the file. Give the worksheet that belongs to these files."
+            f"The roster is the worksheet of another assignment: {clean_text(name, 60)} is participant {listed} there, "
+            f"but {given} in the name of the file. Give the worksheet that belongs to these files."
         )
     given_to = {submission.student_id for submission in submissions} - {""}
     blind = all(person.participant and person.name.endswith(person.participant) for person in people.values())
     if blind and given_to and not given_to & set(map(_participant_number, people.values())):
         raise BadRequest(
-            "The roster is the worksheet of another assignment: of the numbers in the names of the files, such as "
-            f"{clean_text(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
+            "The roster is the worksheet of another assignment: it has none of the numbers in the names of the files, "
+            f"such as {clean_text(min(given_to), 20)}. Give the worksheet that belongs to these files."
         )
 
 
@@ -100,7 +102,7 @@ def _participant_number(person: Person | None) -> str:
 
 
 def _with_missing_lessons(found: list[Submission], person: Person, lessons: Sequence[str]) -> list[Submission]:
-    """`found`, where somebody is missing in these lessons and in no others."""
+    """`found` with one person marked as missing in exactly those of `lessons` that they did not hand in."""
     handed_in = {
         submission.lesson for submission in found if submission.student == person.name and not submission.missing
     }

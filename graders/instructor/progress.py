@@ -1,4 +1,4 @@
-"""How far the marking of a class is, as a terminal or a log shows it."""
+"""Shows the progress of marking a class, on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from graders.core.results import SubmissionResult
 from graders.core.terminal import Terminal, output_terminal
 
 TELL_EVERY = 30.0
-"""Seconds between two lines of progress where there is no terminal to draw a bar on."""
+"""Seconds between two lines of progress when there is no terminal for a bar."""
 
 Done = Callable[[SubmissionResult], None]
 
 
 @contextmanager
 def marking_progress(total: int, out: Terminal) -> Iterator[Done]:
-    """Something to call after each notebook: a bar on a terminal, elsewhere a line now and then.
+    """Show progress in the block; yields a function to call with the result of each of `total` notebooks.
 
-    What it counts has a result. The time that is left is the mean of what was measured, and none is shown before that.
+    On a terminal it is a bar with the estimated time left, elsewhere a line on standard error every `TELL_EVERY`
+    seconds.
     """
     if not out.is_terminal:
-        count, told = 0, time.monotonic()
+        count, last_line = 0, time.monotonic()
 
         def tell(result: SubmissionResult) -> None:
-            nonlocal count, told
+            nonlocal count, last_line
             count += 1
-            if time.monotonic() - told > TELL_EVERY or count == total:
-                told = time.monotonic()
+            if time.monotonic() - last_line > TELL_EVERY or count == total:
+                last_line = time.monotonic()
                 output_terminal(stderr=True).say(f"{count} of {total} notebooks marked")
 
         yield tell

@@ -1,4 +1,4 @@
-"""Results of an earlier run, and a part of them that was marked again."""
+"""Merges new results with those of an earlier run in the same folder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from graders.run.cache import RunCache
 
 
 class _UnusableResults(Exception):
-    """Raised for a file that has the name of ours and is not one; the message says what is wrong with it."""
+    """Raised for a results.json that is not ours; the message says what is wrong with it."""
 
 
 def load_results(out: Path) -> Batch | None:
-    """The results in `out/results.json`; None where there are none. Raises `BadRequest` when they cannot be read."""
+    """The results in `out/results.json`, None if there is no such file. Raises `BadRequest` if it cannot be read."""
     try:
         return _read_results(out)
     except _UnusableResults as error:
@@ -37,13 +37,13 @@ def _read_results(out: Path) -> Batch | None:
     try:
         return results_json.parse(read_own_file(file))
     except OSError:
-        raise _UnusableResults("is not a file that you alone can write") from None
+        raise _UnusableResults("is not a file that only you can write") from None
     except ValueError:
         raise _UnusableResults("holds no results of this version") from None
 
 
 def seeds_by_file(before: Batch | None) -> SeedsByFile:
-    """The seed with which each file was marked, by student, lesson and SHA-256."""
+    """The seed with which each graded file was marked, by student, lesson and SHA-256."""
     if before is None:
         return {}
     return {
@@ -56,14 +56,14 @@ def seeds_by_file(before: Batch | None) -> SeedsByFile:
 
 
 def choose_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, SeedsByFile]:
-    """The seed of what is marked for the first time, and the seeds of what was marked before.
+    """The seed for files that are new, and the seeds of those that were marked before.
 
-    With `given` that is the seed of all; a `fresh` batch begins anew.
+    A `given` seed holds for all files. A `fresh` batch does not reuse earlier seeds.
     """
     if given is not None:
         return given, {}
     before = None
-    with contextlib.suppress(_UnusableResults):  # nothing is repeated then
+    with contextlib.suppress(_UnusableResults):  # then no earlier seed is reused
         before = _read_results(out)
     used = seeds_by_file(before)
     return cache.batch_seed(
@@ -72,10 +72,10 @@ def choose_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) 
 
 
 def with_other_lessons(out: Path, new: Batch, file_notes: FileNotes) -> Batch:
-    """The results with those in `out` of lessons that are not among the new ones.
+    """The new results, together with those in `out` for lessons that are not among the new ones.
 
-    Platforms give an archive for each assignment: the next one must not take away the marks of the last. Results that
-    cannot be gone on with are set aside, and `file_notes` say where they are. Raises `OSError`.
+    Platforms give an archive for each assignment, and marking one must not delete the marks of another. Results that
+    cannot be read are set aside, and `file_notes` says under which name. Raises `OSError` when that fails.
     """
     try:
         before = _read_results(out)
@@ -95,21 +95,21 @@ def with_other_lessons(out: Path, new: Batch, file_notes: FileNotes) -> Batch:
 
 
 def _set_aside(file: Path) -> Path:
-    """Another name for a file, which nothing has yet. It keeps its own, too, until a new file takes that."""
+    """Give a file a second, unused name, and return it. The first stays as well until a new file replaces it."""
     number = 1
     while os.path.lexists(aside := file.with_name(f"{file.stem}.set-aside-{number}{file.suffix}")):
         number += 1
     try:
         os.link(file, aside, follow_symlinks=False)
-    except (OSError, NotImplementedError):  # a folder, or a drive without links
+    except (OSError, NotImplementedError):  # it is a folder, or the drive has no links
         os.replace(file, aside)
     return aside
 
 
 def merge_results(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
-    """The earlier results with what is new in place of what it replaces.
+    """The earlier results, with new ones in place of those for the same student and lesson.
 
-    With `exercises` only these are replaced, unless the notebook is another one by now: then all of it is new.
+    With `exercises` only the results of these keys are replaced, unless the notebook has changed since then.
     """
     old = {(submission.student, submission.lesson): submission for submission in before.submissions}
     for submission in new.submissions:
@@ -123,7 +123,7 @@ def merge_results(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
 def _merge_exercises(
     replaced: SubmissionResult, submission: SubmissionResult, exercises: Sequence[str]
 ) -> SubmissionResult:
-    """The new result of a submission in these exercises, and the one that it replaces in all others."""
+    """The new result of a submission for these exercises, combined with the earlier one for all others."""
     fresh = {exercise.key: exercise for exercise in submission.exercises if exercise.key in exercises}
     results = tuple(fresh.get(exercise.key, exercise) for exercise in replaced.exercises)
     lost = submission.penalty / (submission.score + submission.penalty) if submission.penalty else 0.0

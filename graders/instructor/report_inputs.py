@@ -1,4 +1,4 @@
-"""What reports need to know of the course beside the results: titles, and the answers' own text."""
+"""What reports need besides the results: the titles of the course, and the text of the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graders.run.submissions import Submission
 
 
 def course_titles(lessons: Iterable[str]) -> Titles:
-    """The titles of these lessons and their exercises."""
+    """The titles of these lessons and their exercises. Lessons that the course does not have are left out."""
     found = sorted(set(lessons) & set(course.lesson_stems()))
     exercises = [exercise for lesson in found for exercise in course.lesson_exercises(lesson)]
     return Titles(
@@ -32,7 +32,7 @@ def similar_answers(submissions: Sequence[Submission]) -> list[SimilarPair]:
 
 
 def _answers_by_exercise(submissions: Sequence[Submission]) -> Iterator[Answers]:
-    """All answers to each exercise. The text of one lesson is in memory at a time."""
+    """All answers to each exercise. Only one lesson's texts are in memory at a time."""
     for lesson in sorted({submission.lesson for submission in submissions}):
         stubs = _answer_texts(lesson, course.lessons_folder() / f"{lesson}.ipynb")
         texts: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -46,9 +46,9 @@ def _answers_by_exercise(submissions: Sequence[Submission]) -> Iterator[Answers]
 
 
 def _answer_texts(lesson: str, file: Path | None) -> dict[str, str]:
-    """The text of the cell with the answer, by exercise key; none where the notebook cannot be read.
+    """The text of the cell with the answer, by exercise key; empty when the notebook cannot be read.
 
-    What is too long to be compared is cut to what is still too long.
+    Texts longer than `MAX_COMPARED` characters, which are not compared, are cut to one more than that.
     """
     if file is None:
         return {}

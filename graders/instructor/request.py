@@ -1,4 +1,4 @@
-"""What an instructor asks for, read and checked before anything runs."""
+"""Reads and checks what an instructor asks for, before anything runs."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ T = TypeVar("T")
 
 
 class BadRequest(HookworkError):
-    """Something that was asked for cannot be; the message says what can."""
+    """Raised when a request is impossible; the message says what to do instead."""
 
 
 @dataclass(frozen=True)
 class Request:
     """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
 
-    `lessons` are those that are due; none means those that several handed in. Without a `rule` late work loses nothing.
-    `files` are those that the rest was read from, and are nothing for a notebook to read: the roster, the points.
-    With `scale` exports convert points to those that the roster has for an assignment.
-    `names` is what is said of the names of files and folders, `one_student` that all is one student's, `confirm_files`
-    that what is not certain about them is right.
+    `deadline` is in seconds since 1970. `lessons` are the stems of those that are due; empty means those that several
+    students handed in. Without a `rule` late work loses nothing. `files` are those that options were read from, such as
+    the roster, which notebooks must not be able to read. With `scale`, exports convert points to the maximum that the
+    roster gives for an assignment. `names` says how files and folders are named, `one_student` that all of them belong
+    to one student, and `confirm_files` that the way they were read is right. `seed` and `jobs` are chosen when None.
     """
 
     where: Path
@@ -66,11 +66,11 @@ class Request:
 
     @property
     def is_regrade(self) -> bool:
-        """Whether only a part is marked again."""
+        """Whether only some students or exercises are marked again."""
         return bool(self.students or self.exercises)
 
     def deadline_for(self, owner: Owner) -> float:
-        """Somebody's deadline: their own where the roster has one; for the work of a group the last of its members'."""
+        """The owner's deadline, in seconds since 1970: their own, or that of the class; for a group, its latest."""
         group = self.groups.find(owner.name) if self.groups else None
         if group is not None:
             return max(self._personal_deadline(Owner(member.name, *member.ids[:1])) for member in group.members)
@@ -82,23 +82,27 @@ class Request:
 
 
 def parse_time(text: str) -> float:
-    """A time in seconds since 1970; local time where no zone is named, a date alone means its end. `BadRequest`."""
+    """An ISO 8601 time in seconds since 1970: local time if it names no zone; for a date alone, the end of the day.
+
+    Raises `BadRequest` when it is no such time.
+    """
     try:
         found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
-        raise BadRequest(f"{clean_text(text, 60)!r} is no time; write it like 2026-11-20T18:00 or 2026-11-20") from None
+        like = "2026-11-20T18:00 or 2026-11-20"
+        raise BadRequest(f"{clean_text(text, 60)!r} is not a time; write it like {like}") from None
     if len(text.strip()) == len("2026-11-20"):
         found = found.replace(hour=23, minute=59, second=59)
     return found.timestamp()
 
 
 def iso_time(seconds: float) -> str:
-    """A time as results have it: ISO 8601, UTC."""
+    """A time in seconds since 1970 as results hold it: ISO 8601, UTC."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
 
 
 def read_roster(file: Path) -> Roster:
-    """The roster in a file; all deadlines and lessons in it can be read. Raises `BadRequest`."""
+    """The roster in a CSV file. Raises `BadRequest` when it, or a deadline or lesson in it, cannot be read."""
     roster = _read_table(file, parse_roster)
     for person in roster.people:
         try:
@@ -111,17 +115,17 @@ def read_roster(file: Path) -> Roster:
 
 
 def lessons_due_for(person: Person) -> list[str]:
-    """The stems of the lessons that the roster says are due for somebody. Raises `course.UnknownLesson`."""
+    """The sorted stems of the lessons that are due for somebody by the roster. Raises `course.UnknownLesson`."""
     return sorted(map(course.find_lesson, person.lessons))
 
 
 def read_groups(file: Path) -> Groups:
-    """The groups in a file. Raises `BadRequest`."""
+    """The groups in a CSV file. Raises `BadRequest` when it cannot be read."""
     return _read_table(file, parse_groups)
 
 
 def read_points(file: Path) -> PointsTable:
-    """The points in a file, which names only exercises and checks of the course. Raises `BadRequest`."""
+    """The points in a CSV file. Raises `UnknownKey` for an unknown exercise, `BadRequest` for other errors in it."""
     table = _read_table(file, lambda raw: parse_points_table(decode_csv(raw)[0]))
     for key in {*table.exercises, *(key for key, _ in table.checks)}:
         course.find_exercise(key)

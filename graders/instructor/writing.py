@@ -1,4 +1,4 @@
-"""What marking leaves in `--out` beside the tables: all of it can be made again from them."""
+"""Writes the reports of a marked class to `--out`: the pages, `files.csv`, and the executed notebooks."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def write_reports(
     file_notes: FileNotes,
     found: FoundSubmissions | None,
 ) -> list[Path]:
-    """Write pages, executed notebooks, and an account of the files that were `found`; the paths that people would open.
+    """Write the pages, the executed notebooks and `files.csv`; returns the paths that people would open.
 
-    All that was `handed_in` is compared; executed notebooks are those of what was `marked` now. What fails for one
-    student is said in `file_notes`, and the rest is written.
+    Similar answers are looked for among all that was `handed_in`, while only notebooks `marked` just now are written
+    executed. `found` is None in a regrade, which leaves `files.csv` as it is. A failure for one student goes into
+    `file_notes`, and the rest is written.
     """
     similar: list[SimilarPair] = []
     with file_notes.noting_failure("Which answers are alike"):

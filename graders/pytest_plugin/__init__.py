@@ -1,1 +1,1 @@
-"""`pytest graders`: its options, its tests, and what is printed at the end. `graders/conftest.py` hands over to it."""
+"""The pytest plugin behind `pytest graders`, loaded by `graders/conftest.py`: options, tests and the summary."""

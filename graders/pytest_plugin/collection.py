@@ -1,4 +1,4 @@
-"""One test for each submission, exercise and check. What it says was judged before, with the whole notebook."""
+"""Collects one test for each submission, exercise and check. Each reports a result that was judged beforehand."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from graders.run.submissions import Submission
 
 
 class CheckFailed(Exception):
-    """A check that does not hold; the message is all that is shown."""
+    """Raised for a check that does not hold; only the message is shown."""
 
 
 class NotGraded(Exception):
-    """A check that could not be judged, for a reason that is not the learner's."""
+    """Raised for a check that could not be judged, through no fault of the learner's."""
 
 
 class ExerciseCollector(pytest.Collector):
-    """One exercise: its submissions."""
+    """Collects the submissions of one exercise."""
 
     def __init__(self, *, exercise: Exercise, **kwargs: Any) -> None:
-        """As pytest makes it, with the exercise."""
+        """`kwargs` are what pytest passes to a collector."""
         super().__init__(**kwargs)
         self.exercise = exercise
 
@@ -42,10 +42,10 @@ class ExerciseCollector(pytest.Collector):
 
 
 class SubmissionCollector(pytest.Collector):
-    """One exercise of one submission: its checks."""
+    """Collects the checks of one exercise in one submission."""
 
     def __init__(self, *, exercise: Exercise, submission: Submission, **kwargs: Any) -> None:
-        """As pytest makes it, with the exercise and the submission."""
+        """`kwargs` are what pytest passes to a collector."""
         super().__init__(**kwargs)
         self.exercise, self.submission = exercise, submission
 
@@ -61,12 +61,12 @@ class CheckItem(pytest.Item):
     """One check of one exercise of one submission."""
 
     def __init__(self, *, exercise: Exercise, submission: Submission, check: Check, **kwargs: Any) -> None:
-        """As pytest makes it, with what it checks."""
+        """`kwargs` are what pytest passes to an item."""
         super().__init__(**kwargs)
         self.exercise, self.submission, self.check = exercise, submission, check
 
     def setup(self) -> None:
-        """Get the result; one that is not the learner's is an error and not a failure."""
+        """Get the result. Raises `NotGraded`, which pytest shows as an error and not as a failure."""
         self.submission_result = self.config.stash[MARKING].result(self.submission)
         if self.submission_result.status is SubmissionStatus.NOT_GRADED:
             raise NotGraded(self.submission_result.message)
@@ -81,7 +81,7 @@ class CheckItem(pytest.Item):
         return None
 
     def runtest(self) -> None:
-        """Compare with the result that the submission's run gave."""
+        """Report what the submission's run showed. Raises `CheckFailed` when the check does not hold."""
         index = self.exercise.checks.index(self.check)
         self.user_properties += [("exercise", self.exercise.key), ("student", clean_text(self.submission.student))]
         if self.result is None:
@@ -101,13 +101,13 @@ class CheckItem(pytest.Item):
         return self.result.checks[index].message if judged else f"{self.result.status.value}: {self.result.message}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
-        """One short message; frames of the framework help nobody here."""
+        """Our message alone for our own exceptions: a traceback through the framework would help nobody."""
         if isinstance(excinfo.value, CheckFailed | NotGraded):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the item is, and its headline."""
+        """The file of the test, a line number, and the test's headline."""
         return (
             self.path,
             0,
@@ -116,14 +116,14 @@ class CheckItem(pytest.Item):
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> pytest.Collector | None:
-    """Exercises are collected by our own collector."""
+    """Collect an `Exercise` object of a test module with `ExerciseCollector`."""
     if isinstance(obj, Exercise):
         return ExerciseCollector.from_parent(collector, name=obj.key, exercise=obj)
     return None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over the lessons that nobody handed in, as long as the command line does not name them: half a second."""
+    """Skip lessons that nobody handed in, unless the command line names them. This saves half a second."""
     handed_in = {f"lesson_{submission.lesson}" for submission in config.stash[PREPARED].submissions}
     if collection_path.parent != course.PACKAGE or collection_path.name in handed_in:
         return None
@@ -134,7 +134,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The checks in the order of the course, and not of the names of files."""
+    """Sort the checks in the order of the course instead of by file name."""
     lessons = sorted({item.exercise.lesson for item in items if isinstance(item, CheckItem)})
     exercises = [exercise for lesson in lessons for exercise in course.lesson_exercises(lesson)]
     place = {exercise.key: number for number, exercise in enumerate(exercises)}
@@ -143,11 +143,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    """Report a check. What pytest does around a test that runs code would take longer than to judge the notebook."""
+    """Report a check without pytest's usual work around a test, which would take longer than judging the notebook."""
     if not isinstance(item, CheckItem):
         return None
     hook = item.ihook
-    item.keywords = dict(item.keywords)  # each report copies them, otherwise from every parent anew
+    item.keywords = dict(item.keywords)  # each report copies the keywords, and gathering them from every parent is slow
     hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     phases: list[tuple[Literal["setup", "call", "teardown"], Callable[[], None]]] = [
         ("setup", item.setup), ("call", item.runtest), ("teardown", item.teardown),

@@ -1,4 +1,4 @@
-"""What a person can mend, as pytest shows it: one line after `ERROR:`, and no traceback."""
+"""Shows errors that a person can fix the way pytest does: one line after `ERROR:`, and no traceback."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @contextmanager
 def shown_by_pytest() -> Iterator[None]:
-    """End the run, before its first test, with the message."""
+    """Turn a `HookworkError` in the block into a `pytest.UsageError`, which ends the run with its message."""
     try:
         yield
     except HookworkError as error:
@@ -24,7 +24,7 @@ def shown_by_pytest() -> Iterator[None]:
 
 
 def option_type(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """`parse` as the type of an option: pytest then shows the message with the name of the option."""
+    """Make `parse` the type of an option: pytest shows the message of its error along with the option's name."""
 
     def typed(text: str) -> T:
         try:

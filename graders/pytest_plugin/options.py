@@ -1,8 +1,7 @@
 """The options of `pytest graders`.
 
-They are a plugin of their own, named in pyproject.toml, and not part of conftest.py: pytest looks at the
-command line for folders with a conftest.py before it loads ours, and the DIR of `--submissions DIR` must
-not be one of them.
+They are a plugin of their own, named in pyproject.toml, and not part of conftest.py: before pytest loads ours, it looks
+for a conftest.py in every folder on the command line, and must not take the DIR of `--submissions DIR` for one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from graders.wire.limits import Limits
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of the graders, in a group of their own."""
+    """Add the options of the graders, in a group of their own."""
     group = parser.getgroup("hookwork", "marking notebooks (pytest graders)")
     group.addoption(
         "--submissions",
@@ -34,18 +33,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=option_type(_parse_lessons),
         metavar="NAMES",
         default=(),
-        help="lessons that are due, such as 01,02; default: what several students handed in",
+        help="lessons that are due, such as 01,02; default: those that several students handed in",
     )
     group.addoption(
         "--names",
         metavar="PATTERN",
-        help="where the names stand, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform",
+        help="pattern of file names, as in '{student}_{id}_{lesson}' or '{any}/{student}/{file}', or a platform",
     )
-    group.addoption("--one-student", action="store_true", help="all that is in the folder is one student's")
+    group.addoption("--one-student", action="store_true", help="everything in the folder is one student's work")
     group.addoption(
-        "--confirm-files", action="store_true", help="what was said of the files is right: no exit status for it"
+        "--confirm-files",
+        action="store_true",
+        help="confirm how files were read: doubts no longer affect the exit code",
     )
-    group.addoption("--fresh", action="store_true", help="run every notebook, also those whose run is kept in DIR/runs")
+    group.addoption(
+        "--fresh", action="store_true", help="run every notebook, even if an earlier run is kept in DIR/runs"
+    )
     group.addoption(
         "--keep-outputs",
         action="store_true",
@@ -58,17 +61,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--jobs",
         type=option_type(parse_jobs),
         metavar="N",
-        help="notebooks that run at once; default: as many as there are cores and memory for",
+        help="notebooks that run at once; default: as many as cores and memory allow",
     )
     group.addoption(
         "--isolation",
         choices=("auto", *TIERS),
         default="auto",
-        help="tier in which notebooks run; default: the best that holds here",
+        help="tier in which notebooks run; default: the best that works here",
     )
-    group.addoption(
-        "--allow-unisolated", action="store_true", help="mark a class even where nothing isolates its notebooks"
-    )
+    group.addoption("--allow-unisolated", action="store_true", help="mark a class even without isolation")
     group.addoption(
         "--cell-timeout",
         type=option_type(parse_seconds),
@@ -81,7 +82,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=option_type(parse_seconds),
         metavar="S",
         default=Limits.notebook_seconds,
-        help="seconds for all of a notebook: its cells, run again or not, and its exercises (default %(default)s)",
+        help="seconds for a whole notebook: its cells, including those run again, and its exercises "
+        "(default %(default)s)",
     )
     group.addoption(
         "--probe-timeout",
@@ -95,7 +97,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=option_type(parse_size),
         metavar="SIZE",
         default=Limits.memory,
-        help="memory of a notebook's process, such as 2G (default 2G)",
+        help="memory for a notebook's process, such as 2G (default 2G)",
     )
     group.addoption(
         "--output-limit",
@@ -107,12 +109,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _parse_lessons(text: str) -> tuple[str, ...]:
-    """The stems of lessons that are named with commas between. Raises `course.UnknownLesson`."""
+    """The stems of lessons named in a list with commas. Raises `course.UnknownLesson`."""
     return tuple(course.find_lesson(name.strip()) for name in text.split(",") if name.strip())
 
 
 def limits_from(config: pytest.Config) -> Limits:
-    """The limits that the options ask for."""
+    """The limits given by the options, in seconds and bytes."""
     return Limits(
         cell_seconds=config.getoption("--cell-timeout"),
         notebook_seconds=config.getoption("--notebook-timeout"),

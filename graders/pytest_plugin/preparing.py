@@ -1,6 +1,6 @@
-"""The first of two steps, before anything imports torch: submissions are found, and the warm process starts.
+"""The first of two steps, before anything imports torch: finds the submissions and starts the warm process.
 
-It imports torch on another core while this process does so for the second step, the other modules of this room.
+That process imports torch on another core while this one imports the second step, which are the other modules here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _resources = pytest.StashKey[contextlib.ExitStack]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Prepare, then load the second step."""
+    """Prepare the run, then register the plugins of the second step."""
     worker: dict[str, Any] = getattr(config, "workerinput", {})
     resources = config.stash[_resources] = contextlib.ExitStack()
     scratch = _scratch_folder(worker, resources)
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
             scratch,
             due=due,
             names=parse_name_pattern(names) if names else None,
-            # Without --submissions it is one's own folder.
+            # Without --submissions it is the user's own folder.
             single=config.getoption("--one-student") or given is None,
             besides=config.getoption("--out"),
         )
@@ -54,7 +54,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--keep-outputs") and out is None:
         raise pytest.UsageError("--keep-outputs writes the executed notebooks below --out DIR: name a folder")
     if worker:
-        boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_kit"]))))
+        boxes = Boxes(resources.enter_context(WarmProcess(Path(worker["hookwork_box_modules"]))))
     else:
         files = [submission.file for submission in submissions if submission.file is not None]
         all_run = not config.option.collectonly and (cache is None or cache.is_empty)
@@ -63,8 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
         found=found, scratch=scratch, boxes=boxes, run_options=_run_options_from(config, found, scratch), cache=cache
     )
 
-    # torch stays to the end. The garbage collector need not search it, neither now nor when Python ends: 1.5 s of
-    # processor time to import and to end, instead of 2.0.
+    # torch stays loaded until the end, so the garbage collector need not search it: importing it and ending Python
+    # then take 1.5 s of processor time instead of 2.0.
     gc.disable()
     from graders.pytest_plugin import collection, running, summary, xdist
 
@@ -75,7 +75,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _run_options_from(config: pytest.Config, found: FoundSubmissions, scratch: Path) -> RunOptions:
-    """How notebooks are run, as the options of pytest say."""
+    """The run options that pytest's command line asks for."""
     given, out = config.getoption("--submissions"), config.getoption("--out")
     return RunOptions(
         limits=limits_from(config),
@@ -88,7 +88,7 @@ def _run_options_from(config: pytest.Config, found: FoundSubmissions, scratch: P
 
 
 def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> Path:
-    """A private folder for what is unpacked. A worker's lies in that of the process which outlives it and cleans up."""
+    """A private folder for what is unpacked. A worker's lies in that of the main process, which always cleans up."""
     if not worker:
         return resources.enter_context(temporary_folder("unpacked"))
     folder = Path(worker["hookwork_scratch"]) / str(worker["workerid"])
@@ -97,6 +97,6 @@ def _scratch_folder(worker: dict[str, Any], resources: contextlib.ExitStack) -> 
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove what was made for the run."""
+    """Remove temporary folders, and stop the warm process."""
     if _resources in config.stash:
         config.stash[_resources].close()

@@ -1,4 +1,4 @@
-"""The second step: where notebooks run is settled, and those that the selected checks need are run, in parallel."""
+"""The second step: chooses where notebooks run, and runs those that the selected checks need, in parallel."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from graders.run.cache import RunCache
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Fix the seed, and settle where the notebooks run."""
+    """Choose the seed, and where the notebooks run."""
     if config.option.tbstyle == "auto":
-        # The summary explains each exercise once. `--tb=short` brings back a section for each check.
+        # Our summary explains each exercise once; with `--tb=short` pytest prints a section for each check as well.
         config.option.tbstyle = "no"
         config.option.reportchars = config.option.reportchars.removeprefix("fE")
     prepared = config.stash[PREPARED]
@@ -46,7 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _choose_seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, SeedsByFile]:
-    """The seed of what is marked for the first time, and those of what `--out` has results of."""
+    """The seed for new notebooks, and those of notebooks that already have results in `--out`."""
     given, out = config.getoption("--seed"), config.getoption("--out")
     if cache is None:
         return new_seed() if given is None else given, {}
@@ -56,7 +56,7 @@ def _choose_seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, S
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Wait for the notebooks that run now, and start no more."""
+    """Wait for running notebooks, and start no more."""
     if MARKING in config.stash:
         config.stash[MARKING].close()
 
@@ -65,8 +65,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Run all notebooks that the selected checks need, in parallel.
 
-    With `-x` each runs only when its first check is due; a worker of pytest-xdist learns only then which
-    checks are its own.
+    With `-x`, and in a worker of pytest-xdist, which does not know its checks in advance, a notebook runs when its
+    first check is due.
     """
     config = session.config
     if config.option.collectonly or config.getoption("maxfail") or hasattr(config, "workerinput"):

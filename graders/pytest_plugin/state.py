@@ -1,4 +1,4 @@
-"""Where the modules of this room find the batch that is being marked: keys of pytest's stash."""
+"""The keys of pytest's stash under which the modules of this plugin share the batch that is being marked."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from graders.run.cache import RunCache
 from graders.run.run_options import RunOptions
 from graders.run.submissions import FoundSubmissions, Submission
 
-if TYPE_CHECKING:  # it brings torch along, and the first step comes before that
+if TYPE_CHECKING:  # it imports torch, which the first step must not
     from graders.marking.batch import Marking
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What there is to mark, a private folder for what is unpacked, where notebooks run and how.
+    """What the first step found and prepared: the submissions, where they run, and with which options.
 
-    `cache` holds the runs in `--out`.
+    `scratch` is a private folder for what is unpacked. `cache` holds the runs kept in `--out`, or is None without that.
     """
 
     found: FoundSubmissions
@@ -33,11 +33,11 @@ class Prepared:
 
     @property
     def submissions(self) -> list[Submission]:
-        """The submissions alone."""
+        """The submissions that were found."""
         return self.found.submissions
 
 
 PREPARED = pytest.StashKey[Prepared]()
 MARKING: pytest.StashKey[Marking] = pytest.StashKey()
 FROM_WORKERS = pytest.StashKey[list[SubmissionResult]]()
-"""What workers of pytest-xdist have marked."""
+"""The results that workers of pytest-xdist have sent."""

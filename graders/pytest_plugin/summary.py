@@ -1,4 +1,4 @@
-"""What pytest prints of the graders: a line at the start, the summary at the end; and the files of `--out`."""
+"""Prints the graders' line in pytest's header and the summary at the end, and writes the files of `--out`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from graders.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json, summary
 
 _written = pytest.StashKey[list[str]]()
-"""What became of the files of `--out`, line by line."""
+"""Lines that say which files of `--out` were written."""
 NOTABLY_SLOW = 1.5
+"""From this factor on the usual time limits, the summary says that the machine is slow."""
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """The seed, and what is marked."""
+    """The number of submissions, the seed and the isolation, in one line."""
     count = len(config.stash[PREPARED].submissions)
     marking = config.stash[MARKING]
     where = f"isolation {marking.runner.tier}" if marking.runner.tier else "nothing has to run"
@@ -32,11 +33,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Confirm the results and write them down. A worker of pytest-xdist hands them to the process that reports."""
+    """Confirm the results and write them to `--out`; a worker of pytest-xdist sends them to the main process."""
     config = session.config
     if MARKING not in config.stash:
         return
-    if "hypothesis" not in sys.modules:  # its plugin would import it for the summary, in which it then has no line
+    if "hypothesis" not in sys.modules:  # its plugin would import it for a part of the summary that is empty
         config.pluginmanager.unregister(name="hypothesispytest")
     config.stash[MARKING].confirm_runs()
     output = getattr(config, "workeroutput", None)
@@ -56,8 +57,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], bool]:
-    """Write the files of `--out`; what became of that, line by line, and whether something is missing."""
-    # Loaded only here: templates and plots would be a tenth of what collecting the tests takes.
+    """Write the files of `--out`; returns lines that say what was written, and whether something failed."""
+    # Imported only here: templates and plots would make collecting the tests a tenth slower.
     from graders.instructor.lock import results_lock
     from graders.instructor.regrade import with_other_lessons
     from graders.instructor.report_inputs import course_titles
@@ -93,7 +94,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     console.print(summary.render(batch))
     factor = config.stash[MARKING].pace
     if factor > NOTABLY_SLOW:
-        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual seconds.")
+        console.say(f"This machine is slow or busy: notebooks had {factor:.1f} times the usual time limits.")
     if _written in config.stash:
         console.say(*config.stash[_written])
     accounts.print_file_accounts(config.stash[PREPARED].found, console, confirmed=config.getoption("--confirm-files"))

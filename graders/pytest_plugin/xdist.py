@@ -1,6 +1,6 @@
-"""Hooks of pytest-xdist (`-n`), ignored where it is not installed.
+"""Hooks of pytest-xdist (`-n`), which do nothing when it is not installed.
 
-Each worker runs the submissions whose checks it was given, and sends the results home.
+Each worker runs the submissions whose checks it was given, and sends their results to the main process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graders.run.runner import BoxRunner
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Every worker gets the same seed and tier, and folders that are removed even when the worker is killed."""
+    """Give every worker the same seeds and tier, and folders that are removed even if the worker is killed."""
     marking, prepared = node.config.stash[MARKING], node.config.stash[PREPARED]
     tier, forked = marking.runner.tier, False
     if tier:
@@ -25,7 +25,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["hookwork_repeated"] = [[*file, seed] for file, seed in marking.questions.repeated.items()]
     node.workerinput["hookwork_tier"] = tier
     node.workerinput["hookwork_forked"] = forked
-    node.workerinput["hookwork_kit"] = str(prepared.boxes.warm.box_modules)
+    node.workerinput["hookwork_box_modules"] = str(prepared.boxes.warm.box_modules)
     node.workerinput["hookwork_scratch"] = str(prepared.scratch)
 
 
@@ -35,15 +35,15 @@ def is_worker(config: pytest.Config) -> bool:
 
 
 def worker_seeds(config: pytest.Config) -> tuple[int, dict[tuple[str, str, str], int]]:
-    """The seeds that this worker was given: of what is new, and of what was marked before."""
-    given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
+    """The seeds that this worker was given: for new notebooks, and for those that were marked before."""
+    given = config.workerinput  # type: ignore[attr-defined]  # only a worker's config has it
     repeated = {(student, lesson, sha256): seed for student, lesson, sha256, seed in given["hookwork_repeated"]}
     return int(given["hookwork_seed"]), repeated
 
 
 def worker_runner(config: pytest.Config) -> BoxRunner | None:
-    """What runs notebooks in this worker: in the tier that was tested where it was started."""
-    given = config.workerinput  # type: ignore[attr-defined]  # it is a worker's
+    """The runner for this worker, in the tier that the main process tested; None when nothing has to run."""
+    given = config.workerinput  # type: ignore[attr-defined]  # only a worker's config has it
     if not given["hookwork_tier"]:
         return None
     warm, run_options = config.stash[PREPARED].boxes.warm, config.stash[PREPARED].run_options
@@ -59,21 +59,21 @@ def worker_runner(config: pytest.Config) -> BoxRunner | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All checks of one submission go to one worker, so that its notebook runs once."""
+    """Send all checks of one submission to the same worker, so that its notebook runs only once."""
     from xdist.scheduler import LoadScopeScheduling
 
     class BySubmission(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-        """Tests of one student in one lesson's folder belong together."""
+        """Keeps the tests of one student in one lesson's folder together."""
 
         def _split_scope(self, nodeid: str) -> str:
             file, _, student, *_ = nodeid.split("::")
-            return f"{file.rpartition('/')[0]}::{student}"  # of a lesson's folder
+            return f"{file.rpartition('/')[0]}::{student}"  # the folder of a lesson, and the student
 
     return BySubmission(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take over the results of a worker that has finished."""
+    """Take the results from a worker that has finished."""
     for data in getattr(node, "workeroutput", {}).get("hookwork_results", []):
         node.config.stash.setdefault(FROM_WORKERS, []).append(results_json.submission_from_data(data))

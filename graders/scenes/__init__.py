@@ -1,1 +1,1 @@
-"""What callers have and do, by family of functions. Goes into the box whole, and holds no answer."""
+"""Scenes: what callers have and do. All files here are copied into the box, so none may give away an answer."""

@@ -1,4 +1,4 @@
-"""The scene for a function that runs one backward pass itself, and returns the gradient at one activation."""
+"""The scene for a function that runs a backward pass itself, and returns the gradient at one activation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -43,7 +43,10 @@ from graders.wire.draws import Rng
     pairs=[("output", "follower"), ("named", "follower")],
 )
 def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function of a model, a name, an input, a loss, and what picks a tensor, that returns its gradient."""
+    """For a function of a model, a module's name, an input, a loss and optionally `pick`, which returns a gradient.
+
+    `pick` takes the module's output, and returns the tensor whose gradient is wanted.
+    """
     found, afresh, one_pass, inside, copies, same, failed = seen.values()
     like = {"dtype": case.dtype, "values": case.values}
     model, other = (Steps(rng, case, **like) for _ in range(2))
@@ -63,7 +66,7 @@ def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) 
     witness = Witness(model=model, other=other, x=leaf, up=up)
     result = call(model, name, x, loss_fn, *pick)
     found["the gradient"] = copy_tensors(result)
-    one_pass["how often the loss was passed backward"] = len(passes)
+    one_pass["how often backward ran from the loss"] = len(passes)
     one_pass["the `.grad` of all parameters in a row"] = grads_in_a_row(model)
     same["changed"] = unexpected_changes(witness)
     only_x, theirs = leaf.detach().requires_grad_(), other.names[case.named]

@@ -1,4 +1,4 @@
-"""A tensor as a caller may have it, what lies around it, and passes of many kinds that reach it."""
+"""A tensor of a caller, its surroundings, and backward passes of many kinds that reach it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,21 +22,21 @@ AXES: dict[str, tuple[Value, ...]] = {
     "grad": ("empty", "filled"),
     "hooks": ("none", "watching", "replacing"),
 }
-"""Of a tensor, and of what is there before."""
+"""The axes that describe a tensor and what exists beforehand."""
 NUMBERS = ("zero", "negative", "fraction", "large")
 PASSES = ("plain", "create_graph", "autograd.grad", "after an aborted one")
-"""Ways of `graders.box.passes.compute_gradients`."""
+"""The ways to run a pass with `graders.box.passes.compute_gradients`."""
 
 
 class TensorSurroundings:
-    """A leaf `x`; `t`, which is `x` or looks at it; a neighbour that backward reaches after `t`; the caller's hooks."""
+    """A leaf `x`; `t`, which is `x` or a view of it; a neighbour that backward reaches after `t`; and hooks."""
 
     def __init__(self, rng: Rng, case: Any, shape: Sequence[int]) -> None:
-        """All of it drawn."""
+        """Draw all tensors; `shape` is that of `x`."""
         like = {"dtype": case.dtype, "values": case.values}
         x, self.other, *self.factors = (rng.tensor(*shape, **like) for _ in range(4))
         side = rng.choice((1, -1))
-        for factor in self.factors:  # one entry of each lies far from 0, on one side and on the other
+        for factor in self.factors:  # one entry of each is far above or below 0
             factor.view(-1)[0], side = side * rng.tensor(low=2.5, **like), -side
         self.neighbour = -self.other.requires_grad_()
         layout = "transposed" if len(shape) == 3 else "contiguous"
@@ -48,14 +48,14 @@ class TensorSurroundings:
         (callers.on_parameter if self.t is self.x else callers.on_tensor)(self.t, "t")
 
     def witness(self, *args: Any) -> Witness:
-        """Of all that the caller has; a list among the arguments is one of them."""
+        """A witness of all that the caller has, including the first list among the arguments `args`."""
         lists = dict.fromkeys(["the list"], next((arg for arg in args if isinstance(arg, list)), None))
         return Witness(t=self.t, x=self.x, other=self.other, factors=self.factors, **lists)
 
     def note_gradients(
         self, name: str, loss: Callable[[], Tensor], where: dict[str, Any], same: dict[str, Any], way: str = "plain"
     ) -> None:
-        """What a pass brings to `x`, and to the neighbour."""
+        """Run a pass, and note the gradient of `x` in `where` and that of the neighbour in `same`."""
         where[f"x.grad {name}"], same[f"the neighbour's gradient {name}"] = compute_gradients(
             loss, [self.x, self.other], way
         )
@@ -69,7 +69,10 @@ class TensorSurroundings:
         through: Callable[[], Tensor] | None = None,
         after: Callable[[str], None] = lambda name: None,
     ) -> None:
-        """What shows in passes of many kinds through what `through()` makes of `t`; `after` each, its name is told."""
+        """Run passes of many kinds through `through()` (`t` by default), and note what shows in the dicts.
+
+        `after` is called after each pass, with its name.
+        """
         first, second = self.factors
         through = through or (lambda: self.t)
 
@@ -93,7 +96,7 @@ class TensorSurroundings:
 
 
 def second_gradient(loss: Callable[[], Tensor], x: Tensor, k: Tensor) -> Tensor | None:
-    """The gradient at `k` of the gradient of `loss()` at `x`, added up; None when that has no graph."""
+    """The gradient with respect to `k` of the sum of d loss() / d x; None if the latter has no graph."""
     k.requires_grad_()
     (found,) = torch.autograd.grad(loss(), x, create_graph=True, allow_unused=True)
     has_graph = found is not None and found.requires_grad

@@ -1,4 +1,4 @@
-"""What models of broken runs are made of: parts by name, and steps in the order of the run.
+"""Building blocks for models of broken runs: parts by name, and steps in the order of the run.
 
 Chain({"act": nn.Tanh(), "layer": even_linear(rng, "float32")}, ["layer", times(2.0), "act", plus("layer")])
 """
@@ -14,14 +14,14 @@ from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 
 SIZE = 4
-"""How many channels a layer has."""
+"""Channels of each layer."""
 CallPart = Callable[[str, Tensor], Tensor]
 Step = str | Callable[[CallPart, Tensor, Tensor], Tensor]
-"""The name of a part, or a function of `call(name, h)`, of what the step before made, and of the input of the chain."""
+"""The name of a part to call, or a function of `call(name, h)`, the result of the last step, and the chain's input."""
 
 
 class Chain(nn.Module):
-    """Does its steps one after the other; most of them call a part."""
+    """Runs its steps one after another; most of them call a part."""
 
     def __init__(
         self, parts: Mapping[str, nn.Module], steps: Sequence[Step], passing: str = "position", output: str = "tensor"
@@ -33,14 +33,14 @@ class Chain(nn.Module):
         self.steps, self.passing, self.output = tuple(steps), passing, output
 
     def forward(self, input: Tensor) -> Any:
-        """What the last step makes, packed."""
+        """The result of the last step, packed as `output` says."""
         h = input
         for step in self.steps:
             h = self.call_part(step, h) if isinstance(step, str) else step(self.call_part, h, input)
         return pack_output(h, self.output)
 
     def call_part(self, name: str, h: Tensor) -> Tensor:
-        """The tensor in what a part returns."""
+        """Call a part; returns the tensor in its output."""
         part = self.get_submodule(name)
         found: Tensor = unpack_output(part(input=h) if self.passing == "keyword" else part(h))
         return found
@@ -52,17 +52,17 @@ def add_part(name: str) -> Step:
 
 
 def add_detached_part(name: str) -> Step:
-    """The same, and no gradient comes to the part."""
+    """A skip connection around a part whose output is detached, so that the part gets no gradient."""
     return lambda call, h, x: h + call(name, h).detach()
 
 
 def add_part_of_detached(name: str) -> Step:
-    """The same, and no gradient goes through the part to what lies before."""
+    """A skip connection around a part whose input is detached, so that no gradient goes back through the part."""
     return lambda call, h, x: h + call(name, h.detach())
 
 
 def add_part_without_grad(name: str) -> Step:
-    """The same, and the part is called under `no_grad`."""
+    """A skip connection around a part that is called under `no_grad`."""
 
     def step(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         with torch.no_grad():
@@ -73,41 +73,41 @@ def add_part_without_grad(name: str) -> Step:
 
 
 def call_unused_part(name: str) -> Step:
-    """A part is called, and nobody uses what it returns."""
+    """A step that calls a part and ignores its output."""
     return lambda call, h, x: (call(name, h), h)[1]
 
 
 def multiply_by(number: float, in_place: bool = False) -> Step:
-    """Multiplies, and perhaps overwrites what the part before returned."""
+    """A step that multiplies; with `in_place` it overwrites what the step before returned."""
     return lambda call, h, x: h.mul_(number) if in_place else h * number
 
 
 def cut_gradient(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-    """The gradient ends here."""
+    """A step that detaches, so that the gradient ends here."""
     return h.detach()
 
 
 def restart_from_input(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-    """Go on with the input of the chain."""
+    """A step that continues with the input of the chain."""
     return x
 
 
 def shows_its_mode(shift: Tensor) -> nn.Module:
-    """Adds a buffer in eval mode; in training mode its output is a copy of its input."""
+    """A module that adds a buffer to its input in eval mode, and copies it in training mode."""
     module = Fn(lambda module, input: input.clone() if module.training else input + module.shift)
     module.register_buffer("shift", shift)
     return module
 
 
 def even_linear(rng: Rng, dtype: str, gain: float = 1.0, outs: int = SIZE) -> nn.Linear:
-    """A layer whose rows are orthogonal: values and gradients are `gain` times as large behind it."""
+    """A layer with orthogonal rows, which makes values and gradients `gain` times as large."""
     rows, _ = torch.linalg.qr(rng.tensor(SIZE, SIZE, dtype="float64"))
     bias = rng.tensor(outs, low=-0.5, high=0.5, away=0.125, dtype="float64")
     return linear(gain * rows[:outs], bias).to(getattr(torch, dtype))
 
 
 def reordered_parts(rng: Rng, parts: Mapping[str, nn.Module]) -> dict[str, nn.Module]:
-    """The parts, given in the order of the run, in another one."""
+    """The parts in an order that differs from the given one, which is that of the run."""
     while len(parts) > 1:
         names = rng.shuffled(list(parts))
         if names != list(parts):

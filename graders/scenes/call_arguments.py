@@ -1,4 +1,4 @@
-"""What a function that changes the calls of a module is given beside it, and what is passed in such calls."""
+"""Draws the other arguments of functions that change the calls of a module, and the arguments of such calls."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,12 +8,12 @@ import torch
 from graders.wire.draws import Rng, beyond_float32
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-"""Positional ones and keywords."""
+"""Positional and keyword arguments."""
 
 
 @dataclass
 class GivenArguments:
-    """What the learner's function is given beside a module, and a list in which that may note something."""
+    """The arguments of the learner's function besides a module, and a list in which a hook may log its calls."""
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -21,20 +21,20 @@ class GivenArguments:
 
 
 def a_factor(rng: Rng, case: Any) -> GivenArguments:
-    """Never 1. Where it is not whole, float32 does not hold it, so that a detour through float32 shows."""
+    """A factor, never 1. Unless it is whole, float32 cannot hold it, so that a detour through float32 shows."""
     if case.number == "whole":
         return GivenArguments((rng.choice((-3, -2, 2, 3, 4)),))
     return GivenArguments((beyond_float32(rng.number(case.number) * 9 / 7),))
 
 
 def mean_and_deviation(rng: Rng, case: Any) -> GivenArguments:
-    """Two numbers that float32 does not hold. One of them may be 0 or negative."""
+    """Two numbers that float32 cannot hold. The first may also be 0 or negative."""
     deviation = rng.choice((0.75, 1.5, 2.0, 2.5)) * 8 / 7 * (-1 if case.number == "negative" else 1)
     return GivenArguments((beyond_float32(rng.number(case.number) * 9 / 7), beyond_float32(deviation)))
 
 
 def a_hook(rng: Rng, case: Any) -> GivenArguments:
-    """A forward hook that multiplies and adds, and notes what it got. With the number 0 it returns nothing."""
+    """A forward hook that multiplies and adds, and logs its arguments. If the number is 0 it returns None."""
     factor, shift = rng.choice((-3.0, -2.0, 2.0, 3.0)), rng.uniform(1, 3)
     given = GivenArguments()
 
@@ -48,7 +48,7 @@ def a_hook(rng: Rng, case: Any) -> GivenArguments:
 
 
 def some_keywords(rng: Rng, case: Any) -> GivenArguments:
-    """Keywords of many kinds, one or none; some values count as false in Python, and any name may be one."""
+    """Many keywords of different kinds, one, or none; some values are falsy, and names may be any string."""
     values: dict[str, list[Any]] = {
         "tensors": [rng.tensor(dtype=case.dtype), rng.tensor(dtype=case.dtype), 0],
         "nothing": [None, 0.0, False, ""],
@@ -61,12 +61,12 @@ def some_keywords(rng: Rng, case: Any) -> GivenArguments:
 
 
 def as_usual(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
-    """One call."""
+    """Only the usual call."""
     return {"": usual}
 
 
 def beside_many(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
-    """The usual call, and one with arguments of many kinds, among them the first once more."""
+    """The usual call, and one with arguments of many kinds, in which the first one occurs again."""
     (first, *rest), options = usual
     return {
         "": usual,
@@ -78,7 +78,7 @@ def beside_many(usual: Arguments, given: GivenArguments, beside: Any) -> dict[st
 
 
 def with_the_same_keywords(usual: Arguments, given: GivenArguments, beside: Any) -> dict[str, Arguments]:
-    """Calls with and without keywords of the names that were given, and with the input by keyword."""
+    """The usual call, one with keywords of the given names, one without keywords, and one with the input by keyword."""
     args, options = usual
     return {
         "": usual,

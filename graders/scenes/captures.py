@@ -1,4 +1,4 @@
-"""Scenes for functions that run a model and tell what its modules put out."""
+"""Scenes for functions that run a model and return outputs of its modules."""
 
 import contextlib
 import tempfile
@@ -21,7 +21,7 @@ from graders.wire.draws import Rng
 
 Told = dict[str, Any]
 Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
-"""What a call tells, by name, from the learner's function, the case, a model, names of modules, and an input."""
+"""Calls the learner's function with a case, a model, names of modules and an input; returns what it tells, by name."""
 
 
 @family(
@@ -50,7 +50,7 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
         "grad_mode": ("on", "off"),
         "failure": ("KeyboardInterrupt", "own", "RuntimeError", "KeyError"),
     },
-    # Then every value has a graph where grad mode is on, and one that has none was cut off.
+    # So every value has a graph when grad mode is on, and one without a graph was detached.
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
 def captures_outputs(
@@ -65,8 +65,8 @@ def captures_outputs(
 ) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
 
-    `ask` makes the call, and `also` others. What the modules put out is overwritten by the next step of the model. With
-    `counts_saved` it shows what the call leaves of the graph.
+    `ask` makes the call, and `also` makes others. The next step of the model overwrites each output. With
+    `counts_saved` it shows how much of the graph remains after the call.
     """
     results, kept, order, inside, runs, same, failing, more = seen.values()
     saved = SavedTensorCounter()
@@ -99,7 +99,7 @@ def captures_outputs(
         for name, value in ask(call, case, model, names, x).items():
             inside[f"{name} of a call"] = copy_value(value)
         around.remove()
-        inside["of a call inside of it"] = [copy_value(told) for told in found]
+        inside["of a call inside it"] = [copy_value(told) for told in found]
 
         failure = Failure(case.failure)
         other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.raise_if_due)
@@ -109,41 +109,41 @@ def captures_outputs(
         if also:
             also(call, rng, more)
     if isinstance(result := told.get("the result"), list):
-        result.clear()  # one that outlives the call is empty again in the next case
+        result.clear()  # if it outlives the call, it is empty again for the next case
 
 
 def hooked_model(
     rng: Rng, case: Any, model_of: Callable[..., DrawnModel] = a_model
 ) -> tuple[DrawnModel, CallersHooks, list[str]]:
-    """A model, the caller's hooks on it, and the names that are asked for."""
+    """A model, the caller's hooks on it, and the names of the modules in question."""
     drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
     names = (
         several_names(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
     )
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)
-    if case.hooks == "replacing":  # this one changes a shape
+    if case.hooks == "replacing":  # this hook changes a shape
         drawn.model.get_submodule(drawn.names["last"]).register_forward_hook(lambda module, args, out: out[..., :-1])
     return drawn, callers, names
 
 
 def several_names(rng: Rng, drawn: DrawnModel) -> list[str]:
-    """Names in another order than that of the run and that of the definition."""
+    """Names in an order that is neither that of the run nor that of the definition."""
     run = [drawn.names[what] for what in ("first", "norm", "nested", "flat", "identity", "last", "scalar")]
     return [run[-1], *rng.shuffled(run[:-1])]
 
 
 def an_input(drawn: DrawnModel, case: Any) -> Tensor:
-    """An input of the model: a leaf, or data."""
+    """An input for the model, which requires grad or not."""
     return prepare_tensor(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
 
 
 def copy_value(value: Any) -> Any:
-    """What was told as it is now, although somebody goes on changing it; a graph stays visible."""
+    """A copy that later changes do not affect, and which shows whether a tensor has a graph."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, list):
-        return [copy_value(part) for part in value[:20]]  # a list that all calls share grows
+        return [copy_value(part) for part in value[:20]]  # an answer whose calls share a list would make it grow
     return {key: copy_value(part) for key, part in value.items()} if isinstance(value, dict) else value
 
 
@@ -165,7 +165,7 @@ def call_without_names(call: Callable[..., Any], case: Any, model: nn.Module, na
 def call_with_path(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x, path)`, which writes a tensor to a file and returns its shape.
 
-    A file is there already. Told are the tensor in it then, and how many numbers it holds besides.
+    The file exists beforehand. What shows is the tensor in it afterwards, and how many other numbers it stores.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / names[0]

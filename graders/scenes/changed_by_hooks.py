@@ -1,4 +1,4 @@
-"""Models with hooks of every kind, of which some change gradients."""
+"""Models with hooks of every kind, some of which change gradients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,17 +15,17 @@ from graders.wire.draws import Rng
 
 
 def drop_gradient(parameter: Any) -> None:
-    """A post-accumulate-grad hook, as somebody has it who steps in backward."""
+    """A post-accumulate-grad hook like those that take an optimizer step during the backward pass."""
     parameter.grad = None
 
 
 def negate_gradient(parameter: Any) -> None:
-    """A post-accumulate-grad hook, after which the gradient is as large as before."""
+    """A post-accumulate-grad hook that changes the gradient, but not its norm."""
     parameter.grad.neg_()
 
 
 def a_little_more(grad: Tensor) -> Tensor:
-    """Another number in the last digits."""
+    """The gradient with a change in the last digits only."""
     return grad * (1 + 4 * torch.finfo(grad.dtype).eps)
 
 
@@ -44,13 +44,14 @@ HOOKS: dict[str, Callable[[Any, float], Any]] = {
     "by mode": lambda block, k: block[0].bias.register_hook(lambda grad: k * grad),
     "nothing": lambda block, k: block.register_forward_pre_hook(lambda module, args: None),
 }
-"""Registers on a block, two linear layers in a row, what changes something in it."""
+"""Functions that register a hook on a block of two linear layers, by the kind of hook."""
 
 
 def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
-    """A model, and the handles of the hooks on it. Its blocks work each on a constant, so that a hook acts in one only.
+    """A model, and the handles of the hooks on it.
 
-    A hook on the model itself acts on what lies around them, or cuts off all of it (`case.on_the_model`).
+    Each block works on a constant, so that a hook affects only its own block. A hook on the model itself affects what
+    lies around the blocks, or cuts off everything (`case.on_the_model`).
     """
     kinds = rng.shuffled(list(HOOKS))
 
@@ -81,12 +82,12 @@ def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
 
 
 def with_hooks(rng: Rng, case: Any) -> InspectedModel:
-    """For `function(model, loss_fn, x)`. Of a case, read `on_the_model`."""
+    """For `function(model, loss_fn, x)`. Reads `on_the_model` of the case."""
     return inspected_stream(rng, case, hooked_stream(rng, case)[0])
 
 
 def hooks_stay(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """What the hooks of a model do after a call, and what is left of them when their handles have removed them."""
+    """Show what the hooks of a model do after a call, and whether their handles still remove them."""
     model, handles = hooked_stream(rng, case)
     patient = inspected_stream(rng, case, model)
     patient.ask(call)

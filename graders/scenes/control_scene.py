@@ -1,4 +1,4 @@
-"""The scene of the control, whose results are known (`graders.marking.control`)."""
+"""The scene of the control, an exercise whose results are known in advance (`graders.marking.control`)."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from graders.wire.draws import Rng
 
 @family(sections=("the gradient is doubled",), axes={"sign": ("positive", "negative")})
 def doubles_a_gradient(call: Callable[[Tensor], Tensor], rng: Rng, case: Any, seen: Sections) -> None:
-    """A leaf, and a function that makes a number of it."""
+    """For `function(t)`, which makes a tensor without dimensions from a leaf."""
     (doubled,) = seen.values()
     x = rng.tensor(3).requires_grad_()
     up = rng.uniform(1, 2) * (-1 if case.sign == "negative" else 1)

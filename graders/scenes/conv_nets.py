@@ -1,4 +1,4 @@
-"""Convolutional nets as callers have them, for functions that look for convolutions in a model."""
+"""Convolutional nets for functions that look for convolutions in a model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ CHANNELS = 3
 
 
 class Doubling(nn.Conv2d):
-    """A subclass of `nn.Conv2d` that doubles what the convolution gives."""
+    """A subclass of `nn.Conv2d` that doubles the result of the convolution."""
 
     def forward(self, input: Tensor) -> Tensor:
         """A new tensor."""
@@ -22,7 +22,7 @@ class Doubling(nn.Conv2d):
 
 
 class CallsUnregisteredConv(nn.Module):
-    """Calls a convolution that is no part of the model."""
+    """Calls a convolution that is not a submodule."""
 
     def __init__(self, dtype: torch.dtype) -> None:
         """Its weight is 0.5 everywhere."""
@@ -37,14 +37,14 @@ class CallsUnregisteredConv(nn.Module):
 
 
 def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
-    """Five `nn.Conv2d` on several levels, beside another convolution, for inputs [samples, 2, height, width].
+    """A net with five `nn.Conv2d` on several levels and another kind of convolution, for inputs [samples, 2, H, W].
 
     One has two names, and one is of a subclass. With `in_place` the next step overwrites what each of them returned.
     """
     dtype, how = getattr(torch, case.dtype), (case.passing, case.output)
     stem, twin, norm, body, side, blocks, tail, identity, up, last, scalar, loose = rng.names(12)
     step = [IN_PLACE] if in_place else []
-    with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+    with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
         pair = nn.ModuleList(nn.Conv2d(CHANNELS, CHANNELS, size, padding=size // 2) for size in (1, 3))
         inner: dict[str, nn.Module] = {blocks: pair, side: nn.Conv2d(CHANNELS, CHANNELS, 1)}
         run = [f"{blocks}.1", *step, f"{blocks}.0", *step, side, *step]
@@ -59,7 +59,7 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
             last: nn.Tanh(),
             scalar: Mean(),
         }
-    inner[side].register_forward_hook(lambda module, args, output: None)  # the caller's
+    inner[side].register_forward_hook(lambda module, args, output: None)  # a hook of the caller
     run = [stem, *step, norm, body, up, loose, tail, identity, last, scalar]
     parts = {name: parts[name] for name in rng.shuffled(list(parts))}
     model = Container({**parts, twin: parts[stem]}, run, *how).to(dtype)
@@ -74,12 +74,12 @@ def a_conv_net(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     freeze_part(model, case.frozen)
     if case.grad == "filled":
         fill_grads(model)
-    # Where "scalar" is called, exceptions are raised: some convolutions have run then, and one has not.
+    # Exceptions are raised where "scalar" is called, after some convolutions have run and before the last one.
     return DrawnModel(model, {"norm": norm, "identity": identity, "last": last, "scalar": up}, draw)
 
 
 def only_a_convolution(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:
-    """A model that is a convolution, and gets one image."""
+    """A model that is itself a convolution, with a single image as its input."""
     model = nn.Conv2d(2, 3, 1)
     with torch.no_grad():
         for parameter in model.parameters():

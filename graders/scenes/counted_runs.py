@@ -1,4 +1,4 @@
-"""Models in which calls are counted, for `graders.scenes.inspections.inspects` and `function(model, x)`."""
+"""Models for functions that count calls, `function(model, x)`, in `graders.scenes.inspections.inspects_models`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,10 @@ from graders.wire.draws import Rng
 def counting_model(
     parts: dict[str, nn.Module], steps: list[Step], case: Any, x: Tensor, later: Tensor
 ) -> InspectedModel:
-    """A model of these parts. It notes its runs; "trained" is called in training mode alone, then "late"."""
+    """A model of these parts that logs its runs. After the steps it calls "trained", only in training mode, and "late".
+
+    `x` and `later` are the inputs of the first and of the second inspection.
+    """
     log, end, x = list[str](), nn.Identity(), with_layout(x, "transposed")
 
     def begin(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
@@ -35,7 +38,7 @@ def counting_model(
     callers = CallersHooks(case.hooks).on_module(model, "the model").on_module(parts["late"], "a part")
     callers.log = log
     for register in (register_module_forward_pre_hook, register_module_forward_hook):
-        register(lambda *args: None)  # the caller has hooks for all modules, too
+        register(lambda *args: None)  # hooks of the caller for all modules
     return InspectedModel(
         model=model,
         ask=lambda call: copy_value(call(model, x)),
@@ -47,9 +50,9 @@ def counting_model(
 
 
 def a_workshop(rng: Rng, case: Any) -> InspectedModel:
-    """Calls modules that it has registered, some in a plain list, and one that it makes on the way."""
+    """A model that calls registered modules, modules in a plain list, and one that it makes during the run."""
     layer, block, twin = (
-        type(name, (base,), {"__qualname__": f"Workshop.{name}"})  # as if defined inside of another class
+        type(name, (base,), {"__qualname__": f"Workshop.{name}"})  # as if defined inside another class
         for name, base in zip((*rng.names(2), "Tanh"), (nn.Linear, nn.Sequential, nn.Softsign))  # two kinds of "Tanh"
     )
     parts = {
@@ -64,7 +67,7 @@ def a_workshop(rng: Rng, case: Any) -> InspectedModel:
     in_a_list = [layer(3, 3, dtype=getattr(torch, case.dtype)), nn.Sequential(nn.Mish())]
     several: list[Step] = ["block", "twin", lambda call, h, x: in_a_list[0](h), lambda call, h, x: in_a_list[1](h)]
     steps: list[Step] = [
-        lambda call, h, x: torch.relu(nn.Softplus.forward(parts["direct"], h)),  # no calls of modules
+        lambda call, h, x: torch.relu(nn.Softplus.forward(parts["direct"], h)),  # not calls of modules
         *rng.shuffled([*several, "block", rng.choice(several)]),
         "stack.0",
         "stack.1",
@@ -75,7 +78,7 @@ def a_workshop(rng: Rng, case: Any) -> InspectedModel:
 
 
 def a_workload(rng: Rng, case: Any) -> InspectedModel:
-    """Convolutions and linear layers, some used twice, nested, or under two names; and others that do not count."""
+    """A model with convolutions and linear layers, some used twice, nested, or with two names, and others to ignore."""
     size = 2 * rng.integer(2, 4)
     own_conv, own_linear = (type(name, (base,), {}) for name, base in zip(rng.names(2), (nn.Conv2d, nn.Linear)))
     wide: dict[str, Any] = {"kernel_size": rng.shuffled([2, 3]), "dilation": rng.shuffled([1, 2])}
@@ -103,7 +106,7 @@ def a_workload(rng: Rng, case: Any) -> InspectedModel:
 
 
 def linear_layers(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """Layers alone, on inputs of one and four dimensions and on zeros."""
+    """Try single linear layers, on inputs with one and four dimensions and on zeros."""
     size, out, *rows = (rng.integer(2, 6) for _ in range(5))
     for shape in ((size,), (*rows, size)):
         seen[f"of a linear layer on {len(shape)} dimensions"] = call(nn.Linear(size, out), rng.tensor(*shape))

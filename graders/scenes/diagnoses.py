@@ -1,4 +1,4 @@
-"""The scene of 13-diagnose: models that a function of the caller makes, with one thing wrong and much that looks so."""
+"""The scene of 13-diagnose: a function of the caller makes models with one fault, and much that only looks like one."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -16,20 +16,20 @@ from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 
 PARTS = ("stem", "body", "first", "act", "second", "it", "tail", "head")
-"""In the order of the run. "body" is a container, of the four that follow; "it" is what is broken."""
+"""The parts in the order of the run. "body" is a container of the next four; "it" is the broken part."""
 
 
 def make_chain(parts: dict[str, nn.Module]) -> Chain:
-    """These parts, one after the other; defined in another order."""
+    """A chain that calls these parts in this order, and defines them in another one."""
     *names, last = parts
     return Chain({name: parts[name] for name in (last, *names)}, [*names, last])
 
 
 class FaultyModel:
-    """A model in the making."""
+    """A sound model to which a fault is added before it is made."""
 
     def __init__(self, names: Mapping[str, str], drawn: Mapping[str, nn.Linear]) -> None:
-        """A sound one, of copies of layers. Its parts have these names, and are asked for by what they are."""
+        """Copy the layers `drawn`. `names` maps the roles of the parts to their names in the model."""
         parts: dict[str, nn.Module] = {what: linear(layer.weight, layer.bias) for what, layer in drawn.items()}
         parts["act"] = nn.Tanh()
         parts["body"] = make_chain({names[what]: parts[what] for what in PARTS[2:6]})
@@ -43,38 +43,38 @@ class FaultyModel:
         setattr(self._container_of(what), self.names[what], module)
 
     def insert_behind(self, what: str, *steps: Step) -> None:
-        """Put steps right behind a part."""
+        """Insert steps right behind a part."""
         holder = self._container_of(what)
         at = holder.steps.index(self.names[what]) + 1
         holder.steps = (*holder.steps[:at], *steps, *holder.steps[at:])
 
     def add(self, what: str, name: str, module: nn.Module) -> None:
-        """Put a part right behind another one."""
+        """Add a new part, called right behind the part `what`."""
         self._container_of(what).add_module(name, module)
         self.insert_behind(what, name)
 
     def double_in_eval_mode(self, call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-        """A step that looks at the mode of the container."""
+        """A step that doubles its input if the container is in eval mode."""
         return h if self.body.training else 2 * h
 
     def skip_broken_part(self) -> Any:
-        """The broken part is not called."""
+        """Leave out the call of the broken part."""
         self.body.steps = tuple(step for step in self.body.steps if step != self.names["it"])
         return self["it"]
 
     def repeat_broken_part(self, factor: float) -> None:
-        """The broken part runs four times in a row, and gradients are `factor` times as large before each."""
+        """Call the broken part four times in a row; each call multiplies the gradients by `factor`."""
         self["it"].weight.data.mul_(factor)
         self.insert_behind("it", *[self.names["it"]] * 3)
 
     def make_dead(self) -> None:
-        """The broken part is a ReLU that puts out zeros; and so is the one behind it."""
+        """Make the broken part a ReLU that outputs only zeros, and add another such ReLU behind it."""
         self["it"] = nn.ReLU()
         self["second"].bias.data.fill_(-100.0)
         self.add("it", "late", nn.ReLU())
 
     def make_bias_decide(self, bias: float) -> None:
-        """A bias decides what the broken part, a ReLU, puts out; and what lies behind it is positive."""
+        """Make the broken part a ReLU whose output a bias decides, and all that comes behind it positive."""
         self["it"], layer = nn.ReLU(), self["second"]
         for what in ("tail", "head"):
             self[what].weight.data.abs_().add_(0.25)
@@ -83,7 +83,7 @@ class FaultyModel:
         self.insert_behind("it", lambda call, h, x: h + layer.bias / 4)
 
     def make_uneven(self) -> None:
-        """The largest gradient is in the middle, and the smallest at the first layer; neither far from the last one."""
+        """Make the gradient largest in the middle, smallest at the first layer, and never far from the last one's."""
         self.insert_behind("stem", with_gradient_times(1 / 30000))
         self.insert_behind("body", with_gradient_times(300.0))
 
@@ -92,12 +92,12 @@ class FaultyModel:
 
 
 def with_gradient_times(factor: float) -> Step:
-    """A step that changes gradients, and no values."""
+    """A step that multiplies gradients by `factor`, and changes no values."""
     return lambda call, h, x: h.detach() + factor * (h - h.detach())
 
 
 def in_eval_mode(module: nn.Module) -> nn.Module:
-    """It alone, and not what is in it."""
+    """Put the module itself in eval mode, but not its submodules; returns it."""
     module.training = False
     return module
 
@@ -123,16 +123,18 @@ FAULTS: dict[str, Callable[[FaultyModel], Any]] = {
     "dead until a step": lambda net: net.make_bias_decide(-1.0),
     "vanishing": lambda net: net["it"].weight.data.mul_(1e-6),
 }
-"""What is done to a sound model."""
+"""The faults, by name: each is a function that changes a sound model."""
 IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
-"""Only these, since a draw of float32 is run three times to see what rounding does."""
+"""Only these faults are drawn in float32, because such draws are run three times to measure rounding."""
 
 
 def make_model(
     names: Mapping[str, str], drawn: Mapping[str, nn.Linear], fault: Callable[[FaultyModel], Any]
 ) -> nn.Module:
-    """A model. What looks wrong in it and is not: modes, hooks, and a bias that do nothing; a layer that is used by
-    hand; a ReLU that lets one input through, and of which one channel is dead; parts that are never called; zeros.
+    """A model with this fault, and with much that looks wrong but is not.
+
+    There are modes, hooks and a bias without effect, a layer whose weight is used without a call, a ReLU that lets one
+    input through and has one dead channel, parts that are never called, and zeros.
     """
     net = FaultyModel(names, drawn)
     fault(net)
@@ -142,7 +144,7 @@ def make_model(
     net.insert_behind("tail", lambda call, h, x: h + call("relu", (h.abs() + 1) * first_alone) / 4)
     net.insert_behind("head", lambda call, h, x: (call("look", 0 * h), h)[1])
     parts: dict[str, nn.Module] = {"look": nn.Tanh(), "relu": nn.ReLU(), "never": nn.ReLU()}
-    if cut_gradient not in net.model.steps:  # then it would get no gradient
+    if cut_gradient not in net.model.steps:  # a cut model would give it no gradient
         net.insert_behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
         parts["by hand"] = used
     for name, part in parts.items():
@@ -174,7 +176,7 @@ def diagnoses_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     found, anew, same, failing = seen.values()
     x, y = (rng.tensor(3, SIZE, low=-2, high=2, dtype=case.dtype, values="full") for _ in range(2))
     lr, factor = 0.002, 1e-12 if case.fault == "a backward hook" else 1.0
-    if case.fault in ("dead after a step", "dead until a step"):  # elsewhere, a step decides nothing
+    if case.fault in ("dead after a step", "dead until a step"):  # for other faults, a step changes nothing
         y = y + (10.0 if "until" in case.fault else -10.0)
         lr, factor = 320.0, 1 / 64
     if case.x_is == "leaves":
@@ -192,7 +194,7 @@ def diagnoses_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     found["the result"] = call(make, x, y, loss_fn, lr)
     same["changed"] = before.changes()
     same["the state of the random number generator is as before"] = torch.equal(random, torch.get_rng_state())
-    if case.fault == "cut":  # each call takes time
+    if case.fault == "cut":  # only here, because each call takes time
         torch.rand(3)
         anew["the result for a sound model"] = call(
             lambda: make_model(names, drawn, FaultyModel.make_uneven),

@@ -1,4 +1,4 @@
-"""Small models for scenes in which events of modules are watched: drawn, and in need of a known time."""
+"""Small drawn models for scenes that watch the events of modules, with backward passes of known duration."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,10 @@ from graders.wire.draws import Rng
 
 
 class Clock:
-    """A clock that stands still unless somebody spends time."""
+    """A clock that stands still until somebody spends time."""
 
     def __init__(self, start: float) -> None:
-        """`start` is what it shows."""
+        """`start` is the time that it shows at first."""
         self.now = start
 
     def __call__(self) -> float:
@@ -25,7 +25,7 @@ class Clock:
         return self.now
 
     def spend(self, time: float) -> None:
-        """Let time pass."""
+        """Move the clock forward."""
         self.now += time
 
 
@@ -46,10 +46,10 @@ class _Product(torch.autograd.Function):
 
 
 class Layer(nn.Module):
-    """The input times a number. Its backward pass takes the time `cost`; its output shows its mode."""
+    """Multiplies its input by a number. Its backward pass takes the time `cost`; its output depends on its mode."""
 
     def __init__(self, weight: Tensor, clock: Clock, cost: float) -> None:
-        """`weight` has no dimensions."""
+        """`weight` is a tensor without dimensions."""
         super().__init__()
         self.weight, self.clock, self.cost = nn.Parameter(weight), clock, cost
 
@@ -60,15 +60,15 @@ class Layer(nn.Module):
 
 
 class Signs(Layer):
-    """Its output requires grad, and no gradient ever reaches its input."""
+    """Its output requires grad, but no gradient ever reaches its input."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """The number where `x` is positive."""
+        """The weight where `x` is positive, and 0 elsewhere."""
         return self.weight * (x > 0)
 
 
 class Activation(nn.Module):
-    """Without parameters; its output shows its mode."""
+    """Has no parameters; its output depends on its mode."""
 
     def forward(self, x: Tensor) -> Tensor:
         """A tensor like `x`."""
@@ -76,10 +76,10 @@ class Activation(nn.Module):
 
 
 class Block(Layer):
-    """Calls its parts in an order of its own, and then multiplies."""
+    """Calls its parts in the order `calls`, and then multiplies."""
 
     def __init__(self, layer: Layer, parts: Mapping[str, nn.Module], calls: Sequence[str], join: str, passing: str):
-        """`join` is "chain", "residual" or "sum"; blocks inside get their input by `passing`."""
+        """`join` is "chain", "residual" or "sum"; `passing` says how blocks inside get their input."""
         super().__init__(layer.weight.detach(), layer.clock, layer.cost)
         for name, part in parts.items():
             self.add_module(name, part)
@@ -98,7 +98,7 @@ class Block(Layer):
 
 @dataclass
 class TimedModel:
-    """A model, its clock, and the names of what the caller hooks: a part, and a parameter that gets a gradient."""
+    """A model, its clock, and the names of a part and of a parameter with a gradient, which the caller hooks."""
 
     model: nn.Module
     clock: Clock
@@ -107,7 +107,7 @@ class TimedModel:
 
 
 class _LayerFactory:
-    """Draws layers for a case, all with one clock."""
+    """Draws the layers for a case, which share a clock."""
 
     def __init__(self, rng: Rng, case: Any, start: float = 0.0) -> None:
         self.rng, self.case, self.clock = rng, case, Clock(start)
@@ -117,7 +117,7 @@ class _LayerFactory:
         return kind(weight, self.clock, self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
 
     def make_first_module(self) -> nn.Module:
-        """The layer with which a model begins."""
+        """The module with which a model begins."""
         kind = self.case.first
         made: nn.Module = (
             Activation() if kind == "activation" else self.make_layer(Signs if kind == "no gradient" else Layer)
@@ -127,16 +127,15 @@ class _LayerFactory:
 
 
 def one_layer(rng: Rng, case: Any) -> Layer:
-    """A layer by itself, with a clock that begins at 0."""
+    """A single layer, whose clock begins at 0."""
     return _LayerFactory(rng, case).make_layer()
 
 
 def nested_model(rng: Rng, case: Any) -> TimedModel:
-    """Blocks in blocks, defined in another order than they are called.
+    """Blocks within blocks, which are not defined in the order in which they are called.
 
-    A layer is called twice and has two names, and one is never called.
-
-    Of a case are read `dtype`, `first`, `join` and `mode`, and if it is there `passing`.
+    One layer is called twice and has two names, and another is never called. Reads `dtype`, `first`, `join` and `mode`
+    of the case, and `passing` if it has that.
     """
     layers, names = _LayerFactory(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
     passing = getattr(case, "passing", "position")
@@ -168,9 +167,9 @@ def nested_model(rng: Rng, case: Any) -> TimedModel:
 
 
 def sequential_model(rng: Rng, case: Any) -> TimedModel:
-    """An `nn.Sequential` whose first module may stand in it twice.
+    """An `nn.Sequential` that may contain its first module twice.
 
-    Of a case are read `dtype`, `first`, `order` and `mode`.
+    Reads `dtype`, `first`, `order` and `mode` of the case.
     """
     layers = _LayerFactory(rng, case)
     first, last = layers.make_first_module(), layers.make_layer()

@@ -1,4 +1,4 @@
-"""Scenes for functions that tell in which order hooks fire, how often, or how long it takes from one to another."""
+"""Scenes for functions that report in which order hooks fire, how often, or how much time passes between them."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -20,18 +20,18 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 LONGEST = 200
-"""No list of events that is right has as many entries."""
+"""Entries that are kept of a list of events; right ones are shorter."""
 SLOW = 100.0
-"""The time that each slow hook of a caller takes."""
+"""The time on the clock that each slow hook of the caller takes."""
 FOR_ALL: dict[str, Callable[..., Any]] = {
     "pre": _module.register_module_forward_pre_hook,
     "fwd": _module.register_module_forward_hook,
     "bpre": _module.register_module_full_backward_pre_hook,
     "bwd": _module.register_module_full_backward_hook,
 }
-"""By kind, what registers a global hook: one for all modules."""
+"""The functions that register a hook for all modules, by kind."""
 PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
-"""By kind, at which place of its arguments a hook gets what it may replace."""
+"""The index of the argument that a hook may replace, by kind."""
 
 
 @family(
@@ -44,13 +44,14 @@ PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
     },
 )
 def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
-    """For a function that returns labels in an order which is always the same, written down or measured.
+    """For a function that returns labels in an order that is always the same, whether written down or measured.
 
-    Where the axis `first` is used, it is called with a kind: these two, and `unlike`, which are none.
+    With the axis `first`, the function is called with a kind of hook, and also with the words in `unlike`, which are
+    not kinds.
     """
     order, lists, same, errors = seen.values()
     if hasattr(case, "failure"):
-        failing = Failure(case.failure)  # first: what is kept from a call that is broken off shows in later ones
+        failing = Failure(case.failure)  # first, so that what the aborted call leaves behind shows in later calls
         handle, before = FOR_ALL[vars(case)["raises at"]](failing.raise_if_due), Witness()
         errors["the exception of a global hook of the caller"] = failing.outcome_during(call)
         errors["changed after an exception"] = before.changes()
@@ -73,7 +74,7 @@ def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections
 
 
 def copy_events(result: Any) -> Any:
-    """The first entries of a list, or a dict, as it is now: it may change later. All else as it is."""
+    """A copy of the first `LONGEST` entries of a list, or of a dict, which may change later; any other value itself."""
     return result[:LONGEST] if type(result) is list else dict(result) if isinstance(result, dict) else result
 
 
@@ -82,7 +83,7 @@ def _global_hook(kind: str, what: str) -> Callable[..., Any]:
 
 
 def _error_of(call: Callable[[], Any]) -> str:
-    """What a call raises: "ValueError" also for its subclasses."""
+    """The name of the exception that a call raises: "ValueError" also for its subclasses."""
     try:
         call()
     except ValueError:
@@ -123,7 +124,7 @@ def _error_of(call: Callable[[], Any]) -> str:
     impossible=[
         lambda needs, place: needs == "no grad" and place == "non-leaf",
         lambda needs, grad: needs == "no grad" and grad == "filled",
-        lambda first, order: first == "no gradient" and order != "plain",  # nothing would come to what is before it
+        lambda first, order: first == "no gradient" and order != "plain",  # nothing would reach what is before it
     ],
 )
 def runs_passes(
@@ -135,10 +136,10 @@ def runs_passes(
     arguments: Callable[[Any, Clock, str], tuple[Any, ...]],
     alone: Callable[..., nn.Module] = nn.Sequential,
 ) -> None:
-    """For a function that runs forward and backward passes of a model on `x`, and tells what it saw.
+    """For a function that runs forward and backward passes of a model on `x`, and reports what it saw.
 
-    `arguments(case, clock, call)` are what it gets beside these in a call: "first", "another", "nested", "alone" or
-    "failing". `alone(layer)` makes a model of one layer.
+    `arguments(case, clock, call)` returns the other arguments of a call, which is "first", "another", "nested", "alone"
+    or "failing". `alone(layer)` makes a model from one layer.
     """
     task, single, nested, plain, same, failing = seen.values()
     drawn = model(rng, case)
@@ -188,28 +189,28 @@ def runs_passes(
 
 
 def no_more(*_: Any) -> tuple[()]:
-    """No arguments."""
+    """No other arguments."""
     return ()
 
 
 def a_clock(case: Any, clock: Clock, call: str) -> tuple[Clock]:
-    """The clock."""
+    """The clock as the only other argument."""
     return (clock,)
 
 
 def a_number_of_passes(case: Any, clock: Clock, call: str) -> tuple[int, bool]:
-    """How many passes, and whether with a checkpoint; it is the other way round in another call."""
+    """The number of passes, and whether to use a checkpoint, which is reversed in "another" call."""
     calls = {"another": (2, not case.ckpt), "nested": (1, False), "alone": (3, True), "failing": (2, case.ckpt)}
     return calls.get(call, (case.n, case.ckpt))
 
 
 def a_layer(layer: nn.Module) -> nn.Module:
-    """A layer by itself."""
+    """The layer itself as a model."""
     return layer
 
 
 def _model_copier(drawn: TimedModel, case: Any) -> Callable[[], tuple[nn.Module, Clock]]:
-    """What makes copies of the model, each with a clock of its own and with the caller's hooks, which take time."""
+    """A function that copies the model, with a new clock and with the caller's hooks, which take time on it."""
 
     def made() -> tuple[nn.Module, Clock]:
         model, clock = copy.deepcopy((drawn.model, drawn.clock))

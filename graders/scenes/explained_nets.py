@@ -16,42 +16,42 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 CHANNELS, WIDTH, CLASSES = 3, 8, 4
-"""Those of an image, those of a layer, and how many logits there are."""
+"""The channels of an image, the channels of a layer, and the number of logits."""
 Call = Callable[..., Any]
 
 
 class ReLU(nn.Module):
-    """Has the name of `nn.ReLU`, and is none."""
+    """Has the name of `nn.ReLU`, but is not one."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """A function does it."""
+        """Call the function instead of a module."""
         return F.relu(x)
 
 
 class Block(nn.Module):
-    """A convolution and a ReLU in a ModuleList; it shows its mode."""
+    """A convolution and a ReLU in a ModuleList. Its output depends on its mode."""
 
     def __init__(self, inplace: bool) -> None:
-        """The ReLU may work in place."""
+        """`inplace` is whether the ReLU works in place."""
         super().__init__()
         self.parts = nn.ModuleList([nn.Conv2d(WIDTH, WIDTH, 1), nn.ReLU(inplace)])
 
     def forward(self, x: Tensor) -> Tensor:
-        """Twice as much in training mode."""
+        """The result of both, doubled in training mode."""
         for part in self.parts:
             x = part(x)
         return 2 * x if self.training else x
 
 
 class Net(nn.Module):
-    """Has a ReLU among its children, under two names, one in a block, and one in a Sequential.
+    """Has a ReLU among its children that has two names, one in a block, and one in a Sequential.
 
-    Its parts are not defined in the order in which they run, and one does not run. `case.layer` says which is asked
-    about. Where it works in place, all ReLUs do; else there is a skip connection around the first one.
+    Its parts are not defined in the order in which they run, and one does not run. `case.layer` is the layer in
+    question. If that is "in place", all ReLUs work in place; otherwise there is a skip connection around the first one.
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """With drawn parameters."""
+        """Draw the parameters."""
         super().__init__()
         layer = vars(case).get("layer", "last")
         inplace = layer == "in place"
@@ -72,7 +72,7 @@ class Net(nn.Module):
             self.stem = nn.Conv2d(CHANNELS, WIDTH, 3, stride=2, padding=1)
             self.block = Block(inplace)
         layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "last": self.rest[-1]}
-        self.layers = (layers[layer],)  # a tuple: as an attribute it would get one more name
+        self.layers = (layers[layer],)  # in a tuple, because an attribute would give it another name
         self.to(getattr(torch, case.dtype))
         with torch.no_grad():
             for parameter in self.parameters():
@@ -87,7 +87,7 @@ class Net(nn.Module):
             self.requires_grad_(False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, 3, H, W] to logits [B, 4]; twice as much in training mode."""
+        """From images [B, 3, H, W] to logits [B, 4], doubled in training mode."""
         x = self.stem(x)
         x = self.relu(x) + x if self.skip else self.relu(x)
         logits: Tensor = self.head(self.rest(self.block(x)).sum((2, 3)))
@@ -135,7 +135,7 @@ def explains_predictions(
     ask: Callable[[Call, Net, Tensor, Tensor], dict[str, Any]],
     backward: bool = False,
 ) -> None:
-    """`ask` calls the function, for each class by itself or for all together.
+    """`ask` calls the learner's function, once for each class or for all classes together.
 
     With `backward` the caller has full backward hooks on a ReLU.
     """
@@ -160,7 +160,7 @@ def explains_predictions(
 
 
 def add_callers_hooks(net: Net, case: Any, backward: bool) -> Net:
-    """With hooks of the caller; on what is asked about, on a ReLU and on a weight they only watch."""
+    """Register the caller's hooks; those on the layer in question, a ReLU and a weight only watch. Returns the net."""
     CallersHooks(case.hooks).on_module(net, "the net").on_module(net.stem, "the first layer")
     watching = CallersHooks("none" if case.hooks == "none" else "watching").on_module(net.layers[0], "the layer")
     watching.on_module(net.relu, "a ReLU", backward=backward)

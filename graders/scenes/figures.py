@@ -1,4 +1,4 @@
-"""Scenes for functions that draw maps with matplotlib. A figure is looked at as data: what its axes hold, and where."""
+"""Scenes for functions that draw maps with matplotlib. A figure is compared as data: what its axes show, and where."""
 
 import contextlib
 import gc
@@ -21,7 +21,7 @@ GRIDS = {
     "one channel": (1, 8, False),
     "one column": (2, 1, True),
 }
-"""How many channels there are, `ncols` and `shared`. Each axes takes matplotlib 6 ms: none is made without need."""
+"""The number of channels, `ncols` and `shared`. The numbers are small because matplotlib takes 6 ms for each axes."""
 
 
 @family(
@@ -36,17 +36,17 @@ GRIDS = {
 )
 def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(fm, ncols=8, shared=False)`, which returns a figure that pyplot does not keep."""
-    import matplotlib  # here, because graders are collected without it
+    import matplotlib  # here, because collecting the graders must not import it
 
     images, limits, looks, off, rest = seen.values()
     channels, ncols, shared = GRIDS[case.grid]
     fm = with_layout(maps(rng, channels), case.layout)
     of_caller: Any = {"image.cmap": "viridis", "interactive": True, "lines.linewidth": 2.5}
-    with matplotlib.rc_context(of_caller), no_garbage_collected():  # not all is as matplotlib has it by itself
+    with matplotlib.rc_context(of_caller), no_garbage_collected():  # some settings differ from the defaults
         callers = CallersFigure()
         before, kept, settings_before = Witness(fm=fm), open_figures(), matplotlib_settings()
         figure = call(fm, ncols, shared=shared)
-        call(-fm[:1])  # the first figure is looked at when there is another
+        call(-fm[:1])  # the first figure is examined after a second one was made
         left = [number for number in open_figures() if number not in kept]
         rest["figures left open in pyplot"] = len(left)
         for number in left:
@@ -69,7 +69,7 @@ def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) ->
 
 
 def maps(rng: Rng, channels: int) -> Tensor:
-    """Maps that differ in strength; the last of several is constant."""
+    """Maps with different ranges of values; the last of several is constant."""
     fm = rng.tensor(channels, 1, 3, values="full") * torch.arange(1, channels + 1)[:, None, None] / 2
     if channels > 1:
         fm[-1] = fm.max() + 1
@@ -77,8 +77,8 @@ def maps(rng: Rng, channels: int) -> Tensor:
 
 
 def panels_of(figure: Any) -> Any:
-    """What the axes of a figure hold, in reading order, or the type of what is no figure. Colour bars do not count."""
-    from matplotlib.figure import Figure  # here, because graders are collected without it
+    """What the axes of a figure show, in reading order, without colour bars; the type if it is not a figure."""
+    from matplotlib.figure import Figure  # here, because collecting the graders must not import it
 
     if not isinstance(figure, Figure):
         return type(figure).__name__
@@ -90,7 +90,7 @@ def panels_of(figure: Any) -> Any:
 
 
 def panel_of(axes: Any, down: float, right: float) -> dict[str, Any]:
-    """What one of the axes holds."""
+    """What one of the axes shows. `down` and `right` are its position, as `axes_position` gives it."""
     images = [image for image in axes.get_images() if image.get_visible() and axes.get_visible()]
     titles = [axes.get_title(loc) for loc in ("center", "left", "right")]
     return {
@@ -104,7 +104,7 @@ def panel_of(axes: Any, down: float, right: float) -> dict[str, Any]:
 
 
 def rows_of(panels: list[dict[str, Any]]) -> tuple[list[int], int]:
-    """How many images there are in each row, and the most axes that stand in one, with or without an image."""
+    """The number of images in each row, and the largest number of axes in a row, with or without an image."""
     with_image = [panel["place"][0] for panel in panels for _ in panel["images"]]
     in_rows = [down for down, _ in {panel["place"] for panel in panels}]
     return [with_image.count(down) for down in sorted(set(with_image))], max(map(in_rows.count, in_rows), default=0)
@@ -116,8 +116,8 @@ def array_of(image: Any) -> Tensor:
 
 
 def axes_position(axes: Any, figure: Any) -> tuple[float, float]:
-    """How far the centre of axes is from the top and from the left of the figure, as a share of it."""
-    locator = axes.get_axes_locator()  # an ImageGrid places its axes with one
+    """The distances of the centre of axes from the figure's top and left, as shares of its height and width."""
+    locator = axes.get_axes_locator()  # an ImageGrid uses one to place its axes
     box = locator(axes, None) if locator else axes.get_position(original=True)
     box = box.transformed(axes.figure.transSubfigure)
     down, right = 1 - (box.y0 + box.y1) / 2 / figure.bbox.height, (box.x0 + box.x1) / 2 / figure.bbox.width
@@ -133,7 +133,7 @@ def is_off(axes: Any) -> bool:
 
 
 def is_gray(image: Any) -> bool:
-    """Whether its colours are those of `gray`: from black to white in even steps."""
+    """Whether an image has the colours of the map `gray`: from black to white in even steps."""
     steps = torch.linspace(0, 1, 9)
     shades = torch.tensor(image.get_cmap()(steps.numpy()))[:, :3]
     return bool((shades - steps[:, None]).abs().max() < 0.02)
@@ -145,21 +145,21 @@ def is_colour_bar(axes: Any) -> bool:
 
 
 def matplotlib_settings() -> dict[str, Any]:
-    """The settings of matplotlib that a learner may have made. The backend follows from how the notebook runs."""
+    """The settings of matplotlib, without the backend, which depends on how the notebook runs."""
     return {name: v for name, v in sys.modules["matplotlib"].rcParams.items() if "backend" not in name}
 
 
 def open_figures() -> list[int]:
-    """The numbers of the figures that pyplot keeps; it keeps none when nobody imported it."""
+    """The numbers of the figures that pyplot keeps; none if it has not been imported."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     return list(pyplot.get_fignums()) if pyplot else []
 
 
 class CallersFigure:
-    """A figure that the caller has open in pyplot, where somebody imported that."""
+    """A figure that the caller has open in pyplot, if that has been imported."""
 
     def __init__(self) -> None:
-        """With axes, switched on."""
+        """Open a figure with visible axes."""
         self.pyplot: Any = sys.modules.get("matplotlib.pyplot")
         if self.pyplot:
             self.figure = self.pyplot.figure()
@@ -167,12 +167,12 @@ class CallersFigure:
             self.looked = self.describe_axes()
 
     def describe_axes(self) -> list[Any]:
-        """How it looks: what pyplot's functions change, which go to the current figure and its axes."""
+        """The properties that pyplot's functions would change, as they act on the current figure and axes."""
         axes = self.figure.axes
         return [(each.axison, each.get_title(), each.get_position().bounds, len(each.get_children())) for each in axes]
 
     def close_and_compare(self) -> str:
-        """What became of it: "as it was", "closed", or "changed". It is closed now."""
+        """Close the figure; returns whether it was "as it was", "closed", or "changed" before."""
         if not self.pyplot:
             return "as it was"
         if not self.pyplot.fignum_exists(self.figure.number):
@@ -184,9 +184,9 @@ class CallersFigure:
 
 @contextlib.contextmanager
 def no_garbage_collected() -> Iterator[None]:
-    """Axes are so many small objects that Python searches for garbage again and again: half of the time, for nothing.
+    """Switch garbage collection off in the block, which halves the time: axes consist of very many small objects.
 
-    A figure that nobody keeps when the context ends is collected at once, and never counted as old.
+    At the end the youngest generation is collected, so that unused figures do not live on in older ones.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,7 +1,4 @@
-"""Scenes for functions that put a hook on a module, which changes what goes in or what comes out.
-
-`function(module, *arguments) -> handle`.
-"""
+"""Scenes for `function(module, *arguments) -> handle`, which registers a hook that changes a module's calls."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,13 +21,13 @@ Call = Callable[..., Any]
 
 
 class Mixing(nn.Module):
-    """Takes any arguments, adds up all numbers and tensors among them, and tells what it received.
+    """Takes any arguments, adds up all numbers and tensors among them, and reports what it received.
 
-    Backward looks at its output.
+    Its backward pass uses its output.
     """
 
     def __init__(self, weight: Tensor) -> None:
-        """With a weight of the shape of its inputs."""
+        """`weight` has the shape of the inputs."""
         super().__init__()
         self.inner = Fn(lambda module, z: z * module.weight, weight=nn.Parameter(weight.clone()))
         self.received: list[Arguments] = []
@@ -38,7 +35,7 @@ class Mixing(nn.Module):
         self.returned = weight
 
     def forward(self, *args: Any, **options: Any) -> Tensor:
-        """The factor of an argument is that of its place or of its name."""
+        """The weighted sum. Each argument has a factor that depends on its position or its name."""
         self.received.append((args, options))
         given = {2 + place: arg for place, arg in enumerate(args)} | {
             sum(map(ord, name)) % 97 / 16: options[name] for name in sorted(options)
@@ -52,7 +49,7 @@ class Mixing(nn.Module):
         return self.returned
 
     def describe_received(self, known: Mapping[str, Any]) -> str:
-        """The names of the objects that `forward` received in each run since the last time."""
+        """Name the objects that `forward` received in each run since the last call of this method."""
 
         def name_of(thing: Any) -> str:
             return next((name for name, one in known.items() if one is thing), f"another {type(thing).__name__}")
@@ -100,7 +97,10 @@ def changes_calls(
     calls: Callable[[Arguments, GivenArguments, Any], Mapping[str, Arguments]] = as_usual,
     also: Callable[[Call, Rng, Any, GivenArguments, dict[str, Any]], None] | None = None,
 ) -> None:
-    """`arguments` draws what is given beside the module; `also` looks at modules of another kind."""
+    """`arguments` draws the arguments besides the module, and `calls` lists the calls of it.
+
+    `also` observes modules of another kind.
+    """
     task, gradient, arrives, twice, handles, others, same, failing, anything = seen.values()
     shape = rng.shape(case.rank)
     a, b, c, later, weight, up = (
@@ -143,7 +143,7 @@ def changes_calls(
         task["the output for other values"] = output(later, *args[1:], **options)
         same["changed in a call"] = watch.changes()
 
-    call(twin, *second_given.args, **second_given.kwargs)  # nobody keeps the handle
+    call(twin, *second_given.args, **second_given.kwargs)  # the handle is not kept
     others["the output of another module"] = detached_copy(twin(*args, **options))
     others["the output of this module"] = output(*args, **options)
     second = call(module, *second_given.args, **second_given.kwargs)
@@ -172,7 +172,7 @@ def changes_calls(
 
 
 def add_callers_hooks(module: nn.Module, hooks: str) -> CallersHooks:
-    """The caller's hooks on a module. Those that replace multiply and add, which commutes with few other changes."""
+    """Register the caller's hooks on a module. Replacing ones multiply and add, which commutes with few changes."""
     callers = CallersHooks(hooks).on_module(module, "module")
     if hooks == "replacing":
         callers.handles.append(module.register_forward_hook(lambda module, args, output: output + 1))
@@ -180,14 +180,14 @@ def add_callers_hooks(module: nn.Module, hooks: str) -> CallersHooks:
 
 
 def name_arguments(args: Sequence[Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Names for what a caller passes, after those that are known."""
+    """Names for the arguments that a caller passes."""
     return {f"argument {place}": arg for place, arg in enumerate(args)} | {
         f"your {key}": options[key] for key in options
     }
 
 
 def leaf_gradients(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way: str) -> list[Any]:
-    """The gradients when the output receives `up`; None where the output has no graph."""
+    """The gradients of `leaves` when the output of `run()` receives `up`; None if the output has no graph."""
     out = run()
     if not isinstance(out, Tensor) or not out.requires_grad:
         return [None for _ in leaves]
@@ -195,7 +195,7 @@ def leaf_gradients(leaves: list[Tensor], run: Callable[[], Any], up: Tensor, way
 
 
 def handed_on(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
-    """A module that hands on what it is given, as a view."""
+    """Try a module that returns a view of its input."""
     flatten, t = nn.Flatten(0), rng.tensor(2, 2, dtype=case.dtype)
     call(flatten, *given.args)
     watch = Witness(t=t)
@@ -205,24 +205,24 @@ def handed_on(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict
 
 
 def whole_numbers_too(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
-    """A module that hands on what it is given, and one whose output holds whole numbers."""
+    """Try a module that returns a view of its input, and one whose output has an integer dtype."""
     handed_on(call, rng, case, given, seen)
     whole = nn.Identity()
     call(whole, *given.args)
     try:
-        seen["the output of whole numbers"] = detached_copy(
+        seen["the output of an integer dtype"] = detached_copy(
             whole(torch.tensor([rng.integer(2, 9), -rng.integer(2, 9)]))
         )
     except RuntimeError as error:
-        seen["the output of whole numbers"] = f"{error}"[:100]
+        seen["the output of an integer dtype"] = f"{error}"[:100]
 
 
 def what_hooks_return(call: Call, rng: Rng, case: Any, given: GivenArguments, seen: dict[str, Any]) -> None:
-    """Hooks that return what counts as false in Python, and one that raises."""
+    """Try hooks that return something falsy, and one that raises."""
     answer: Any = {"zero": 0, "negative": False, "fraction": (), "large": {}}[case.number]
     module, failure, x = nn.Identity(), Failure(case.failure), rng.uniform(1, 2)
     removing = call(module, lambda *args: answer)
-    seen["the output when a hook returns nothing much"] = module(x)
+    seen["the output when a hook returns a falsy value"] = module(x)
     remove_handle(removing)
 
     def once(module: nn.Module, args: Any, output: float) -> float:

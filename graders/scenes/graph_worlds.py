@@ -1,4 +1,4 @@
-"""A deep graph with branches, at whose nodes hooks may be left: a world for `graders.scenes.recorders.runs_passes`."""
+"""A world for `graders.scenes.recorders.runs_passes`: a deep graph with branches, whose nodes may get hooks."""
 
 import sys
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from graders.wire.draws import Rng
 
 @dataclass
 class GraphWorld(World):
-    """A world with a graph. Hooks at its nodes do not show, so they are called once more."""
+    """A world with a graph. Hooks left on its nodes cannot be listed, so another pass shows whether any are called."""
 
     ends: tuple[Tensor, ...] = ()
-    """The last tensor of the graph, and one at its beginning."""
+    """The last tensor of the graph, and one near its beginning."""
 
     def changes(self, witness: Witness) -> list[Change]:
-        """Also whether a pass through the graph calls functions of somebody else than the caller."""
+        """The changes, and whether a pass through the graph calls a function that is not the caller's."""
         called: list[str] = []
 
         def note(frame: FrameType, event: str, arg: Any) -> None:
@@ -38,7 +38,7 @@ class GraphWorld(World):
         sys.setprofile(note)
         try:
             engine.run_backward((end,), (start,), True, False, (begin,), accumulate_grad=False)
-        except Exception:  # the graph is freed: the pass ends at the first node that notices
+        except Exception:  # the graph was freed, and the pass ended at the first node that needs what it saved
             pass
         finally:
             sys.setprofile(None)
@@ -46,9 +46,9 @@ class GraphWorld(World):
 
 
 def a_graph(rng: Rng, case: Any, backward: Callback = None) -> World:
-    """A scalar at the end of the graph, and names of nodes, of which one is not in it: `function(y, node_names)`.
+    """For `function(y, node_names)`: a scalar at the end of the graph, and names of nodes, one of which is not in it.
 
-    Zeros arrive at the node of the sine.
+    The node of the sine gets a gradient of zeros.
     """
     values, w, weights = draw_tensors(rng, case, 3)
     x, log, kept = a_leaf(values, case, "x"), list[str](), list[Tensor]()

@@ -1,6 +1,6 @@
-"""Scenes for a network of a body and a linear layer behind it, which guards its gradients.
+"""Scenes for a class that makes a network from a body and a linear layer behind it, and guards its gradients.
 
-They are scenes of their own because the hooks sit on what a module returns, anew in every pass.
+The hooks have to be registered on the body's output, anew in every forward pass.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from graders.wire.draws import Rng
 
 
 def _body_and_layer(kind: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear]:
-    """A body and the linear layer that fits its output: of shape [B, 3, 2, 2] or [B, 4]."""
+    """A body and a linear layer that fits its output, which has the shape [B, 3, 2, 2] or [B, 4]."""
     if kind == "convolution":
         return nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh()).to(dtype), nn.Linear(12, 2, dtype=dtype)
     return nn.Tanh(), nn.Linear(4, 3, dtype=dtype)
@@ -54,7 +54,7 @@ def guards_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     shape = (2, 3, 3) if case.body == "convolution" else (4,)
     dtype = getattr(torch, case.dtype)
     body, fc = _body_and_layer(case.body, dtype)
-    for p in (*body.parameters(), *fc.parameters()):  # so small that tanh is not saturated
+    for p in (*body.parameters(), *fc.parameters()):  # small enough that tanh is not saturated
         p.data = rng.tensor(*p.shape, low=-0.75, high=0.75, away=0.125, dtype=dtype, values="full")
     first, second = (rng.tensor(n, *shape, low=-2, high=2, dtype=dtype) for n in (case.batch, 4 - case.batch))
     up, other_up = (rng.tensor(len(x), fc.out_features, dtype=dtype) for x in (first, second))
@@ -78,14 +78,14 @@ def guards_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
 
     def grads(loss: Callable[[], Tensor], way: str = "plain") -> dict[str, Tensor | None]:
         asked = {name: t for name, t in named.items() if t.requires_grad}
-        with isolated_grads(list(named.values())):  # an aborted pass fills `.grad`, too
+        with isolated_grads(list(named.values())):  # an aborted pass also fills `.grad`
             return dict(zip(asked, compute_gradients(loss, list(asked.values()), way)))
 
     def one_pass() -> Tensor:
         out: Tensor = net(first)
         return (out * up).sum()
 
-    # One pass, and then several forward passes before a backward pass: nothing piles up.
+    # After one pass, several forward passes before one backward pass: hooks must not pile up.
     for name, grad in grads(one_pass, case.backward).items():
         (bias if name.startswith("fc") else clamped)[f"{name}.grad of a pass"] = grad
     between = Witness(net=net, first=first)

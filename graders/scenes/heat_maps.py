@@ -1,4 +1,4 @@
-"""A scene for a function that asks of heat maps whether they point into boxes."""
+"""The scene for a function that finds out which heat maps point into given boxes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +10,9 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 MAPS = 64
-"""A power of 2: float32 holds every share of them."""
+"""The number of maps: a power of 2, so that float32 holds every share of them exactly."""
 SIZES = {"wide": ((4, 5), (8, 12)), "tall": ((5, 3), (12, 8)), "odd": ((4, 11), (9, 15))}
-"""The size of a map and that of the image, which is less than 3 times as large: no two pixels are equal then."""
+"""The sizes of a map and of the image, which is less than 3 times as large, so that no two pixels are equal."""
 
 
 @family(
@@ -42,7 +42,7 @@ def scores_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
             for place, cells, pixels in ((row, h, size[0]), (column, w, size[1]))
         )
         boxes[index] = torch.tensor([x0, y0, x1, y1])
-    maps[::8], boxes[::8, :2] = 0.0, 0  # where all pixels are equal, the first one comes out as the largest
+    maps[::8], boxes[::8, :2] = 0.0, 0  # if all pixels are equal, the first one counts as the largest
     maps *= case.scale
     before = Witness(maps=maps, boxes=boxes)
     together["the score of all"] = call(maps, boxes, size)
@@ -51,7 +51,7 @@ def scores_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
 
 
 def an_interval(rng: Rng, place: int, cells: int, pixels: int, near: bool) -> list[int]:
-    """Two ends in an image: about the pixels of a cell, or anywhere."""
+    """The two ends of an interval in an image: roughly around the pixels of a cell, or anywhere."""
     low, high = (place * pixels // cells, -(-(place + 1) * pixels // cells)) if near else (0, pixels)
     ends = sorted(rng.shuffled(range(max(low - 1, 0), min(high + 1, pixels) + 1))[:2])
     return ends

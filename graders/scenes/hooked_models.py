@@ -1,4 +1,4 @@
-"""Models full of hooks of every kind, and what shows of them."""
+"""Models full of hooks of every kind, and functions that show which hooks they have and call."""
 
 import warnings
 from collections.abc import Callable
@@ -43,7 +43,7 @@ HOOKS: tuple[tuple[str, str, dict[str, bool]], ...] = (
     ("last", "backward hook", {}),
     (UNUSED, "forward hook", {}),
 )
-"""What module, as `graders.scenes.models.Drawn` calls it, has what hook, with what options."""
+"""Which module, by its role in `graders.scenes.models.DrawnModel`, has which kind of hook with which options."""
 AXES: dict[str, tuple[Any, ...]] = {
     "legacy": (True, False),
     "dtype": ("float32", "float64"),
@@ -59,16 +59,16 @@ class HookedModel:
 
     model: Container
     names: dict[str, str]
-    """Of its modules, by what they are."""
+    """The names of its modules, by their roles."""
     draw: Callable[[], Tensor]
     legacy: bool
-    """Whether the batch norm has a hook of the deprecated kind: then it takes no full ones."""
+    """Whether the batch norm has a hook of the deprecated kind, so that it cannot have full backward hooks."""
     handles: list[Any] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
-    """What hooks were called."""
+    """The hooks that were called."""
 
     def add_listener(self, what: str, kind: str, **options: bool) -> Any:
-        """Register a hook that does nothing but note that it was called; returns its handle."""
+        """Register a hook that only logs its calls; returns its handle."""
 
         def hook(*args: Any) -> None:
             self.log.append(f"{kind} of {what}")
@@ -78,12 +78,12 @@ class HookedModel:
     def register(self, what: str, kind: str, hook: Callable[..., Any], **options: bool) -> Any:
         """Register a hook; returns its handle."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of hooks of the deprecated kind
+            warnings.simplefilter("ignore")  # PyTorch warns of the deprecated kind of hook
             return getattr(self.model.get_submodule(self.names[what]), REGISTER[kind])(hook, **options)
 
 
 def a_hooked_model(rng: Rng, case: Any) -> HookedModel:
-    """A model with hooks of every kind, and with those that do not count as module hooks."""
+    """A model with module hooks of every kind, and with other hooks that do not count as module hooks."""
     drawn = a_model(rng, case)
     model = drawn.model
     unused = next(name for name, child in model.named_children() if isinstance(child, nn.ModuleDict))
@@ -108,7 +108,7 @@ def a_hooked_model(rng: Rng, case: Any) -> HookedModel:
 
 
 def hook_state_dicts(module: Any, log: list[str]) -> None:
-    """Hooks of each kind that `state_dict` and `load_state_dict` call."""
+    """Register hooks of each kind that `state_dict` and `load_state_dict` call."""
     module.register_state_dict_pre_hook(lambda *args: log.append("state_dict"))
     module._register_state_dict_hook(lambda *args: log.append("state_dict"))
     module._register_load_state_dict_pre_hook(lambda *args: log.append("load_state_dict"))
@@ -127,12 +127,12 @@ def count_module_hooks(model: nn.Module, names: dict[str, str]) -> dict[str, Any
 
 
 def state_hooks(model: nn.Module) -> list[int]:
-    """How many hooks of `state_dict` and `load_state_dict` there are, by kind."""
+    """How many hooks of `state_dict` and `load_state_dict` a model has, a number for each kind."""
     return [sum(len(getattr(module, kind)) for module in model.modules()) for kind in STATE_DICTS]
 
 
 def output_of(model: nn.Module, x: Tensor) -> Any:
-    """The output, and a backward pass from it; the exception if that fails."""
+    """The output, after a backward pass from it; or the exception that was raised."""
     try:
         output = model(x.clone().requires_grad_())
         output.sum().backward()
@@ -142,7 +142,7 @@ def output_of(model: nn.Module, x: Tensor) -> Any:
 
 
 def register_everywhere(hooked: HookedModel, seen: dict[str, Any]) -> None:
-    """New hooks of each kind on each module."""
+    """Register a new hook of each kind on each module; `seen` gets whether that worked."""
     seen["registering new hooks"] = "works"
     try:
         for what in hooked.names:
@@ -159,5 +159,5 @@ def flags_of(model: nn.Module) -> list[bool | None]:
 
 
 def another_flag(before: list[bool | None], model: nn.Module) -> int:
-    """How many modules have another flag than before, and not None."""
+    """How many modules have another flag than before, unless it is None now."""
     return sum(new is not None and new is not old for old, new in zip(before, flags_of(model)))

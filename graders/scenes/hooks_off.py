@@ -1,4 +1,4 @@
-"""Scenes for functions that take the hooks off a model, or copy a model without them."""
+"""Scenes for functions that remove the hooks of a model, or copy a model without them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from graders.wire.draws import Rng
     axes=AXES,
 )
 def removes_hooks(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For `function(model)`, which takes all module hooks off a model and returns how many there were."""
+    """For `function(model)`, which removes all module hooks of a model and returns how many there were."""
     gone, number, others, new, harmless, same = seen.values()
     hooked = a_hooked_model(rng, case)
     model, x, flags = hooked.model, hooked.draw(), flags_of(hooked.model)
@@ -99,7 +99,7 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     apart["the copy has in common with the original"] = find_shared_part(model, copied)
     bare["the output of the copy"] = output_of(copied, x)
 
-    of_copy = HookedModel(copied, hooked.names, hooked.draw, case.legacy)  # type: ignore[arg-type]  # a Container, if right
+    of_copy = HookedModel(copied, hooked.names, hooked.draw, case.legacy)  # type: ignore[arg-type]  # a right answer returns a Container
     new["how many modules have another flag `_is_full_backward_hook`"] = another_flag(flags, copied)
     register_everywhere(of_copy, new)
 
@@ -116,7 +116,7 @@ def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
 
 
 def describe_model(model: nn.Module) -> dict[str, Any]:
-    """All that a copy has to have, except hooks."""
+    """Everything that a copy must have in common with its model; hooks do not count."""
     modules = list(model.named_modules(remove_duplicate=False))
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     return {
@@ -131,7 +131,7 @@ def describe_model(model: nn.Module) -> dict[str, Any]:
 
 
 def names_of_things(model: nn.Module) -> dict[str, str]:
-    """Each name of a module, parameter or buffer, and the first name of the same object."""
+    """For each name of a module, parameter or buffer, the first name of the same object."""
     things = [
         *model.named_modules(remove_duplicate=False),
         *model.named_parameters(remove_duplicate=False),
@@ -142,7 +142,7 @@ def names_of_things(model: nn.Module) -> dict[str, str]:
 
 
 def find_shared_part(model: nn.Module, other: nn.Module) -> str:
-    """The first module or tensor that is part of both."""
+    """The name of the first module or tensor that is part of both; "nothing" if there is none."""
     own = {id(module) for module in model.modules()}
     tensors = [*model.parameters(), *model.buffers()]
     for name, module in other.named_modules():

@@ -1,4 +1,4 @@
-"""Scenes for functions that act, or record, while `backward()` runs: on each leaf at once, or on all together."""
+"""Scenes for functions that act or record while `backward()` runs: on each leaf in turn, or on all together."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ ALIKE = {
     "hooks": ("none", "watching", "replacing"),
     "backward": ("plain", "create_graph"),
 }
-"""Axes of all scenes."""
+"""The axes of all scenes in this file."""
 State = dict[str, Any]
 Params = Sequence[Tensor]
 
 
 class _Net(nn.Module):
-    """Parameters of its own, of a layer, of one that shares its weight, and of one three levels deep."""
+    """Has a parameter of its own, two layers that share a weight, and a layer three levels deep."""
 
     def __init__(self, rng: Rng, case: Any) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _Net(nn.Module):
 
 
 def _run_pass(rng: Rng, params: Params, way: str = "plain", size: float = 1.0) -> str:
-    """A pass that uses each parameter twice, the last one of which is complete first; and whether it ended well."""
+    """Run a pass that uses each parameter twice, and completes the last one's gradient first; returns how it ended."""
     total = torch.zeros((), dtype=params[0].dtype)
     for p in params:
         factor = size * rng.tensor(*p.shape, dtype=p.dtype, values="full")
@@ -46,7 +46,7 @@ def _run_pass(rng: Rng, params: Params, way: str = "plain", size: float = 1.0) -
 
 
 def _describe_end(run: Callable[[], Any]) -> str:
-    """Whether a hook ran into a `.grad` of None. Several mistakes lead there, and what shows besides parts them."""
+    """How a pass ended. Several mistakes make a hook use a `.grad` of None; other observations tell them apart."""
     try:
         run()
     except (TypeError, AttributeError, RuntimeError) as error:
@@ -57,7 +57,7 @@ def _describe_end(run: Callable[[], Any]) -> str:
 
 
 def _run_autograd_grad(params: Params) -> str:
-    """A pass of `torch.autograd.grad`, which writes no `.grad`."""
+    """Run `torch.autograd.grad`, which writes no `.grad`; returns how it ended."""
     return _describe_end(lambda: torch.autograd.grad(torch.stack([(p * p).sum() for p in params]).sum(), params))
 
 
@@ -66,22 +66,22 @@ def _named_grads(net: nn.Module) -> State:
 
 
 def a_model_and_a_rate(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
-    """A learning rate that float32 does not hold, or one above 1."""
+    """The net, and a learning rate that float32 cannot hold, or one above 1."""
     return net, rng.choice((0.07, 0.15, 0.3, 1.1))
 
 
 def values_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
-    """For a function that moves parameters: their values; and what it returned."""
+    """For a function that changes parameters: their values, and what it returned."""
     return {name: detached_copy(p) for name, p in net.named_parameters()}, result
 
 
 def most_parameters(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
-    """A list of all but one, in any order."""
+    """A list of all parameters but one, in random order."""
     return ([p for p in rng.shuffled(list(net.parameters())) if p.dim() != 1],)
 
 
 def sums_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
-    """For a function that returns a dict by parameter and handles. A sum of zeros may as well be missing."""
+    """For a function that returns a dict with a sum per parameter, and handles. A sum of zeros may also be missing."""
     sums, handles = result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
     if not isinstance(sums, dict):
         return {"the dict": sums}, handles
@@ -92,7 +92,7 @@ def sums_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
 
 
 def _comparable_sum(p: Tensor, total: Any) -> Any:
-    """The dtype of a sum, and the sum as far as the dtype of the parameter goes; None for zeros."""
+    """The dtype of a sum, and the sum with the precision of the parameter; None for zeros."""
     if not isinstance(total, Tensor):
         return total
     return [str(total.dtype), total.detach().to(p.dtype, copy=True)] if total.any() else None
@@ -122,8 +122,8 @@ def acts_on_each(
 ) -> None:
     """For a function that uses the gradient of each parameter as soon as it is complete, and frees it.
 
-    It is called with `give(net, rng)`; `read(result, net)` is the state that it keeps, and its handles. What
-    `special(call, rng, case)` returns is a section by itself.
+    It is called with `give(net, rng)`; `read(result, net)` returns the state that it keeps, and its handles.
+    `special(call, rng, case)` returns the content of a section of its own.
     """
     every, left, own, part, several, asked, same, handles = seen.values()
     net, other = _Net(rng, case), _Net(rng, case).eval()
@@ -159,11 +159,11 @@ def acts_on_each(
     _run_pass(rng, others)
     handles["after remove()"], handles[".grad after remove()"] = read(result_too, other)[0], _named_grads(other)
     _run_pass(rng, params)
-    handles["the first, which goes on"] = read(result, net)[0]
+    handles["the first, which still works"] = read(result, net)[0]
 
 
 def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
-    """Two equal parameters; small gradients between and after large ones that take each other away."""
+    """Try two equal parameters, with small gradients between and after large ones that cancel each other."""
     pair: Any = nn.ParameterDict({name: torch.ones(2, dtype=getattr(torch, case.dtype)) for name in "pq"})
     result = call(list(pair.values()))
     small = rng.tensor(2, dtype=case.dtype, high=1.75, low=-2)
@@ -185,7 +185,7 @@ def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
     axes={**ALIKE, "rank": (0, 1, 2, 3), "grad": ("empty", "filled"), "number": ("fraction", "large")},
 )
 def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function of a list of parameters and a bound, which changes all `.grad` when the last one is written."""
+    """For a function of a list of parameters and a bound, which changes all `.grad` once the last one is written."""
     first, later, small, entries, second, same, handles = seen.values()
     shapes = rng.shuffled([(3,), (2, 4), (), rng.shape(case.rank)])
     params, others = (
@@ -204,7 +204,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     same["changed"] = before.changes()
 
     def grads(params: Params, size: float = 1.0, *, clear: bool = False) -> list[Any]:
-        """What is in `.grad` after a pass in which they arrive in any order."""
+        """All `.grad` after a pass in which the gradients arrive in random order."""
         _run_autograd_grad(params[:3])
         for p in params if clear else ():
             p.grad = None
@@ -215,7 +215,7 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     small["p.grad after a small pass"] = grads(params, 2**-12, clear=True)
     small["p.grad after a pass with zeros"] = grads(params, 0.0, clear=True)
     later["p.grad after it was cleared"] = grads(params, clear=True)
-    below = [nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)]  # each norm, but not the joint one
+    below = [nn.Parameter(torch.zeros(size)) for size in (4, 1, 1)]  # only the joint norm is above the bound
     _kept_too = call(list(below), bound)
     total = bound * (0.4 * below[0].sum() + 0.75 * below[1].sum() + 0 * below[2].sum())
     _describe_end(lambda: torch.autograd.backward(total))
@@ -226,11 +226,11 @@ def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     left = [place for what, place in before.changes() if what == "hook-left"]
     handles["hooks that are left on the second"] = [place for place in left if place.startswith("others")]
     handles["p.grad of the second"] = grads(others, clear=True)
-    handles["p.grad of the first, which is clipped on"] = grads(params, clear=True)
+    handles["p.grad of the first, which is still clipped"] = grads(params, clear=True)
 
 
 def _comparable_grad(p: Tensor) -> Any:
-    """`.grad` as far as it is the same for all who clip: torch adds a millionth to the norm before it divides by it."""
+    """`.grad` in float32: torch adds 1e-6 to the norm before dividing, so right answers differ in further digits."""
     if not isinstance(p.grad, Tensor):
         return p.grad
     return [p.grad.detach().to(torch.float32, copy=True), str(p.grad.dtype), p.grad.requires_grad]

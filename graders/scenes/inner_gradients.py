@@ -1,4 +1,4 @@
-"""Scenes for functions that run one backward pass themselves, and tell of the gradients inside a layer or a model."""
+"""Scenes for functions that run a backward pass themselves, and report gradients inside a layer or a model."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,11 +27,11 @@ AXES: dict[str, tuple[Value, ...]] = {
     "raised_in": ("loss", "backward", "model"),
 }
 SWITCHED = ("grad-filled", "grad-changed", "buffer")
-"""What a pass of the function may change."""
+"""The kinds of changes that a pass of the learner's function may make."""
 
 
 class BufferAsGradient(torch.autograd.Function):
-    """sum(out * buffer) whose backward hands out the buffer itself, not a copy."""
+    """Computes sum(out * buffer); its backward returns the buffer itself as the gradient, not a copy."""
 
     @staticmethod
     def forward(ctx: Any, out: Tensor, buffer: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class BufferAsGradient(torch.autograd.Function):
     },
 )
 def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function of a linear layer, an input and a loss that returns the gradients of weight and bias."""
+    """For a function that takes a linear layer, an input and a loss, and returns the gradients of weight and bias."""
     found, afresh, any_layer, inside, copies, same, failed = seen.values()
     like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)
     lin, other = drawn_linear(rng, 3, 2, **like), drawn_linear(rng, 3, 3, **like)
@@ -115,7 +115,7 @@ def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sect
 
 
 def unexpected_changes(witness: Witness) -> list[list[str]]:
-    """What changed, without what a pass may change."""
+    """The changes that a witness reports, without those that a pass may make."""
     return [change for change in witness.changes() if change[0] not in SWITCHED]
 
 
@@ -133,7 +133,7 @@ def unexpected_changes(witness: Witness) -> list[list[str]]:
     pairs=[("x_is", "frozen")],
 )
 def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function of a model, a loss and an input that returns a number for each layer, in backward order."""
+    """For a function that takes a model, a loss and an input, and returns a number per layer, in backward order."""
     means, order, anew, accumulated, inside, same, failed = seen.values()
     like = {"dtype": case.dtype, "values": case.values}
     model, other = (Steps(rng, case, **like) for _ in range(2))
@@ -176,7 +176,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
 
 
 def an_input(rng: Rng, case: Any, *shape: int, **like: Any) -> tuple[Tensor, Tensor]:
-    """A leaf, which may be data, and what is given to the model: this, or a view of it."""
+    """A leaf, which may require no grad, and the input of the model: this leaf, or a view of it."""
     leaf = with_layout(rng.tensor(*shape, low=-1, high=1, **like), "transposed").requires_grad_(case.x_is != "data")
     if case.grad == "filled" and leaf.requires_grad:
         leaf.grad = torch.full_like(leaf, 0.7)
@@ -191,7 +191,7 @@ def grads_in_a_row(model: nn.Module) -> Tensor:
 def record_failure(
     failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]
 ) -> None:
-    """What becomes of an exception that the model, the loss, or a hook in the backward pass raises."""
+    """Record what happens to an exception raised by the model, the loss, or a hook in the backward pass."""
     boom, where = Failure(case.failure), model.get_submodule(model.names["last"])
 
     def failing_loss(out: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""Scenes for functions that find out what is wrong with a model: they run it, tell what they saw, change nothing."""
+"""Scenes for functions that inspect a model: they run it, report what they saw, and change nothing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,19 +18,19 @@ Call = Callable[..., Any]
 
 @dataclass
 class InspectedModel:
-    """A model that is inspected, and how a caller does that."""
+    """A model that is inspected, and how the caller has it inspected."""
 
     model: nn.Module
     ask: Callable[[Call], Any]
-    """Gives the model, and whatever else there is, to the learner's function."""
+    """Calls the learner's function with the model and its other arguments."""
     ask_again: Callable[[Call], Any]
-    """The same for other inputs, or for the model in another state."""
+    """Does the same with other inputs, or with the model in another state."""
     things: dict[str, Any]
-    """What has to stay, by name."""
+    """What has to stay unchanged, by name."""
     places: Mapping[str, nn.Module]
-    """By name, what is called in each run, so that its pre-hooks are. The first one is in the run of the model."""
+    """Modules whose pre-hooks are called in each run, by the place of the call. The first is called by the model."""
     log: list[str] = field(default_factory=list)
-    """What the model tells of its runs."""
+    """What the model notes about its runs."""
 
 
 @family(
@@ -62,7 +62,7 @@ def inspects_models(
     made: Callable[[Rng, Any], InspectedModel],
     also: Callable[[Call, Rng, Any, dict[str, Any]], None] | None = None,
 ) -> None:
-    """`made` draws a model for a case, and `also` looks at more."""
+    """`made` draws a model for a case, and `also` observes more in the first section."""
     task, special, anew, inside, runs, same, failing = seen.values()
     patient, other = made(rng, case), made(rng, case)
     with grad_mode(case.grad_mode):

@@ -17,16 +17,16 @@ from graders.scenes.worlds import reverse_dimensions
 from graders.wire.draws import Rng
 
 PLACES = ("leaf", "non-leaf", "parameter", "leaf")
-"""What the tensors behind the first one are."""
+"""The kinds of the tensors after the first one."""
 
 
 class TensorGroup:
-    """Tensors as a caller has them, and passes that reach some of them."""
+    """Tensors of a caller, and passes that reach some of them."""
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """The first is as the case says."""
+        """Draw the tensors; the first one is as the case says."""
         self.rng, self.case, self.leaves, self.tensors = rng, case, list[Tensor](), list[Tensor]()
-        self.free = torch.ones(2, requires_grad=True)  # no tensor of the group
+        self.free = torch.ones(2, requires_grad=True)  # not in the group
         shapes = [(rng.integer(2, 4), 2), (rng.integer(2, 3),), (2, 3, 2), (), (3,)]
         for place, shape in zip((case.place, *PLACES), shapes):
             values = rng.tensor(*shape, dtype=case.dtype, values="full")
@@ -35,10 +35,10 @@ class TensorGroup:
             self.leaves.append(leaf)
             self.tensors.append(leaf.view_as(leaf) if place == "non-leaf" else leaf)
             CallersHooks(case.hooks).on_tensor(self.tensors[-1], f"tensor {len(self.leaves)}")
-        self.last = self.tensors[0].view_as(self.tensors[0])  # made first: a pass comes here in the end
+        self.last = self.tensors[0].view_as(self.tensors[0])  # made first, so that a backward pass comes here last
 
     def loss(self, *reached: int, factor: float = 1.0) -> Tensor:
-        """A sum that uses each of these tensors twice."""
+        """A sum, times `factor`, that uses each tensor with one of these indexes twice."""
         loss = self.free.sum()
         for place in reached:
             t = reverse_dimensions(self.tensors[place] if place else self.last)
@@ -47,17 +47,17 @@ class TensorGroup:
         return loss
 
     def run(self, *reached: int, factor: float = 1.0) -> None:
-        """A pass to these tensors."""
+        """Run a backward pass to these tensors."""
         torch.autograd.backward(self.loss(*reached, factor=factor))
 
     def run_aborted(self, *reached: int) -> None:
-        """A pass to these tensors that ends in an exception before it comes to the first one."""
+        """Run a backward pass to these tensors that an exception ends before it reaches the first one."""
         with isolated_grads(self.leaves):
             run_aborted_pass(lambda: self.loss(0, *reached), self.last)
 
 
 def list_and_handle(result: Any) -> Sequence[Any]:
-    """The two parts of a result; the second is None when there are not two."""
+    """The two parts of a result; the result itself and None if it is not a pair."""
     return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
 
 
@@ -77,9 +77,9 @@ def list_and_handle(result: Any) -> Sequence[Any]:
     },
 )
 def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function that puts a hook on a list of tensors, and returns a list, of a float for each pass, and a handle.
+    """For a function that puts a hook on a list of tensors, and returns a list, with a float per pass, and a handle.
 
-    The caller does not use `torch.autograd.grad`: joint hooks of torch refuse it.
+    The caller does not use `torch.autograd.grad`, because torch's joint hooks do not support it.
     """
     appended, several, flow, ends, same = seen.values()
     group, other = TensorGroup(rng, case), TensorGroup(rng, case)
@@ -99,9 +99,9 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     several["the list of a second call for the tensors"] = copy_value(third)
 
     u = rng.tensor(3, dtype=case.dtype).requires_grad_()
-    kept_alone = list_and_handle(call([u]))[0]  # nobody keeps the handle
+    kept_alone = list_and_handle(call([u]))[0]  # the handle is not kept
     torch.autograd.backward((3 * u * u).sum(), create_graph=True)
-    several["the list of a call whose handle nobody keeps"] = copy_value(kept_alone)
+    several["the list of a call whose handle was not kept"] = copy_value(kept_alone)
     flow["a gradient of a pass with create_graph=True"] = u.grad
 
     for name, one in (("one", handle), ("the other", third_handle)):

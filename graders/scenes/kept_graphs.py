@@ -1,4 +1,4 @@
-"""Whether the graph of a forward pass is gone: the tensors that it saved are counted."""
+"""Finds out whether the graph of a forward pass is gone, by counting the tensors that it saved."""
 
 import contextlib
 import gc
@@ -10,18 +10,18 @@ from torch import Tensor
 
 
 class SavedTensor:
-    """Stands for one tensor that the graph saved; it lives as long as the graph needs it."""
+    """Stands for one tensor that the graph saved, and lives as long as the graph keeps it."""
 
     def __init__(self, tensor: Tensor) -> None:
-        """Hold the values, in case somebody runs backward."""
+        """Hold the values, in case somebody runs a backward pass."""
         self.tensor = tensor.detach()
 
 
 class SavedTensorCounter:
-    """The tensors that the graph saved."""
+    """Counts the tensors that a graph has saved."""
 
     def __init__(self) -> None:
-        """Nothing is saved yet."""
+        """Begin with nothing saved."""
         self._refs: list[weakref.ref[SavedTensor]] = []
         self._collections = 0
 
@@ -32,9 +32,10 @@ class SavedTensorCounter:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Count what is saved in this block.
+        """Count the tensors that are saved in this block.
 
-        No garbage is collected in it, so that all that is made there stays young: to collect that alone is quick.
+        Garbage collection is off in it, so that all new objects stay in the youngest generation, which is quick to
+        collect afterwards.
         """
         enabled, self._collections = gc.isenabled(), _count_full_collections()
         gc.disable()
@@ -46,12 +47,12 @@ class SavedTensorCounter:
                 gc.enable()
 
     def count_alive(self) -> int:
-        """How many are left when garbage has been collected: all of it, where somebody else did so meanwhile."""
+        """How many are still alive after garbage collection: a full one only if another has run since `watching`."""
         if any(ref() is not None for ref in self._refs):
             gc.collect(0 if _count_full_collections() == self._collections else 2)
         return sum(ref() is not None for ref in self._refs)
 
 
 def _count_full_collections() -> int:
-    """How often the garbage of all generations has been collected so far."""
+    """How often the garbage of all generations has been collected so far in this process."""
     return int(gc.get_stats()[-1]["collections"])

@@ -1,4 +1,4 @@
-"""Scenes for functions of maps: of what the channels of a layer put out for one image, a tensor [C, H, W]."""
+"""Scenes for functions of feature maps: the output of a layer for one image, a tensor [C, H, W]."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def makes_of_maps(
     draw: Callable[[Rng, Any], Tensor],
     ask: Callable[[Call, Any, Tensor], Any] = call_with_maps,
 ) -> None:
-    """`draw` makes maps, `ask` the call."""
+    """`draw` makes the maps, and `ask` calls the learner's function with them."""
     task, apart, same = seen.values()
     fm = with_layout(draw(rng, case), case.layout)
     fm.requires_grad_(vars(case).get("requires_grad", False))
@@ -58,12 +58,12 @@ def makes_of_maps(
 
 
 def copy_result(value: Any) -> Any:
-    """A copy, although somebody goes on changing the value."""
+    """A copy that later changes of the value do not affect."""
     return value.copy() if isinstance(value, np.ndarray) else copy_value(value)
 
 
 def of_many_sizes(rng: Rng, case: Any) -> Tensor:
-    """Maps that are strong or weak, and two with only one value."""
+    """Maps with large, small and tiny values, and two constant ones."""
     scales = (1.0, 8.0, 0.25) if case.precision == "float16" else (1.0, 2.0**-28, 2.0**-90)
     maps = [rng.tensor(2, 4, dtype="float64", values="full") * scale for scale in scales]
     maps += [torch.zeros(2, 4), torch.full((2, 4), rng.uniform(1, 3))]
@@ -78,32 +78,32 @@ SHEETS = {
     "one column": ((4, 3, 2), 1, 3),
     "no gaps": ((70, 1, 2), 9, 0),
 }
-"""[C, H, W], `ncols` and `pad`. Height and width always differ."""
+"""[C, H, W], `ncols` and `pad` of each sheet. Height and width always differ."""
 
 
 def sheet_maps(rng: Rng, case: Any) -> Tensor:
-    """Maps for a sheet, all unlike each other; 0 is one of the values."""
+    """Maps for a sheet, all different; 0 is one of the values."""
     fm = rng.tensor(*SHEETS[case.grid][0], values="full")
     fm[0, 0, 0] = 0.0
     return fm
 
 
 COUNTS = {"one": (6, 1), "most": (14, 11), "all": (5, 5)}
-"""How many channels there are, and how many of them are asked for."""
+"""The number of channels, and how many of them are asked for."""
 STEPS = {"float32": 2.0**-12, "float64": 2.0**-32}
-"""How far neighbouring means are apart. Rounding to float32 hides those of float64."""
+"""The distance between neighbouring means. Rounding to float32 would make those of float64 equal."""
 
 
 def ranked_maps(rng: Rng, case: Any) -> Tensor:
-    """Maps whose means are apart, with pixels that would rank them otherwise."""
+    """Maps with different means, whose single pixels would rank them in another order."""
     count = COUNTS[case.asked][0]
     fm = rng.tensor(count, 3, 4, dtype="float64", low=-1, high=1, away=0.125, values="full")
     means = torch.tensor(rng.shuffled(range(count)), dtype=torch.float64) * STEPS[case.dtype] + 0.625
     fm += (means - fm.mean((1, 2)))[:, None, None]
     spike, *_, low = rng.shuffled([i for i in range(count) if i != int(means.argmax())])
-    fm[spike] -= 1.75  # the largest pixel of all, and the same mean but for that
+    fm[spike] -= 1.75  # this map gets the largest pixel of all, while its mean stays the same
     fm[spike, rng.integer(0, 2), rng.integer(0, 3)] += 12
-    fm[low] -= 2000  # the largest of all absolute values
-    # The largest mean comes from 5 bright pixels of 12: neither the minimum nor the median shows it.
+    fm[low] -= 2000  # this map gets the largest absolute values
+    # 5 bright pixels of 12 make the largest mean, so neither the minimum nor the median shows it.
     fm[means.argmax()] += torch.tensor(rng.shuffled([3.5] * 5 + [-2.5] * 7)).reshape(3, 4)
     return fm.to(getattr(torch, case.dtype))

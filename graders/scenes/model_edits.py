@@ -19,17 +19,17 @@ from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 SIZE = 5
-"""Samples, channels, and positions along each axis: an index into one of them fits all."""
+"""The size of every dimension, so that a channel index used in the wrong dimension raises no error."""
 Call = Callable[..., Any]
 Ask = Callable[[Call, nn.Module, str, list[int], Tensor, Tensor], tuple[Any, Any]]
-"""Two results of calls with a model, the name of a submodule, channels, and two inputs."""
+"""Makes two calls, given a model, the name of a submodule, channels, and two inputs; returns their results."""
 
 
 class Block(nn.Module):
-    """Holds a module that takes two tensors, works in place on what that returns, and returns a tuple itself."""
+    """Holds a module that takes two tensors, works in place on its output, and returns a tuple itself."""
 
     def __init__(self, name: str, passing: str) -> None:
-        """`name` is that of the module inside, which gets its input by "position" or by "keyword"."""
+        """`name` is the name of the module inside; `passing` is "position" or "keyword"."""
         super().__init__()
         pair = Fn(lambda module, input, other: input * module.scale + other, scale=nn.Parameter(torch.ones(SIZE)))
         self.add_module(name, pair)
@@ -37,25 +37,25 @@ class Block(nn.Module):
         self.behind = nn.LeakyReLU(0.5, inplace=True)
 
     def forward(self, h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What it computed, and its input."""
+        """The result, and the input `h`."""
         pair = self.get_submodule(self.name)
         inner = pair(input=h, other=x) if self.passing == "keyword" else pair(h, x)
         return self.behind(inner), h
 
 
 class Paths(nn.Module):
-    """A model with a skip connection, noise, and layers that show their mode; it shows its own, too.
+    """A model with a skip connection, noise, and layers whose output depends on their mode, as does the model's own.
 
-    Its parts are defined in another order than they run, and their names begin or end as those of others.
+    Its parts are not defined in the order of the run, and their names share beginnings or endings.
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """For inputs with `case.rank` dimensions of `SIZE`."""
+        """Draw a model for inputs with `case.rank` dimensions of size `SIZE`."""
         super().__init__()
         entry, block, layer, norm, drop = rng.names(5)
         self.named = {"nested": f"{block}.{entry}", "handing on": entry, "last": f"{entry}b", "root": ""}
         batch_norm: Any = nn.BatchNorm2d if case.rank == 4 else nn.BatchNorm1d
-        with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             parts: dict[str, nn.Module] = {
                 block: Block(entry, case.passing),
                 entry: Fn(lambda module, input: input.view_as(input)),
@@ -80,7 +80,7 @@ class Paths(nn.Module):
         freeze_part(fill_grads(self), case.frozen)
 
     def forward(self, x: Tensor) -> Tensor:
-        """A row for each sample. `begins` is called at the beginning, with the input."""
+        """A row for each sample. Calls `self.begins` with the input first."""
         self.begins(x)
         entry, layer, norm, block, drop, last = map(self.get_submodule, self.run)
         h = entry(input=x) if self.passing == "keyword" else entry(x)
@@ -94,7 +94,7 @@ class Paths(nn.Module):
 def call_ablation(
     call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
 ) -> tuple[Any, Any]:
-    """For `function(model, name, channels, x)`: also with other channels."""
+    """For `function(model, name, channels, x)`; the second call is made with other channels."""
     others = (channels or [1])[::-1][:2]
     return call(model, name, channels, first), call(model, name, others, second)
 
@@ -102,7 +102,7 @@ def call_ablation(
 def call_patching(
     call: Call, model: nn.Module, name: str, channels: list[int], first: Tensor, second: Tensor
 ) -> tuple[Any, Any]:
-    """For `function(model, name, clean, corrupt, channels=None)`: without and with channels."""
+    """For `function(model, name, clean, corrupt, channels=None)`, called without and with channels."""
     return call(model, name, first, second), call(model, name, first, second, channels)
 
 
@@ -141,17 +141,17 @@ def call_patching(
 def edits_runs(
     call: Call, rng: Rng, case: Any, seen: Sections, ask: Ask, exactly: Callable[[Call, Rng, dict[str, Any]], None]
 ) -> None:
-    """`ask` makes two calls, and `exactly` looks at numbers that arithmetic would lose."""
+    """`ask` makes two calls, and `exactly` tries numbers that careless arithmetic would lose."""
     task, part, later, inside, runs, same, failing, special = seen.values()
     model, other = Paths(rng, case), Paths(rng, case)
     name = model.named[case.named]
     callers = add_callers_hooks(model, name, case.hooks)
     first, second, third, fourth = (an_input(rng, case) for _ in range(4))
     channels, more = some_channels(rng, case.collection), some_channels(rng, "many")
-    own = list(channels)  # the scene's, whatever becomes of the caller's
+    own = list(channels)  # a copy, in case the answer changes the caller's list
     things = {"model": model, "x": first, "another x": second, "third": third, "channels": channels}
     ran_on: list[Tensor] = []
-    model.begins = lambda x: ran_on.append(detached_copy(x))  # also of a copy of the model
+    model.begins = lambda x: ran_on.append(detached_copy(x))  # a copy of the model calls it as well
     with grad_mode(case.grad_mode):
         before = Witness(**things)
         task["the result"], part["the result"] = ask(call, model, name, channels, first, second)
@@ -178,7 +178,7 @@ def edits_runs(
         failure = Failure(case.failure, run)
         breaking = register(
             lambda *_, failure=failure: failure.raise_if_due()
-        )  # a function, which no copy of a model copies
+        )  # a function, because copying a model does not copy functions
         before = Witness(**things)
         failing[f"an exception as the {run} run {when}"] = failure.outcome_during(
             lambda: ask(call, model, name, list(own), first, second)
@@ -189,7 +189,7 @@ def edits_runs(
 
 
 def add_callers_hooks(model: Paths, name: str, hooks: str) -> CallersHooks:
-    """The caller's hooks on a submodule and on the model. Those that replace multiply and add."""
+    """Register the caller's hooks on a submodule and on the model. Replacing ones multiply and add."""
     callers = CallersHooks(hooks)
     for where, owner in {name: model.get_submodule(name), "the model": model}.items():
         callers.on_module(owner, where)
@@ -199,13 +199,13 @@ def add_callers_hooks(model: Paths, name: str, hooks: str) -> CallersHooks:
 
 
 def an_input(rng: Rng, case: Any) -> Tensor:
-    """An input of the model: a leaf with something in `.grad`, or data."""
+    """An input for the model: a leaf with a filled `.grad`, or a tensor that requires no grad."""
     x = rng.tensor(*(SIZE,) * case.rank, dtype=case.dtype, values=case.values)
     return prepare_tensor(x, grad="filled") if case.x_is == "a leaf" else x
 
 
 def some_channels(rng: Rng, collection: str) -> list[int]:
-    """In no order and with gaps."""
+    """Channel indexes, unsorted and with gaps."""
     several = rng.choice(([4, 0, 2], [3, 1, 0, 4], [1, 4, 3]))
     return {"empty": [], "one": several[:1], "many": several, "repeated": [several[0], several[1], several[0]]}[
         collection
@@ -213,13 +213,13 @@ def some_channels(rng: Rng, collection: str) -> list[int]:
 
 
 def switched_off(call: Call, rng: Rng, seen: dict[str, Any]) -> None:
-    """Channels that hold what no product makes 0, beside a number that stays."""
+    """Try channels with values that multiplying by 0 does not make 0, such as NaN, next to a number that must stay."""
     x = torch.tensor([[float("inf"), rng.uniform(1, 2), float("nan"), -float("inf")]] * 2)
     seen["the result of nn.Identity for inf, a number, nan, -inf"] = call(nn.Identity(), "", [0], x)
 
 
 def replaced(call: Call, rng: Rng, seen: dict[str, Any]) -> None:
-    """Channels that differ so much that no difference brings one to the other."""
+    """Try channels so far apart that adding their difference loses digits."""
     clean = rng.tensor(3, 3, dtype="float64", values="full")
     corrupt = torch.tensor([[3.0, 1e9, float("inf")], [float("nan"), 1.0, 1e9], [2.0, 1e9, 5.0]], dtype=torch.float64)
     seen["the result of nn.Identity with large numbers"] = call(nn.Identity(), "", clean, corrupt, [1, 2, 1])

@@ -1,7 +1,7 @@
-"""Models as callers have them: drawn from a source of numbers, small, and with what real ones have.
+"""Small drawn models with the peculiarities of real ones.
 
-Parts are defined in another order than they run, and some run inside others, are called twice, or not at all. One
-takes two tensors; containers hand on tuples or dicts; what comes out of a module may be overwritten in place.
+Parts are defined in another order than they run; some run inside others, some are called twice, and some never. One
+takes two tensors, containers return tuples or dicts, and the output of a module may be overwritten in place.
 """
 
 import copy
@@ -17,11 +17,11 @@ from graders.box.models import fill_grads, freeze_part, in_mode, pack_output, un
 from graders.wire.draws import Rng
 
 IN_PLACE = "in place"
-"""A step of a container that is no module: it overwrites what it got."""
+"""A step of a container that is not a module: it overwrites its input."""
 
 
 class Container(nn.Module):
-    """Calls its parts in an order of its own, and keeps a log of it."""
+    """Calls its parts in the order of its steps, and keeps a log."""
 
     def __init__(self, parts: Mapping[str, nn.Module], steps: Sequence[str], passing: str, output: str) -> None:
         """`steps` are names of parts; `passing` is "position" or "keyword", `output` "tensor", "tuple" or "dict"."""
@@ -32,7 +32,7 @@ class Container(nn.Module):
         self.log: list[str] = []
 
     def forward(self, input: Tensor) -> Any:
-        """What the last step makes, packed."""
+        """The result of the last step, packed as `output` says."""
         self.log.append("forward begins")
         value = input
         for step in self.steps:
@@ -43,17 +43,17 @@ class Container(nn.Module):
             beside = {"other": input} if isinstance(part, Mix) else {}
             value = part(input=value, **beside) if self.passing == "keyword" else part(value, *beside.values())
             value = unpack_output(value)
-            has_graph = value.requires_grad or not torch.is_grad_enabled()  # who needs no gradient may switch it off
+            has_graph = value.requires_grad or not torch.is_grad_enabled()  # without need of gradients it may be off
             self.log.append(step if has_graph else f"{step}, and there is no graph behind it")
         self.log.append("forward ends")
         return pack_output(value, self.output)
 
 
 class Mix(nn.Module):
-    """Takes two tensors of one shape. Attention, too, uses the weight of its layer without calling it."""
+    """Takes two tensors of one shape. It may use the weight of its layer without calling it, as attention does."""
 
     def __init__(self, size: int, calls: bool) -> None:
-        """`size` is that of the last dimension; `calls` is whether the layer is called."""
+        """`size` is the size of the last dimension; `calls` says whether the layer is called."""
         super().__init__()
         self.layer, self.calls = nn.Linear(size, size, bias=False), calls
 
@@ -64,10 +64,10 @@ class Mix(nn.Module):
 
 
 class Drop(nn.Dropout):
-    """Dropout that leaves out the same numbers in every dtype."""
+    """Dropout that drops the same entries in every dtype."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """A new tensor in training mode, and the input in eval mode."""
+        """A new tensor in training mode; the input itself in eval mode."""
         if not self.training:
             return input
         return input * (torch.rand(input.shape, dtype=torch.float32) > self.p) / (1 - self.p)
@@ -83,31 +83,30 @@ class Mean(nn.Module):
 
 @dataclass
 class DrawnModel:
-    """A model, the names of its modules by what they are, and how to make an input for it."""
+    """A model, the names of its modules by their roles, and a function that draws an input for it."""
 
     model: Container
     names: dict[str, str]
-    """By what it is, in the order of the run: "first", "norm", "nested" (it takes two tensors), "often" (a dropout
-    that is called five times), "flat", "identity" (both hand on what they get), "second name" (of "often"), "last" (in
-    "body", the container of "nested", is one of the same name), "scalar".
+    """The roles, in the order of the run: "first", "norm", "nested" (it takes two tensors), "often" (a dropout that is
+    called five times), "flat" and "identity" (both return their input or a view of it), "second name" (of "often"),
+    "last" ("body", the container of "nested", has a part of the same name), "scalar".
     """
     draw: Callable[[], Tensor]
 
 
 def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
-    """A model for inputs of shape [samples, channels, length], as the case says.
+    """A model for inputs of shape [samples, channels, length].
 
-    Of a case are read `dtype`, and where it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, `length`,
-    and `unused` (whether modules that are not called, with the names of others, are defined "before" those or "after"
-    them, or there are "none", and each module is called). With `in_place` the next step overwrites what a named module
-    returned.
+    Reads `dtype` of the case, and if it has them `values`, `mode`, `frozen`, `grad`, `output`, `passing`, `length`, and
+    `unused`: whether modules that are never called, with the same names as others, are defined "before" or "after"
+    those, or there are "none". With `in_place` the next step overwrites what a named module returned.
     """
     get = vars(case).get
     samples, channels, length, out = 3, rng.integer(2, 4), get("length", 4), rng.integer(2, 5)
     first, norm, body, nested, often, flat, identity, second, last, scalar, unused = rng.names(11)
     how = get("passing", "position"), get("output", "tensor")
     step = [IN_PLACE] if in_place else []
-    with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+    with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
         targets: dict[str, nn.Module] = {
             first: nn.Linear(length, length),
             norm: nn.BatchNorm1d(channels),

@@ -1,4 +1,4 @@
-"""Models with modules in another mode than they are in themselves; for some of these it matters, for some not."""
+"""Models with some modules in the other mode than the model itself, which matters for only some of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,22 +15,22 @@ from graders.wire.draws import Rng
 
 
 class Turning(Chain):
-    """In training mode it goes on with its input times -1."""
+    """A chain that begins with its input times -1 in training mode."""
 
     def forward(self, input: Tensor) -> Any:
-        """What the last step makes."""
+        """The result of the last step."""
         return super().forward(-input if self.training else input)
 
 
 def another_last_entry(module: Any, input: Tensor) -> Tensor:
-    """The last entry is a little larger in training mode."""
+    """A copy of the input; in training mode its last entry is a little larger."""
     out = input.clone()
     out.view(-1)[-1] += 0.02 * module.training
     return out
 
 
 def grow_buffer(module: Any, output: Tensor, by: float) -> Tensor:
-    """An output; and when it has been computed, the buffer of the module is larger."""
+    """The output itself; as a side effect, the module's buffer grows by `by`."""
     module.kept.add_(by)
     return output
 
@@ -46,13 +46,13 @@ OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
     "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
     "second output": lambda m, x: 1 * x,
     "gate": lambda m, x: 0 * x if m.training else 1 * x,
-    # These have a buffer that holds numbers, their own or that of the module before.
+    # These read or change a buffer: their own, or that of the module before them.
     "moves on": lambda m, x: grow_buffer(m, x - m.kept, 0.5 * m.training),
     "counter": lambda m, x: grow_buffer(m, x + m.kept, 1),
     "counts there": lambda m, x: grow_buffer(m.other[0], x + m.other[0].kept, 1),
     "late": lambda m, x: grow_buffer(m, x + (m.kept - m.start) * m.training, 1),
 }
-"""What a module computes from its input. `m.training` is its mode."""
+"""What a module computes from its input, by kind. `m.training` is its mode."""
 
 SUSPECTS: dict[str, tuple[str, ...]] = {
     "numbers": ("positive, *dropout", "positive, *dropout of 0", "positive, *noise"),
@@ -61,12 +61,12 @@ SUSPECTS: dict[str, tuple[str, ...]] = {
     "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *batch norm"),
     "outputs": ("positive, *last entry", "positive, *second output", "positive, *norm without statistics"),
 }
-"""Modules in the order of their calls, in each of three places; what stands twice is one module. Those with a star are
-in another mode than the model, and it is to be found out whether that matters."""
+"""Modules in the order of their calls, in each of three places; a name that occurs twice is one module. Those with a
+star are in the other mode than the model, and the learner's function has to find out whether that matters."""
 
 
 def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Module | None) -> nn.Module:
-    """One of those, for inputs of a shape."""
+    """A module of this kind, for inputs of this shape."""
     if kind in ("dropout", "dropout of 0"):
         return nn.Dropout(0.0 if kind == "dropout of 0" else 0.5)
     if "norm" in kind:
@@ -89,12 +89,12 @@ def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Mo
 
 
 def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[nn.Module, list[str], nn.Module]:
-    """A model in this mode, the names of modules that are in the other one, and a place in one of these."""
+    """A model in this mode, the names of the modules in the other mode, and a module inside one of those."""
     names, astray, spot = iter(rng.names(40)), list[str](), nn.Identity()
     how = case.passing, case.output
 
     def drawn(modules: str) -> tuple[dict[str, nn.Module], list[Step]]:
-        """Some modules by name, and their calls."""
+        """The modules of such a list by name, and the steps that call them."""
         parts, called, steps = dict[str, nn.Module](), dict[str, str](), list[Step]()
         for word in modules.split(", "):
             kind = word.removeprefix("*")
@@ -107,7 +107,7 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
         return parts, steps
 
     def block(kind: type[Chain], modules: str, *behind: Step) -> str:
-        """A container, which is in the other mode itself."""
+        """Add a container that is itself in the other mode; returns its name."""
         name, (inner, calls) = next(names), drawn(modules)
         parts[name] = kind(reordered_parts(rng, inner), [*calls, *behind], *how)
         astray.append(name)
@@ -119,7 +119,7 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
 
     first, second, third = rng.shuffled(SUSPECTS[case.suspects])
     parts, steps = drawn(f"positive, {second}, {third}, scale")
-    parts |= drawn("*scale")[0]  # it is never called
+    parts |= drawn("*scale")[0]  # this one is never called
     steps[1:1] = [block(Turning, "*floor, *gate")]
     steps[-1:-1] = [block(Chain, first, at_the_spot)]
     model = Chain(reordered_parts(rng, parts), steps, *how).to(getattr(torch, case.dtype))
@@ -129,9 +129,9 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
 
 
 def with_modes(rng: Rng, case: Any) -> InspectedModel:
-    """For `function(model, x)`, asked of a model in training mode and of one in eval mode.
+    """For `function(model, x)`, called with a model in training mode and with one in eval mode.
 
-    Of a case are also read `rank` and `suspects`.
+    Also reads `rank` and `suspects` of the case.
     """
     shape = rng.shape(case.rank)
     x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Scenes for functions that hang a hook on the backward pass of a module."""
+"""Scenes for functions that register a hook on the backward pass of a module."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,13 +42,13 @@ AXES: dict[str, tuple[Value, ...]] = {
     pairs=[("kind", "passing")],
     impossible=[
         lambda kind, frozen: kind == "tanh" and frozen == "part",
-        lambda kind, grad: kind == "tanh" and grad == "filled",  # it has no parameter whose `.grad` could be filled
-        # The exception is raised within the module.
+        lambda kind, grad: kind == "tanh" and grad == "filled",  # a tanh has no parameter whose `.grad` could be filled
+        # The exception is raised inside the module.
         lambda kind, frozen, backward: backward.startswith("after") and (kind == "tanh" or frozen == "part"),
     ],
 )
 def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function that returns a dict, which always holds the gradients of a module's latest pass, and a handle."""
+    """For a function that returns a handle, and a dict that always holds the gradients of a module's latest pass."""
     recorded, latest, copies, none, own, same, handles = seen.values()
     like = {"dtype": case.dtype, "values": case.values}
     lead, fc = rng.shape(case.rank - 1), drawn_linear(rng, 3, 2, **like)
@@ -124,7 +124,7 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
 
 
 def a_module(kind: str, fc: nn.Linear) -> nn.Module:
-    """A tanh; several operations around a layer; or one with three inputs and three outputs, two of each tensors."""
+    """A tanh, operations around a layer, or a module with three inputs and three outputs, two of each tensors."""
     if kind == "tanh":
         return nn.Tanh()
     if kind == "composite":
@@ -133,10 +133,10 @@ def a_module(kind: str, fc: nn.Linear) -> nn.Module:
 
 
 def zero_in_place(grad: Tensor) -> None:
-    """A hook with bad manners: it overwrites the gradient that it was given, behind the back of autograd."""
+    """A badly behaved hook: it overwrites the gradient that it was given, behind autograd's back."""
     grad.detach().zero_()
 
 
 def dict_and_handle(result: object) -> tuple[Any, Any]:
-    """The entries of a pair; of anything else, nothing."""
+    """The entries of a pair; `(None, None)` for anything else."""
     return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else (None, None)

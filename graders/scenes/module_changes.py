@@ -37,9 +37,9 @@ from graders.wire.draws import Rng
     },
     impossible=[
         lambda kind, frozen: kind == "blend" and frozen == "part",
-        # Beside a full backward hook, PyTorch calls tensor hooks of an output that is not used with None.
+        # With a full backward hook, PyTorch calls tensor hooks on an unused output with None.
         lambda kind, hooks: kind == "fork" and hooks != "none",
-        # What somebody doubled is nobody else's buffer.
+        # A doubled gradient is a new tensor, and no longer a buffer that others share.
         lambda kind, hooks: kind == "blend" and hooks == "replacing",
     ],
 )
@@ -50,7 +50,7 @@ def changes_what_flows_back(
     seen: Sections,
     arguments: Arguments,
 ) -> None:
-    """For a function that changes what a module sends back, or what it computes that from, and returns a handle."""
+    """For a function that changes the gradient that a module gets or sends back, and returns a handle."""
     changed, learned, passes, several, graph, beside, same, handles = seen.values()
     like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)
     module, twin = (freeze_part(a_module(rng, case.kind, case.mode, **like), case.frozen) for _ in range(2))
@@ -77,7 +77,7 @@ def changes_what_flows_back(
         return (up * outs(t)[0]).sum() + (side * t).sum()
 
     def note(where: dict[str, Any], name: str, one: Callable[[], Tensor], *wanted: Tensor, way: str = "plain") -> None:
-        """The gradient of `x` in a pass, or those of other tensors."""
+        """Note the gradient of `x`, or those of `wanted`, in a pass."""
         found = compute_gradients(one, wanted or [x], way, at=params[-1] if params else None)
         where |= {f"{name}{f' {index}' if index else ''}": gradient for index, gradient in enumerate(found)}
 
@@ -102,7 +102,7 @@ def changes_what_flows_back(
     split = lambda: torch.stack([(share * out).sum() for share, out in zip(shares, halves(v))]).sum()  # noqa: E731
     note(several, "the gradient of the input below two outputs of one operation", split, v)
     neighbour, later = torch.zeros_like(ups[0]).requires_grad_(), torch.ones_like(ups[0]).requires_grad_()
-    apart = -neighbour  # the same buffer comes to it after it came to the module
+    apart = -neighbour  # it gets the same buffer, after the module
     torch.autograd.backward(outs(x)[0] + apart, grad_tensors=ups[0], inputs=[x, neighbour])
     same["the gradient of a neighbour"], same["the output"] = neighbour.grad, detached_copy(outs(x)[0])
     note(same, "the gradient of a later layer", lambda: (ups[0] * later * outs(x)[0]).sum(), later)
@@ -117,7 +117,7 @@ def changes_what_flows_back(
     tanh, t = nn.Tanh(), rng.tensor(3, low=-0.5, high=0.5, **like).requires_grad_()
     of_tanh = call(tanh, *args)
     same["the output of tanh of data requires grad"] = tanh(data).requires_grad
-    # Two that are smaller than every bound, and one that is larger. At 0 itself, right answers have other derivatives.
+    # Two smaller than every bound, and one larger. None is 0, where the derivatives of right answers differ.
     numbers = [-rng.uniform(0.125, 0.375), rng.uniform(0.125, 0.375), -rng.uniform(4, 8)]
     up = torch.tensor(numbers, dtype=t.dtype).requires_grad_()
     (again,) = torch.autograd.grad((up * tanh(t)).sum(), t, create_graph=True)
@@ -135,7 +135,7 @@ def changes_what_flows_back(
 
 
 def a_module(rng: Rng, kind: str, mode: str, **like: Any) -> nn.Module:
-    """A layer; a chain; one with a parameter, two tensors and a number as inputs; one with two outputs."""
+    """A module of this kind: a layer, a chain, one with several inputs and a parameter, or one with two outputs."""
     layers = [drawn_linear(rng, 3, outs, **like) for outs in (3, 2)]
     weight = nn.Parameter(rng.tensor(3, **like))
     if kind == "blend":
@@ -144,7 +144,7 @@ def a_module(rng: Rng, kind: str, mode: str, **like: Any) -> nn.Module:
         ).train(mode == "train")
     if kind == "chain":
         chain = nn.Sequential(layers[0], nn.Tanh(), layers[1]).train(mode == "train")
-        chain[1].train(mode != "train")  # not as the others
+        chain[1].train(mode != "train")  # not in the mode of the others
         return chain
     if kind == "fork":
         return Fn(lambda module, x: (3 * torch.tanh(module.fc(x)), 5 * x[..., :2]), fc=layers[1]).train(mode == "train")

@@ -1,4 +1,4 @@
-"""Scenes for functions that tell which layer makes NaN or Inf out of finite numbers."""
+"""Scenes for functions that find the layer that makes NaN or Inf out of finite numbers."""
 
 import math
 from collections import OrderedDict
@@ -18,7 +18,7 @@ from graders.wire.draws import Rng
 
 
 class Shift(nn.Module):
-    """Adds numbers, of which one may be NaN or Inf, for inputs of one shape."""
+    """Adds a tensor, in which one number may be NaN or Inf, to inputs of its shape."""
 
     def __init__(self, by: Tensor, in_place: bool = False) -> None:
         """With `in_place` it overwrites its input."""
@@ -34,7 +34,7 @@ class Log(nn.Module):
     """The logarithm times a sign: NaN for negative numbers, and Inf or -Inf for 0."""
 
     def __init__(self, sign: int) -> None:
-        """1 or -1."""
+        """`sign` is 1 or -1."""
         super().__init__()
         self.sign = sign
 
@@ -44,7 +44,7 @@ class Log(nn.Module):
 
 
 class Mix(nn.Module):
-    """Takes two tensors, and a number between them."""
+    """Mixes two tensors; the number comes between them in the arguments."""
 
     def forward(self, input: Tensor, share: float, other: Tensor) -> Tensor:
         """A new tensor."""
@@ -55,7 +55,7 @@ class Spoiling(nn.Module):
     """A container whose own code may make a finite number NaN or Inf."""
 
     def __init__(self, inner: nn.Module, by: Tensor) -> None:
-        """The code between the leaves adds `by`."""
+        """`forward` itself adds `by`, between calls of leaves."""
         super().__init__()
         self.inner, self.by = inner, nn.Parameter(by)
 
@@ -69,13 +69,13 @@ PARTS = ("code", "plain", "mix", "cleaned", "block", "in place", "log", "later",
 
 
 class NonfiniteModel(nn.Module):
-    """Runs its parts one after the other: first in a row, then each on finite numbers.
+    """Runs its parts in a row, and then again, each on finite numbers.
 
-    They are defined in another order than they run.
+    They are not defined in the order of the run.
     """
 
     def __init__(self, rng: Rng, case: Any, shape: tuple[int, ...], *, healthy: bool = False) -> None:
-        """A `healthy` model makes no number NaN or Inf."""
+        """`shape` is that of an input. A `healthy` model makes no number NaN or Inf."""
         super().__init__()
         dtype: torch.dtype = getattr(torch, case.dtype)
         self.bad, self.culprit = float(case.bad), "" if healthy else case.culprit
@@ -109,7 +109,7 @@ class NonfiniteModel(nn.Module):
         in_mode(fill_grads(self), case.mode)
 
     def forward(self, x: Tensor) -> Tensor:
-        """What hooks and modes do to its numbers shows in `totals`."""
+        """Run all parts, and note in `totals` numbers that hooks and modes would change."""
         self.began.append(x)
         part = {name: self.get_submodule(path) for name, path in self.names.items()}
         clean = x.nan_to_num(1, 1, 1)
@@ -123,7 +123,7 @@ class NonfiniteModel(nn.Module):
         return total
 
     def log_input(self, clean: Tensor, which: int) -> Tensor:
-        """The input of the first (0) and the second (1) call of the logarithm."""
+        """The input for the first (`which` is 0) or second (1) call of the logarithm."""
         given = clean.abs() + 0.5
         if self.culprit == "second call" and which == 0:
             given.view(-1)[self.at] = torch.nan  # the first call is not to blame
@@ -152,7 +152,7 @@ class NonfiniteModel(nn.Module):
         "grad_mode": ("on", "off"),
         "failure": ("KeyboardInterrupt", "own", "RuntimeError", "StopIteration"),
     },
-    pairs=[("bad", "before")],  # each kind of bad number is all that is wrong with an input
+    pairs=[("bad", "before")],  # so that each kind of bad number occurs alone in an input
 )
 def finds_nonfinite_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model, x)`, which runs a model and returns the name of a leaf, or None."""
@@ -191,7 +191,7 @@ def finds_nonfinite_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: S
 
 
 def add_callers_hooks(model: NonfiniteModel, case: Any) -> NonfiniteModel:
-    """With hooks of the caller; one that replaces makes the output of a part finite again."""
+    """Register the caller's hooks; a replacing one makes the output of a part finite again. Returns the model."""
     callers = CallersHooks(case.hooks)
     for part in ("", model.names["nested"]):
         callers.on_module(model.get_submodule(part), part)

@@ -1,4 +1,4 @@
-"""Scenes for functions that run a model, and return what one of its layers put out."""
+"""Scenes for functions that run a model and return the output of one of its layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from graders.wire.draws import Rng
 
 
 def call_with_layer(call: Callable[..., Any], model: nn.Module, name: str, x: Tensor) -> Any:
-    """For `function(model, layer, x)`, whose result may have a graph or not."""
+    """For `function(model, layer, x)`; whether its result has a graph does not matter."""
     result = call(model, model.get_submodule(name), x)
     return result.detach() if isinstance(result, Tensor) else result
 
@@ -23,7 +23,7 @@ def call_with_layer(call: Callable[..., Any], model: nn.Module, name: str, x: Te
     axes={"layer": (0, 1, 2), "rank": (1, 2, 3), "dtype": ("float32", "float64")},
 )
 def runs_one_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, use: Callable[..., Any]) -> None:
-    """For a function that runs a model. `use(call, model, name, x)` calls it, and returns its result."""
+    """For a function that runs a model. `use(call, model, name, x)` calls it and returns its result."""
     captured, rest = seen.values()
     size = rng.integer(2, 4)
     x, later = (rng.tensor(*(2, 3, size)[-case.rank :], dtype=case.dtype) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Scenes for functions that run a model on one batch after the other, and describe what its layers put out."""
+"""Scenes for functions that run a model on one batch after another, and describe the outputs of its layers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,14 +21,14 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "row": [(1, 2, 4), (2, 2, 2), (4, 2, 2)],
     "image": [(1, 2, 2, 2), (2, 2, 1, 2), (4, 2, 2, 1)],
 }
-"""The shapes of batches of two channels. Sums of a channel lose no digit when they are divided by the number of values:
-alone, and all together, these are a power of two.
+"""The shapes of batches with two channels. The number of values in a channel is a power of two, in each batch and in
+all together, so that dividing a sum by it loses no digits.
 """
 RATE = 0.05
 
 
 class Shift(nn.Module):
-    """A layer that shows its mode."""
+    """A layer whose output depends on its mode."""
 
     def forward(self, input: Tensor) -> Tensor:
         """A new tensor."""
@@ -36,19 +36,19 @@ class Shift(nn.Module):
 
 
 class Net(nn.Module):
-    """Two layers, with an activation that works in place and is called twice in between.
+    """Two layers, and between them an activation that works in place and is called twice.
 
-    With `values="round"` all its numbers are multiples of 1/8 and small, so that they are exact in each dtype, and so
-    are sums of them and of their squares.
+    With `values="round"` all numbers are small multiples of 1/8, so that they, their sums and the sums of their squares
+    are exact in each dtype.
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """For batches as the case says."""
+        """Draw a net for batches of the shape `case.shape`."""
         super().__init__()
         kernel = () if case.shape == "flat" else (1,)
         self.values, self.dtype = case.values, getattr(torch, case.dtype)
         self.entry, self.relu = Shift(), nn.ReLU(inplace=True)
-        with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             self.first: nn.Module = KINDS[case.shape](2, 3, *kernel)
             self.second: nn.Module = KINDS[case.shape](3, 4, *kernel)
         self.layers = dict(zip(rng.names(2), (self.first, self.second)))
@@ -61,16 +61,16 @@ class Net(nn.Module):
         fill_grads(in_mode(self, case.mode))
 
     def draw_numbers(self, rng: Rng, *shape: int, away: float = 0.125) -> Tensor:
-        """Numbers from -1 to 1, never disturbed: those that are round are exact in any case."""
+        """Numbers from -1 to 1, whose last digits are never changed when the scene is tested for rounding."""
         return rng.tensor(*shape, low=-1, high=1, away=away, values=self.values, dtype="float64").to(self.dtype)
 
     def draw_batches(self, rng: Rng, case: Any) -> list[Tensor]:
-        """Three batches that differ in how large their numbers are, and may differ in size."""
+        """Three batches whose numbers differ in magnitude, and which may differ in size."""
         shapes = rng.shuffled(SIZES[case.shape]) if case.sizes == "several" else SIZES[case.shape][-1:] * 3
         return [self.draw_numbers(rng, *shape) * scale for shape, scale in zip(shapes, rng.shuffled([0.5, 1.0, 2.0]))]
 
     def forward(self, input: Tensor) -> Tensor:
-        """It notes how it is run."""
+        """Log how the net is run."""
         self.log.append(f"a batch of {len(input)}, gradients {'on' if torch.is_grad_enabled() else 'off'}")
         h = self.relu(self.first(self.entry(input)))
         h = self.relu(1.5 - h)
@@ -79,7 +79,7 @@ class Net(nn.Module):
         return scores * (2 if self.training else 4)
 
     def step(self, batch: Tensor) -> None:
-        """A step of training."""
+        """Take a training step."""
         self.zero_grad()
         torch.autograd.backward(self(batch).square().mean())
         with torch.no_grad():  # the first use of torch.optim takes a second
@@ -95,12 +95,12 @@ def call_with_layer_and_batches(call: Callable[..., Any], case: Any, net: Net, b
 
 
 def call_with_layers_and_step(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
-    """For `function(layers, step, batches)`, whose tensors may have any dtype."""
+    """For `function(layers, step, batches)`, whose result may hold tensors of any dtype."""
     return in_float32(call(net.layers, net.step, batches))
 
 
 def in_float32(found: Any) -> Any:
-    """Every tensor in dicts, in this dtype."""
+    """The same nested dicts with every tensor converted to float32."""
     if isinstance(found, dict):
         return {name: in_float32(part) for name, part in found.items()}
     return found.float() if isinstance(found, Tensor) else found
@@ -123,9 +123,9 @@ def in_float32(found: Any) -> Any:
         "failure": ("KeyboardInterrupt", "own", "KeyError"),
     },
     impossible=(
-        # Grad mode that stays off after an exception shows where it was on.
+        # Whether grad mode stays off after an exception shows only if it was on.
         lambda failure, grad_mode: failure == "KeyboardInterrupt" and grad_mode == "off",
-        # What is overwritten in place shows where neither `.double()` nor a transposition makes a copy.
+        # Whether something is overwritten in place shows only if neither `.double()` nor a transposition copies it.
         lambda named, dtype, shape: named == "first" and (dtype, shape) != ("float64", "flat"),
     ),
 )
@@ -137,7 +137,7 @@ def over_batches(
     ask: Callable[..., Any],
     exactly: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
 ) -> None:
-    """`ask` makes the call, and `exactly` looks at numbers that arithmetic would lose."""
+    """`ask` calls the learner's function, and `exactly` tries numbers that careless arithmetic would lose."""
     task, later, inside, runs, same, failing, special = seen.values()
     net, other = Net(rng, case), Net(rng, case)
     callers, watching = CallersHooks("replacing"), CallersHooks("watching")
@@ -176,7 +176,7 @@ def over_batches(
 
 
 def in_float64(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:
-    """Two float32 numbers in each channel, of which float32 keeps neither the sum nor the squares."""
+    """Two float32 numbers in each channel, whose sum and squares need more digits than float32 has."""
     identity = nn.Identity()
     near, far = (rng.tensor(3, low=low, high=low + 8, values="full", dtype="float64") for low in (33, 52))
     seen["the result for large numbers"] = copy_value(call(identity, identity, [torch.stack([near, far]).float()]))

@@ -1,4 +1,4 @@
-"""Scenes for functions that record what backward passes bring: with a hook that stays, or in passes of their own."""
+"""Scenes for functions that record gradients, with a hook that stays or in backward passes of their own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,12 @@ STAYS = "no handle"
 
 
 def _few_digits(dtype: str, values: str) -> bool:
-    """Where float64 holds numbers that float32 holds as well, a detour through float32 does not show."""
+    """Whether a detour through float32 would not show, because the float64 numbers have few digits."""
     return dtype == "float64" and values == "round"
 
 
 def copy_value(value: Any) -> Any:
-    """The value as it is now, although somebody goes on changing it; a graph stays visible."""
+    """A copy that later changes do not affect, and which shows whether the value has a graph."""
     if isinstance(value, list | tuple):
         return [copy_value(part) for part in value] if isinstance(value, list) else tuple(map(copy_value, value))
     if isinstance(value, dict):
@@ -36,18 +36,18 @@ def copy_value(value: Any) -> Any:
 
 
 def _zero_gradient(grad: Tensor) -> None:
-    """A hook with bad manners."""
+    """A badly behaved hook: it overwrites the gradient."""
     grad.mul_(0)
 
 
 def watch_into_list(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
-    """For `function(t, store) -> handle`: the list and the handle."""
+    """For `function(t, store) -> handle`: returns the list and the handle."""
     store: list[Any] = ["entries", "of before"]
     return store, call(t, store)
 
 
 def watch_into_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
-    """For `function(t) -> dict`: the dict; the hook stays for good."""
+    """For `function(t) -> dict`: returns the dict and `STAYS`, because the hook is never removed."""
     return call(t), STAYS
 
 
@@ -67,9 +67,9 @@ def watch_into_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
 def watches_tensor(
     call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, watch: Callable[..., tuple[Any, Any]]
 ) -> None:
-    """For a function that puts a hook on `t` which keeps a record of the gradients, and changes nothing.
+    """For a function that puts a hook on `t` that records its gradients and changes nothing.
 
-    `watch(call, t)` uses it, and returns the record and the handle, or `STAYS`.
+    `watch(call, t)` calls it, and returns the record and the handle, or `STAYS` in place of the handle.
     """
     recorded, start, several, copies, flow, ends, same = seen.values()
     x, c, other, up, down = draw_tensors(rng, case, 5)
@@ -95,7 +95,7 @@ def watches_tensor(
     flow["x.grad differentiated"] = torch.autograd.grad(g.sum(), x)[0] if g.requires_grad else None
 
     second, another_handle = watch(call, t)
-    third = watch(call, neighbour)[0]  # nobody keeps its handle
+    third = watch(call, neighbour)[0]  # its handle is not kept
     compute_gradients(lambda: ((t + down * neighbour) * up).sum(), [x, neighbour])
     several["of calls for t, and for another tensor"] = copy_value([second, third])
 
@@ -130,7 +130,7 @@ def watches_tensor(
     impossible=(_few_digits,),
 )
 def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """For a function that returns a list at once, to which each pass through a leaf appends texts with numbers."""
+    """For a function that returns a list at once; each later pass to a leaf appends strings with numbers to it."""
     each, counts, cleared, own, later, same = seen.values()
     values, x, *factors = draw_tensors(rng, case, 5)
     p, q = prepare_tensor(values, layout="transposed", place=case.place, grad=case.grad), prepare_tensor(values)
@@ -152,7 +152,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     run(p, factors[2])
     p.grad = p.detach() / 4
     run(p, -factors[2])
-    cleared["the list after two passes more"] = copy_value(log)
+    cleared["the list after two more passes"] = copy_value(log)
     run(p, 0 * factors[0])
     run(p, 2**-12 * factors[0])
     counts["the list after passes with zeros, and almost zeros"] = copy_value(log)
@@ -182,7 +182,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     impossible=(_few_digits,),
 )
 def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:
-    """For a function that runs backward passes, and returns what they brought; `world` is one of `scenes.worlds`."""
+    """For a function that runs backward passes and returns gradients. `world` comes from `graders.scenes.worlds`."""
     results, passes, later, own, same, failing = seen.values()
     first = world(rng, case)
     before = Witness(**first.things)
@@ -195,7 +195,7 @@ def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, w
     inner = [world(rng, case)]
 
     def call_inside(*args: Any) -> None:
-        with torch.enable_grad():  # during a backward pass it is off
+        with torch.enable_grad():  # it is off during a backward pass
             call(*inner.pop().args) if inner else None
 
     later["around another call"] = copy_value(call(*world(rng, case, **{case.raised_in: call_inside}).args))

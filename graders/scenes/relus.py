@@ -1,4 +1,4 @@
-"""Models whose ReLUs have channels that are above 0 never, once, or often."""
+"""Models with ReLUs whose channels are positive never, once, or often."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 LARGEST = 8.0
-"""It stands once in each channel of all batches together; all other numbers are far below."""
+"""A number that occurs once per channel in all batches together; all others are far smaller."""
 LEVELS = {"never": LARGEST + 1, "once": LARGEST - 1, "faintly": LARGEST - 1, "often": -LARGEST}
-"""What is subtracted before a ReLU; "faintly" is "once", with a number near 0."""
+"""What is subtracted before a ReLU; "faintly" is like "once", but with a number near 0."""
 REACHED = {
     "first": ("never", "never", "once", "once", "often"),
     "again": ("never", "once", "never", "often", "once"),
@@ -25,7 +25,7 @@ REACHED = {
     "sound": ("once", "faintly", "often", "once", "often"),
     "last": ("faintly", "often", "once", "never", "once"),
 }
-"""By channel. "first" and "again" lie before two calls of one ReLU."""
+"""The level of each channel. "first" and "again" come before two calls of the same ReLU."""
 CHANNELS = 5
 
 
@@ -34,17 +34,17 @@ class Rectifier(nn.ReLU):
 
 
 def pool_channels(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
-    """The largest number of each channel of each sample."""
+    """A step that keeps the largest number of each channel of each sample."""
     return h.flatten(2).amax(2) if h.dim() > 2 else h
 
 
 def add_one(in_place: bool) -> Step:
-    """Adds 1, and perhaps overwrites what the part before returned."""
+    """A step that adds 1; with `in_place` it overwrites what the step before returned."""
     return lambda call, h, x: h.add_(1) if in_place else h + 1
 
 
 def with_relus(rng: Rng, case: Any) -> InspectedModel:
-    """For `function(model, batches)`. Of a case are also read `rank` and `follower`."""
+    """For `function(model, batches)`. Also reads `rank` and `follower` of the case."""
     names = rng.names(16)
     first, act, block, inside, inner, again, before, modal, after, sound, well, last, head, tail, six, idle = names
     order, faint = rng.shuffled(range(CHANNELS)), 1e-15 if case.dtype == "float32" else 1e-60
@@ -75,8 +75,9 @@ def with_relus(rng: Rng, case: Any) -> InspectedModel:
     }  # fmt: skip
     run: list[Step] = [
         noting,
-        first, act, follow, restart_from_input, block, restart_from_input, again, pool_channels, act, follow, restart_from_input, before, modal, after,
-        restart_from_input, sound, well, restart_from_input, pool_channels, last, tail, follow, last, six,
+        first, act, follow, restart_from_input, block, restart_from_input, again, pool_channels, act, follow,
+        restart_from_input, before, modal, after, restart_from_input, sound, well,
+        restart_from_input, pool_channels, last, tail, follow, last, six,
     ]  # fmt: skip
     model = Chain(reordered_parts(rng, parts) | {tail: parts[head]}, run, *how)
     fill_grads(in_mode(model, case.mode))
@@ -104,7 +105,7 @@ def with_relus(rng: Rng, case: Any) -> InspectedModel:
 
 
 def plain_relu(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """A model that is a ReLU itself."""
+    """Try a model that is itself a ReLU."""
     below = rng.tensor(2, 3)
     below[:, rng.integer(0, 2)] = -1
     seen["the result for a model that is a ReLU"] = call(nn.ReLU(), [below])

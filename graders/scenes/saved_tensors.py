@@ -1,4 +1,4 @@
-"""Scenes for functions that run a function of the caller while hooks on saved tensors are active."""
+"""Scenes for functions that run one of the caller's functions while hooks for saved tensors are active."""
 
 import contextlib
 import gc
@@ -19,23 +19,23 @@ from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
 DIGITS = 33 / 32 * (1 + 2**-12)
-"""Eighths times this number have more digits than float16, which have more than bfloat16; none is near a tie."""
+"""Eighths times this number need more digits than float16 has (which has more than bfloat16); none is near a tie."""
 LONG = 3001
-"""So many entries that float16 does not hold all of their indices."""
+"""A number of entries so large that float16 cannot hold all of their indices."""
 MANY = 1009
-"""So many entries as no other tensor has."""
+"""A number of entries that no other tensor has."""
 
 
 def square(t: Tensor) -> Tensor:
-    """Its square. When nobody else holds this tensor, the next one may lie in the same place."""
+    """The square of `t`. It is a temporary tensor, so the next one may get the same memory."""
     return t * t
 
 
 class SavingFunction:
-    """A function of the caller, which saves tensors of all kinds: leaves and others, views, data, indices, a mask."""
+    """The caller's function, which saves tensors of all kinds: leaves, non-leaves, views, data, indices and a mask."""
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """With tensors from the source."""
+        """Draw the tensors for a case."""
         shape = rng.shape(case.rank)
 
         def drawn(*size: int) -> Tensor:
@@ -61,7 +61,7 @@ class SavingFunction:
         self.returned: Any = self
 
     def __call__(self) -> Any:
-        """One run, which has a backward pass of its own."""
+        """Run the function, which also runs a backward pass of its own."""
         self.log.append(f"fn, with grad mode {'on' if torch.is_grad_enabled() else 'off'}")
         t, w, wide, other, long = self.leaves.values()
         if torch.is_grad_enabled():
@@ -70,7 +70,7 @@ class SavingFunction:
         for power in self.powers:
             out = out + square(power * t)
         out = out + (t.expand(wide.shape) * wide).sum(0) + square(t.reshape(-1)[:1]).sum()
-        row = w.reshape(1, -1)[:, :3]  # autocast acts on products of matrices
+        row = w.reshape(1, -1)[:, :3]  # autocast changes the dtype of matrix products
         self.outs.append(out + square(long[self.index]).sum() + (row @ row.T).sum())
         self.apart = square(other).sum()  # as exact as its own dtype
         result = self.outs[-1]
@@ -78,31 +78,31 @@ class SavingFunction:
         return self.returned
 
     def gradients(self) -> dict[str, Any]:
-        """What a pass through the last graph brings to the leaves, or the error; the graph stays."""
+        """The gradients of the leaves from a pass through the last graph, which is kept; or the error."""
         sums = (self.outs[-1] * self.weights).sum(), self.apart
         try:
             found = torch.autograd.grad(sums, list(self.leaves.values()), retain_graph=True)
         except Exception as error:
-            message = re.sub(r"<.*>|\b\d+\b", "...", f"{type(error).__name__}: {error}"[:150])  # keys are anybody's
+            message = re.sub(r"<.*>|\b\d+\b", "...", f"{type(error).__name__}: {error}"[:150])  # keys in messages vary
             return {"error": message, **dict.fromkeys(self.leaves)}
         grads = dict(zip(self.leaves, found))
         return {"error": "none", **grads, "long": grads["long"][self.index]}
 
 
 def leave_hooks() -> None:
-    """Leave every context of hooks on saved tensors that an answer left active."""
+    """Exit every context of hooks for saved tensors that an answer has left active."""
     while saved_tensor_hooks_active():
         saved_tensors_hooks(lambda t: t, lambda t: t).__exit__()
 
 
 def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
-    """Whether a tensor that only autograd keeps still exists in its dtype after a backward pass."""
+    """Whether a tensor that only autograd keeps still exists in its own dtype after a backward pass."""
     t, sums = torch.ones((), dtype=dtype, requires_grad=True), list[Tensor]()
-    gc.freeze()  # what exists by now is not looked at
+    gc.freeze()  # so that only newer objects are looked at
     try:
         call(lambda: sums.append(square(t * torch.ones(MANY, dtype=dtype)).sum()))
         leave_hooks()
-        with contextlib.suppress(Exception):  # the gradients are looked at elsewhere
+        with contextlib.suppress(Exception):  # the gradients are compared elsewhere
             torch.autograd.grad(sums[0], t, retain_graph=True)
         gc.collect()
         tensors = [thing for thing in gc.get_objects() if type(thing) is Tensor]
@@ -130,7 +130,7 @@ def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
     },
 )
 def saves_tensors(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
-    """For `function(fn)`, which runs `fn`. With `hands_on` it returns what `fn` returns, and else a number."""
+    """For `function(fn)`, which runs `fn`. With `hands_on` it returns the result of `fn`, otherwise a number."""
     returned, half, stay, later, runs, kept, same, failing = seen.values()
     work, other = SavingFunction(rng, case), SavingFunction(rng, case)
 

@@ -1,4 +1,4 @@
-"""What a scene is: all that a caller of the learner's function may have and do, and what shows meanwhile.
+"""Defines scenes. A scene acts as a caller of the learner's function, and records what can be observed.
 
     @family(
         sections=("the gradient is {changed}", "nothing else changes"),
@@ -12,7 +12,8 @@
     changes_gradient(arguments=a_number, words={"changed": "scaled"})   # in a grader: the scene of an exercise
 
 A scene runs twice from the same seed: in the box with the learner's function as `call`, and outside with the
-reference. What it writes into a section is compared, and each section is a check. It never says what is right.
+reference. What it writes into each section is compared, and each section is a check. The scene never knows what is
+right.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,32 +29,32 @@ Value = str | int | bool | float | None
 Sections = dict[str, dict[str, Any]]
 
 EXAMPLE = "the example of the contract comes out"
-"""The section of the literal example. It is tried once, along with the first case."""
+"""The section for the example in the contract. It runs once, along with the first case."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The scene of one exercise: a family with the options of that exercise."""
+    """The scene of one exercise: a family of scenes with the options of that exercise."""
 
     family: Callable[..., None]
     names: Mapping[str, str]
-    """What is looked at, in the order of the checks: as the family says it, and with the words of the exercise.
+    """The sections in the order of the checks: the family's names for them, and those with the words of the exercise.
 
-    The first is the task itself. One that is left out has an empty name."""
+    The first is the task itself. A section that is left out has an empty name."""
     axes: Mapping[str, tuple[Value, ...]]
-    """In which circumstances, by name. Each value of each occurs in every marking."""
+    """The values of each circumstance, by its name. Every marking covers every value of every axis."""
     pairs: Sequence[tuple[str, str]] = ()
-    """Axes of which each pair of values occurs together in some case."""
+    """Pairs of axes whose values all occur together, each combination in some case."""
     impossible: Sequence[Callable[..., bool]] = ()
-    """What cannot be together; each function asks for values of axes by the names of its parameters."""
+    """Functions that return True for impossible combinations; their parameters have the names of axes."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the exercise gives to its family: plain values, and functions of scene files."""
+    """What the exercise passes to its family: plain values, and functions of scene files."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """All that the exercise says, from which the box makes this scene again."""
+    """All arguments of the exercise, from which the box makes this scene again."""
 
     @property
     def sections(self) -> tuple[str, ...]:
-        """What is looked at, in the words of the exercise."""
+        """The names of the sections, in the words of the exercise."""
         return tuple(filter(None, self.names.values()))
 
     def shown(
@@ -65,10 +66,10 @@ class Scene:
         example: Sequence[Sequence[Any]] = (),
         to: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> Sections:
-        """What shows when a function of this name is used in a case.
+        """What shows, by section, when the function `call`, which learners know as `name`, is used in a case.
 
-        `example` holds lines of code, each with whether what it evaluates to is looked at. All inputs follow from
-        `seed`. `to` is done to each float32 tensor that is drawn.
+        `seed` determines all inputs. `example` holds pairs of a line of code and whether its value shows. `to` is
+        applied to each float32 tensor that is drawn.
         """
         parts: Sections = {given: {} for given in self.names}
         torch.manual_seed(seed)
@@ -87,14 +88,14 @@ def family(
     pairs: Sequence[tuple[str, str]] = (),
     impossible: Sequence[Callable[..., bool]] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., Scene]]:
-    """Make of a function a family of scenes.
+    """Turn a function into a family of scenes, which is a function that makes the scene of an exercise.
 
-    It is called as `function(call, rng, case, seen, **options)`: the learner's function, the source of all inputs, the
-    values of the axes as attributes, and an empty dict for each section.
+    The decorated function is called as `function(call, rng, case, seen, **options)`, with the learner's function, the
+    source of all inputs, the values of the axes as attributes, and an empty dict for each section.
 
-    What it makes takes those options, of the family's `words` those that fill `{...}` in the names of sections (a
-    section for which a word is missing is left out), and `only={"place": ("leaf",)}` for an axis of which an exercise
-    has other values (with `()` it does without), or which it alone has.
+    The family takes those options; `words`, which fill the `{...}` in the names of sections (a section with a missing
+    word is left out); and `only`, such as `{"place": ("leaf",)}`, which changes the values of an axis, adds an axis, or
+    drops one, with `()` as its values.
     """
 
     def make(function: Callable[..., None]) -> Callable[..., Scene]:
@@ -122,7 +123,7 @@ def family(
 
 
 def _in_words(section: str, words: Mapping[str, str]) -> str:
-    """A section with the words of an exercise; empty when it has none for it."""
+    """The name of a section with the words of an exercise; empty when a word is missing."""
     try:
         return section.format(**words)
     except KeyError:
@@ -130,9 +131,10 @@ def _in_words(section: str, words: Mapping[str, str]) -> str:
 
 
 def _run_example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """What the lines of an example show, by their code. It is our own code, and the learner's function in it.
+    """What the lines of an example show, by their code. The code is ours and calls the learner's function.
 
-    Where a line fails, this and all later ones show the error. What raises everywhere has raised in the scene already.
+    If a line raises, this and all later ones show the error. A function that always raises has done so in the scene
+    already, so this is a failure in the example alone.
     """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}
     seen: dict[str, Any] = {}

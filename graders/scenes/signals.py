@@ -1,4 +1,4 @@
-"""Models with all that may happen to a gradient on its way: calls without use, cuts, and outputs of several tensors."""
+"""Models with all that can happen to gradients on their way: unused calls, cuts, and outputs of several tensors."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,10 @@ from graders.wire.draws import Rng
 
 
 def multi_output_module(weight: Tensor, output: str) -> nn.Module:
-    """Around a leaf that returns, in a tuple or a dict, tensors of several sizes and dtypes, of which some are used."""
+    """A module around a leaf that returns several tensors, of different sizes and dtypes, only some of which are used.
+
+    `output` is "tuple" or "dict".
+    """
 
     def apart(module: Any, input: Tensor) -> Any:
         one, two, three = module.weight
@@ -49,7 +52,7 @@ def multi_output_module(weight: Tensor, output: str) -> nn.Module:
 
 
 def with_signals(rng: Rng, case: Any) -> InspectedModel:
-    """For `function(model, loss_fn, x)`. Of a case are also read `rank`, `follower`, `frozen` and `grad`."""
+    """For `function(model, loss_fn, x)`. Also reads `rank`, `follower`, `frozen` and `grad` of the case."""
     (first, block, inside, inner, act, again, token, unused, cut, behind, blind, drop, pair, other, head, second,
      never) = rng.names(17)  # fmt: skip
     small: dict[str, Any] = {"low": -1, "high": 1, "away": 0.125, "dtype": case.dtype, "values": "full"}
@@ -57,7 +60,7 @@ def with_signals(rng: Rng, case: Any) -> InspectedModel:
     shape = (2, 3, SIZE)[-case.rank :]
 
     def layer() -> nn.Linear:
-        return even_linear(rng, case.dtype, gain=0.5)  # a tanh is not flat where numbers are small
+        return even_linear(rng, case.dtype, gain=0.5)  # small numbers, so that a tanh is not saturated
 
     def noting(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
         log.append("the model runs")
@@ -74,9 +77,9 @@ def with_signals(rng: Rng, case: Any) -> InspectedModel:
         head: layer(), never: nn.ModuleList([layer()]),
     }  # fmt: skip
     run: list[Step] = [
-        noting, first, follow, add_part(block), act, again, follow, add_part(token), call_unused_part(unused), add_detached_part(cut),
-        add_part_of_detached(behind), add_part_without_grad(blind), drop, act, add_part(pair), add_part(again), other, follow, second,
-        call_unused_part(act),
+        noting, first, follow, add_part(block), act, again, follow, add_part(token), call_unused_part(unused),
+        add_detached_part(cut), add_part_of_detached(behind), add_part_without_grad(blind), drop, act,
+        add_part(pair), add_part(again), other, follow, second, call_unused_part(act),
     ]  # fmt: skip
     model = Chain(reordered_parts(rng, parts) | {second: parts[head]}, run, *how)
     in_mode(model, case.mode)
@@ -111,7 +114,7 @@ def with_signals(rng: Rng, case: Any) -> InspectedModel:
 
 
 def single_leaf(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
-    """A model that is a leaf itself, also with a loss without a graph."""
+    """Try a model that is itself a leaf, also with a loss that has no graph."""
     layer, factor = even_linear(rng, case.dtype), rng.number("large")
     x = rng.tensor(2, SIZE, dtype=case.dtype, values="full")
     seen["the report of a tiny gradient"] = call(layer, lambda out: 1e-7 * factor * out.sum(), x)

@@ -1,4 +1,4 @@
-"""Small modules with given numbers, and what is looked at in scenes of module hooks."""
+"""Small modules with given numbers, and helpers for scenes about module hooks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from graders.wire.draws import Rng
 
 
 class Fn(nn.Module):
-    """A module that computes `function(module, *inputs)`."""
+    """A module whose forward pass is `function(module, *inputs)`."""
 
     def __init__(self, function: Callable[..., Any], **parts: Any) -> None:
         """`parts` are its submodules, parameters or attributes."""
@@ -23,7 +23,7 @@ class Fn(nn.Module):
             setattr(self, name, part)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function returns."""
+        """The result of the function."""
         return self.function(self, *args, **kwargs)
 
 
@@ -35,20 +35,20 @@ def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
 
 
 def drawn_linear(rng: Rng, ins: int, outs: int, **like: Any) -> nn.Linear:
-    """A linear layer whose parameters are drawn; small ones, so that a tanh behind it is not flat."""
+    """A linear layer with drawn parameters, small enough that a tanh behind it is not saturated."""
     return linear(*(rng.tensor(*shape, low=-1, high=1, **like) for shape in ((outs, ins), (outs,))))
 
 
 class Steps(nn.Module):
     """A model with a parameter of its own, whose parts are defined in one order and called in another.
 
-    `names` tells what its modules are called: "first" (a layer), "norm" (it has a buffer, and computes something else
+    `names` maps roles to the names of modules: "first" (a layer), "norm" (it has a buffer, and computes something else
     in training), "nested" (a layer in "block", which has a parameter of its own), "layer" (in a `Sequential`), "last",
     and "root".
     """
 
     def __init__(self, rng: Rng, case: Any, **like: Any) -> None:
-        """Of a case are read `passing`, `mode`, `frozen`, and where it has them `named`, `output` and `follower`."""
+        """Reads `passing`, `mode` and `frozen` of the case, and `named`, `output` and `follower` if it has them."""
         super().__init__()
         first, norm, block, inner, group, last = rng.names(6)
         self.names = {"first": first, "norm": norm, "block": block, "nested": f"{block}.{inner}",
@@ -80,17 +80,17 @@ class Steps(nn.Module):
             fill_grads(self)
 
     def _part(self, name: str, layer: nn.Linear) -> nn.Module:
-        """A layer, which returns a tuple or a dict when it is the named one."""
+        """The layer, or if the case names it, a module around it that returns a tuple or a dict."""
         if name != self.named or (self.output, self.follower) == ("tensor", "plain"):
             return layer
         return Fn(lambda module, input: pack_output(module.inner(input), self.output), inner=layer)
 
     def follow(self, h: Tensor) -> Tensor:
-        """What comes after the named module. It works in place, if so."""
+        """The operation behind the named module, in place if the case says so."""
         return h.mul_(-1.5).relu_() if self.follower == "in-place" else h
 
     def forward(self, x: Tensor) -> Any:
-        """The own parameter times the input, through all children."""
+        """Multiply the input by the model's own parameter, and run it through all children."""
         self.runs += 1
         h = self.gain * x
         for name in self.order:
@@ -101,7 +101,7 @@ class Steps(nn.Module):
 
 
 def callers_hooks(module: nn.Module, hooks: str) -> None:
-    """Hooks of the caller on a module and on its parameters; one that replaces doubles the gradients sent back, too."""
+    """Register the caller's hooks on a module and its parameters; replacing ones also double what it sends back."""
     callers = CallersHooks(hooks).on_module(module, "module", backward=True)
     for name, p in module.named_parameters():
         if p.requires_grad:
@@ -113,7 +113,7 @@ def callers_hooks(module: nn.Module, hooks: str) -> None:
 
 
 def copy_tensors(value: Any) -> Any:
-    """Lists, tuples and dicts with copies of the tensors in them; of other values themselves."""
+    """A copy of lists, tuples and dicts with copies of the tensors in them; other values themselves."""
     if isinstance(value, dict):
         return {key: copy_tensors(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list):
@@ -122,14 +122,14 @@ def copy_tensors(value: Any) -> Any:
 
 
 def shallow_copy(value: Any) -> Any:
-    """A dict or tuple with the same tensors as it holds now; any other value as it is."""
+    """New dicts with the same entries, also for dicts within dicts; any other value itself."""
     if isinstance(value, dict):
         return {key: shallow_copy(entry) for key, entry in value.items()}
     return tuple(value) if isinstance(value, tuple) else value
 
 
 def works_in_place() -> bool:
-    """Whether an in-place layer of another model works. It does not beside a full backward hook for all modules."""
+    """Whether a model with an in-place layer runs, which fails while there is a full backward hook for all modules."""
     try:
         with torch.enable_grad():
             nn.Sequential(nn.Linear(1, 1), nn.ReLU(inplace=True))(torch.ones(1, 1))

@@ -1,4 +1,4 @@
-"""The scene for a store of activations, which is a context manager."""
+"""The scene for a store of activations that is a context manager."""
 
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +90,7 @@ def records_activations(call: Callable[..., Any], rng: Rng, case: Any, seen: Sec
 
 
 def store_contents(store: Any) -> Any:
-    """What a store holds at this moment, without empty lists."""
+    """A copy of what a store holds now, without empty lists."""
     if not isinstance(store.data, dict):
         return store.data
     return {name: copy_value(found) for name, found in store.data.items() if type(found) is not list or found}

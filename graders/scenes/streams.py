@@ -1,4 +1,4 @@
-"""Models in which each layer does something to a stream, for functions that name parameters."""
+"""Models in which each layer changes a stream of values, for functions that name parameters."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,23 +12,25 @@ from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 SIZE = 3
-"""Columns of what goes into a model, and of all that its layers put out."""
+"""Columns of a model's input, and of all outputs of its layers."""
 AXES = {"grad": ("filled", "empty"), "x_is": ("a leaf", "data"), "output": (), "passing": (), "grad_mode": ("on",)}
-"""Of `inspects`, for these models."""
+"""The axes of `graders.scenes.inspections.inspects_models` that these models change."""
 Step = Callable[[Any, Tensor], Any]
-"""What a layer does to a stream."""
+"""Takes a layer and the stream; returns the stream behind the layer."""
 
 
 class Stream(nn.Module):
-    """Layers do one after the other something to a stream, in an order that is not that of their definition.
+    """A stream of values that one layer after another changes, not in the order of their definition.
 
-    What goes in is multiplied by a parameter of the model itself, and by a buffer that grows in training mode.
+    The input is multiplied by a parameter of the model itself, and by a buffer that grows in training mode.
     """
 
     count: Tensor
 
     def __init__(self, rng: Rng, case: Any, steps: Sequence[Step]) -> None:
-        """A layer for each step. Layers are defined in two groups, in the order of the steps, and run in another."""
+        """Draw a layer for each step. Layers are defined in two groups, in the order of the steps, which is not that of
+        the run.
+        """
         super().__init__()
         *names, first, second = rng.names(len(steps) + 2)
         half, like = len(names) // 2, {"dtype": case.dtype}
@@ -41,7 +43,7 @@ class Stream(nn.Module):
             self.add_module(group, nn.ModuleDict(layers))
         self.order = rng.shuffled(list(zip(self.paths, steps)))
         self.begins = [nn.Identity()]
-        """A list, since it is no part of the model."""
+        """In a list, so that it is not a submodule."""
         self.changes: dict[str, Callable[[Tensor], Tensor]] = {}
         self.train(case.mode != "eval")
         if case.mode == "mixed":
@@ -49,7 +51,7 @@ class Stream(nn.Module):
                 module.eval()
 
     def forward(self, x: Tensor) -> Tensor:
-        """All steps. `changes` may hold a function for "gain", "middle" and "end"."""
+        """Run all steps. `self.changes` may hold a function to apply at "gain", "middle" and "end"."""
         self.count += self.training
         h = self.norm(self.begins[0](x)) * self.apply_change("gain", self.gain) * (1 + self.count / 2)
         for index, (path, step) in enumerate(self.order):
@@ -57,15 +59,18 @@ class Stream(nn.Module):
         return self.apply_change("end", h)
 
     def apply_change(self, place: str, h: Tensor) -> Tensor:
-        """A tensor as it goes on from a place."""
+        """The stream behind a place: changed if `self.changes` has a function for it."""
         return self.changes[place](h) if place in self.changes else h
 
 
 def inspected_stream(rng: Rng, case: Any, model: Stream) -> InspectedModel:
-    """For `function(model, loss_fn, x)`, asked again with all modes turned round. Of a case, read `grad` and `x_is`."""
+    """For `function(model, loss_fn, x)`, which is called again with the modes of all modules switched.
+
+    Reads `grad` and `x_is` of the case.
+    """
     if case.grad == "filled":
         for parameter in model.parameters():
-            fill_grad(parameter)  # also where it is frozen
+            fill_grad(parameter)  # even if it is frozen
     x, up = (rng.tensor(4, SIZE, dtype=case.dtype, values="full") for _ in range(2))
     if case.x_is == "a leaf":
         x = prepare_tensor(x, grad=case.grad)
@@ -88,6 +93,6 @@ def inspected_stream(rng: Rng, case: Any, model: Stream) -> InspectedModel:
         return ask(call)
 
     places = {"in the model": model.begins[0]}
-    if any(p.requires_grad for p in model.parameters()):  # otherwise nobody needs a backward pass
+    if any(p.requires_grad for p in model.parameters()):  # otherwise no backward pass is needed
         places["in the backward pass"] = in_backward
     return InspectedModel(model, ask, ask_again, {"model": model, "x": x}, places, log)

@@ -1,4 +1,4 @@
-"""Scenes for functions that change the gradient of one tensor by hooks."""
+"""Scenes for functions that change the gradient of one tensor with hooks."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -40,10 +40,10 @@ def changes_gradient(
     shape: Callable[[Rng, Any], Sequence[int]] = lambda rng, case: rng.shape(case.rank),
     returns: str = "a handle",
 ) -> None:
-    """For a function that changes the gradient which arrives at `t`, before it goes on, and `returns` something.
+    """For a function that changes the gradient that arrives at `t` before it flows on.
 
-    That is "a handle", "a list of handles", or "a log": a dict that holds the gradient before and after. Each of
-    `special` is tried on a leaf of its own.
+    `returns` is what the function returns: "a handle", "a list of handles", or "a log", a dict with the gradient before
+    and after. Each of the arguments in `special` is tried on a leaf of its own.
     """
     changed, logged, passes, graph, several, copies, same, handles = seen.values()
     around, calls = TensorSurroundings(rng, case, shape(rng, case)), list[str]()
@@ -53,7 +53,7 @@ def changes_gradient(
     before = around.witness(*args)
     handle = call(t, *args)
     same["changed"], logged["at first"] = before.changes(), copy_value(handle)
-    call(alone, *others)  # nobody keeps what it returns
+    call(alone, *others)  # the result is not kept
     went_on, elsewhere, entries = list[Tensor](), list[Tensor](), dict[str, Any]()
     if returns == "a log":
         register_hooks(t, went_on.append)
@@ -135,7 +135,7 @@ def reverses_gradient(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
 
 
 def _result_and_error(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
-    """What a call returns, and what it raises: all that showed before it is shown, too."""
+    """The result of a call, and its exception as text, so that earlier observations are kept if it raises."""
     try:
         return call(*args), "none"
     except Exception as error:
@@ -143,7 +143,7 @@ def _result_and_error(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
 
 
 def _shared_memory(log: dict[str, Any], others: dict[str, Any]) -> list[str]:
-    """In sentences, which entries of a log look at the memory of another tensor, or of each other."""
+    """Sentences that say which entries of a log share memory with another tensor or with each other."""
     others = others | {f'the entry "{key}"': entry for key, entry in list(log.items())[1:]}
     pairs = [(key, name, t) for key in log for name, t in others.items() if key not in name]
     return [f'"{key}" shares its memory with {name}' for key, name, t in pairs if shares_storage(log[key], t)]

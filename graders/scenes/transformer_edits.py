@@ -1,4 +1,4 @@
-"""Scenes for functions that change what a transformer computes: for a while, or until a handle is removed."""
+"""Scenes for functions that change what a transformer computes, in a context or until a handle is removed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,31 +26,31 @@ AXES = {
 
 
 class OutputKeeper:
-    """A hook of the caller that keeps the very tensor that a module gave, and knows what was in it."""
+    """A hook of the caller that keeps a module's output tensor itself, and remembers its values."""
 
     def __init__(self, module: nn.Module) -> None:
-        """Listen to a module."""
+        """Register the hook on a module."""
         self.kept: list[tuple[Tensor, Tensor]] = []
         module.register_forward_hook(self)
 
     def __call__(self, module: nn.Module, args: Any, output: Any) -> None:
-        """Keep a tensor, or the first one of a tuple."""
+        """Keep the output, or the first entry if it is a tuple."""
         given = output[0] if isinstance(output, tuple) else output
         self.kept.append((given, detached_copy(given)))
 
     def was_overwritten(self) -> bool:
-        """Whether somebody wrote into one of these tensors."""
+        """Whether one of the kept tensors has changed since."""
         return any(not torch.equal(given, then) for given, then in self.kept)
 
 
 def compute_logits(model: nn.Module, tokens: Tensor) -> Any:
-    """What the model gives, whatever random numbers were drawn before; without graph."""
+    """The output of the model, computed without a graph and with a fixed random state."""
     torch.manual_seed(0)
     return detached_copy(model(tokens))
 
 
 def logit_gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
-    """Those of some parameters when the logits receive `up`; None where there is none."""
+    """The gradients of these parameters when the logits receive `up`; None for a parameter without one."""
     torch.manual_seed(0)
     with torch.enable_grad():
         given = model(tokens)
@@ -60,7 +60,7 @@ def logit_gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: T
 
 
 def without_kinds(changes: list[list[str]], *expected: str) -> list[list[str]]:
-    """What a witness told, without kinds of changes that have to be, or may be."""
+    """The changes that a witness reported, without these expected kinds."""
     return [change for change in changes if change[0] not in expected]
 
 
@@ -216,7 +216,7 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     same["changed"] = without_kinds(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")
     new = {key: p for key, p in model.named_parameters() if key not in old}
     begins["the new parameters"] = ", ".join(sorted(f"{key} {list(p.shape)} {p.dtype}" for key, p in new.items()))
-    begins["the logits are others already"] = not torch.allclose(compute_logits(model, tokens), plain, 1e-3, 1e-3)
+    begins["the logits differ already"] = not torch.allclose(compute_logits(model, tokens), plain, 1e-3, 1e-3)
     a, b = (new.get(f"{name}.low_rank_{which}") for which in "ab")
     begins["low_rank_a has zeros"] = a is not None and bool((a == 0).any())
     begins["low_rank_b is zero"] = b is not None and not bool(b.any())
@@ -244,32 +244,32 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     gone["changed after remove()"] = [change for change in before.changes() if change[1].startswith("model")]
     try:
         gone["the logits"] = compute_logits(model, tokens)
-    except AttributeError as error:  # a hook that is left misses the parameters
+    except AttributeError as error:  # a hook that was left on needs the removed parameters
         gone["the logits"] = f"raise AttributeError: {error}"
         return
     fill_parameters(rng, {key: p for key, p in other.named_parameters() if "low_rank" in key})
     same["the logits of another model that has its own"] = compute_logits(other, others)
     third = call(model, name, case.rank, alpha)
     again = getattr(layer, "low_rank_a", None)
-    same["low_rank_a is the same another time"] = isinstance(again, Tensor) and torch.equal(again, first)
+    same["low_rank_a is the same the next time"] = isinstance(again, Tensor) and torch.equal(again, first)
     gone["the handles have remove()"] = [remove_handle(third), remove_handle(of_other)]
     gone["changed at the end"] = before.changes()
     weight = layer.weight
-    layer.weight = nn.Parameter(weight + product)  # if it is that of the embedding, that one stays
+    layer.weight = nn.Parameter(weight + product)  # the embedding keeps its weight, even if it was shared
     merged["the logits are those of the trained model"] = torch.allclose(
         compute_logits(model, tokens), trained, 1e-3, 1e-3
     )
 
 
 def fill_parameters(rng: Rng, parameters: dict[str, nn.Parameter]) -> None:
-    """Put drawn numbers into parameters, in the order of their names."""
+    """Fill parameters with drawn numbers, in the order of their names."""
     with torch.no_grad():
         for _, p in sorted(parameters.items()):
             p.copy_(rng.tensor(*p.shape, low=-1, high=1, dtype=p.dtype, values="full"))
 
 
 def train_two_steps(model: nn.Module, tokens: Tensor, up: Tensor, parameters: list[nn.Parameter]) -> None:
-    """Two steps down the slope, for those of the parameters that require grad."""
+    """Take two steps of gradient descent, for the parameters that require grad."""
     for _ in range(2):
         for p, grad in zip(parameters, logit_gradients(model, tokens, up, *parameters)):
             p.data -= 0 if grad is None else grad / 64

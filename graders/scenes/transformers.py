@@ -1,4 +1,4 @@
-"""Scenes for functions that look into a transformer, and the small decoders that they get."""
+"""Scenes for functions that look inside a transformer, and the small decoders that they are given."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,11 +20,11 @@ from graders.wire.draws import Rng
 Call = Callable[..., Any]
 
 CONTEXT = 8
-"""How many tokens a model can read."""
+"""The most tokens that a model can read."""
 
 
 class Part(Block):
-    """A block with dropout behind its MLP. It may return the stream alone, and may write it over what it got."""
+    """A block with dropout behind its MLP. It may return the stream alone, and may overwrite its input with it."""
 
     def __init__(self, width: int, heads: int, output: str, in_place: bool) -> None:
         """`output` is "tuple" or "tensor"."""
@@ -33,7 +33,7 @@ class Part(Block):
         self.output, self.in_place = output, in_place
 
     def forward(self, hidden: Tensor, *, attn_mask: Tensor | None = None, cache: Tensor | None = None) -> Any:
-        """The stream behind this block; in a tuple, what a `Block` has there follows it."""
+        """The stream behind this block; in a tuple, it is followed by what a `Block` returns there."""
         stream, *rest = super().forward(hidden, attn_mask=attn_mask, cache=cache)
         if self.in_place:
             stream = hidden.copy_(stream)
@@ -41,19 +41,19 @@ class Part(Block):
 
 
 class Transformer(Decoder):
-    """A small decoder with drawn parameters, and with dropout in front of its blocks and in them.
+    """A small decoder with drawn parameters, and with dropout before and inside its blocks.
 
-    Of a case are read `dtype`, and where it has them `heads`, `blocks`, `output` (of each block: "tuple", or the
-    "tensor" alone), `stream` ("in place" where each block writes over what it got, which forbids a backward pass),
-    `mode` ("mixed" is train with the blocks in eval mode) and `grad` ("filled": all `.grad` hold something).
+    Reads `dtype` of the case, and if it has them `heads`, `blocks`, `output` (of each block: "tuple", or the "tensor"
+    alone), `stream` ("in place" if each block overwrites its input, which makes a backward pass impossible), `mode`
+    ("mixed" is training mode with the blocks in eval mode) and `grad` ("filled" if all `.grad` hold something).
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
-        """The sizes and parameters come from `rng`."""
+        """Draw the sizes and parameters."""
         get = vars(case).get
         heads, vocabulary = get("heads", 2), rng.integer(7, 9)
         width = heads * rng.integer(3, 4)
-        with torch.random.fork_rng(devices=[]):  # what layers draw to begin with depends on their dtype
+        with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             super().__init__(vocabulary, width=width, heads=heads, blocks=0, context=CONTEXT)
             self.drop = Drop(0.25)
             self.output = get("output", "tuple")
@@ -63,7 +63,7 @@ class Transformer(Decoder):
         with torch.no_grad():
             for name, parameter in self.named_parameters():
                 if "out_proj" not in name:  # the identity
-                    size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads tell tokens apart
+                    size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads must tell tokens apart
                     parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
         self.train(get("mode", "eval") != "eval")
         if get("mode") == "mixed":
@@ -72,7 +72,7 @@ class Transformer(Decoder):
             fill_grads(self)
 
     def forward(self, tokens: Tensor) -> Tensor:  # type: ignore[override]  # without a cache
-        """Tokens, int64 [B, T], to the logits of each next token, [B, T, vocabulary]."""
+        """From tokens, int64 [B, T], to the logits of each next token, [B, T, vocabulary]."""
         count = tokens.shape[1]
         ahead = torch.ones(count, count, dtype=torch.bool).triu(1)
         hidden = self.drop(self.embed(tokens) + self.position(torch.arange(count)))
@@ -86,13 +86,13 @@ class Transformer(Decoder):
 
 
 def some_tokens(rng: Rng, model: Decoder, case: Any, count: int) -> Tensor:
-    """`count` tokens in each row, int64 [case.batch, count]; two rows if the case does not say."""
+    """Tokens, int64 [case.batch, count]; two rows if the case has no `batch`."""
     rows = vars(case).get("batch", 2)
     return torch.tensor([[rng.integer(0, model.embed.num_embeddings - 1) for _ in range(count)] for _ in range(rows)])
 
 
 def add_callers_hooks(model: Transformer, hooks: str) -> CallersHooks:
-    """The caller's hooks on each block and on the model; on what is inside of a block they only watch."""
+    """Register the caller's hooks on each block and on the model; those inside a block only watch."""
     callers = CallersHooks(hooks)
     for index, block in enumerate(model.blocks):
         callers.on_module(block, f"block {index}")
@@ -115,10 +115,10 @@ def call_for_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[
 
 
 def call_with_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
-    """For `function(model, clean, corrupt, metric)`, where no token of `corrupt` is as in `clean`.
+    """For `function(model, clean, corrupt, metric)`, where each token of `corrupt` differs from that of `clean`.
 
-    The metric is the logit of each token at its own place, where the embedding makes it large: so it tells the two runs
-    apart.
+    The metric uses the logit of each clean token at its own place, which the embedding makes large, so that it tells
+    the two runs apart.
     """
     corrupt = (tokens + 1 + torch.arange(tokens.shape[1])) % model.embed.num_embeddings
 
@@ -159,7 +159,7 @@ def reads_transformers(
     ask: Callable[[Call, Transformer, Tensor], dict[str, Any]],
     fails: Sequence[int] = (1,),
 ) -> None:
-    """`ask` calls the function, once or for each block; `fails` are the runs of the model that an exception ends."""
+    """`ask` calls the function, once or for each block. `fails` numbers the runs of the model that raise, in turn."""
     task, runs, later, inside, same, failing = seen.values()
     model, other = Transformer(rng, case), Transformer(rng, case)
     add_callers_hooks(model, case.hooks)
@@ -197,7 +197,7 @@ def reads_transformers(
 
 
 def in_run(number: int, do: Callable[[], None]) -> Callable[..., None]:
-    """A hook that calls `do` when it is called for the time of that number."""
+    """A hook that calls `do` in its call of this number."""
     left = iter(range(number - 1, -1, -1))
 
     def hook(*args: Any) -> None:

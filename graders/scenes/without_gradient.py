@@ -1,4 +1,4 @@
-"""Models in which parameters get no gradient, or one of zeros, for many reasons at once."""
+"""Models in which parameters get no gradient, or only zeros, for many reasons at once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,18 +13,18 @@ from graders.wire.draws import Rng
 
 
 def add_to_stream(what: Callable[[Any, Tensor], Any]) -> Step:
-    """A step that adds something to the stream, so that what is wrong with it leaves the others alone."""
+    """A step that adds something to the stream, so that a fault in it does not affect the other layers."""
     return lambda layer, h: h + what(layer, h)
 
 
 def without_a_graph(layer: Any, h: Tensor) -> Tensor:
-    """A call under `no_grad`."""
+    """Call the layer under `no_grad`."""
     with torch.no_grad():
         return torch.sin(layer(h))
 
 
 def call_layer(layer: Any, h: Tensor) -> Tensor:
-    """A call."""
+    """Call the layer."""
     return torch.sin(layer(h))
 
 
@@ -45,13 +45,13 @@ WAYS: dict[str, Callable[[Any, Tensor], Any]] = {
     "frozen, never called": lambda layer, h: 0.0,
     "never called": lambda layer, h: 0.0,
 }
-"""What the layer adds to the stream, by what is wrong with it; the first four are sound."""
+"""What a layer adds to the stream, by the name of its fault; the first four have none."""
 
 
 def without_gradient(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, loss_fn, x)`. Two layers that are never called share a weight with one that is.
 
-    With `case.stream` "cut", no gradient comes to the first half of the steps either; and with "no graph" to nothing.
+    With `case.stream` "cut", the first half of the steps gets no gradient either; with "no graph", nothing does.
     """
     others = [way for way in WAYS if way not in ("never called", "detach")]
     ways = ["never called", *rng.shuffled(others), "never called", "detach"]

@@ -1,6 +1,6 @@
-"""What callers give to functions that run backward passes: worlds for `graders.scenes.recorders.runs_passes`.
+"""Worlds for `graders.scenes.recorders.runs_passes`: what callers give to functions that run backward passes.
 
-Each is made by `world(rng, case, forward=None, backward=None)`; code of the caller calls these two in such a pass.
+Each is made by `world(rng, case, forward=None, backward=None)`; the caller's code calls these two in such passes.
 """
 
 import contextlib
@@ -22,46 +22,46 @@ Callback = Callable[..., Any] | None
 
 @dataclass
 class World:
-    """What a caller has, and gives to a function that runs backward passes."""
+    """What a caller has and passes to a function that runs backward passes. `args` are the arguments of the call."""
 
     args: tuple[Any, ...]
     again: Callable[[], tuple[Any, ...]]
-    """The arguments of a later call, with the same leaves."""
+    """Makes the arguments of a later call, with the same leaves."""
     things: dict[str, Any]
-    """What the function may not change, by name."""
+    """What the function must not change, by name."""
     fills: Sequence[str]
-    """The leaves among them whose `.grad` it may write."""
+    """The leaves among these things whose `.grad` it may write."""
     log: list[str] = field(default_factory=list)
-    """Which code of the caller was called."""
+    """Which of the caller's functions and hooks were called."""
     kept: list[Tensor] = field(default_factory=list)
-    """Gradients that hooks of the caller have kept."""
+    """Gradients that the caller's hooks have kept."""
     look: Callable[[], dict[str, Any]] = dict
-    """What else shows after a call."""
+    """Returns what else shows after a call."""
 
     def changes(self, witness: Witness) -> list[Change]:
-        """What a witness tells, without `.grad` of the leaves."""
+        """The changes that a witness reports, except in `.grad` of the leaves in `fills`."""
         return [change for change in witness.changes() if change[0][:4] != "grad" or change[1] not in self.fills]
 
 
 def draw_tensors(rng: Rng, case: Any, count: int) -> list[Tensor]:
-    """So many tensors of the case, of one shape."""
+    """`count` tensors of one shape, for the case."""
     shape = rng.shape(case.rank)
     return [rng.tensor(*shape, dtype=case.dtype, values=case.values, low=-2.0, high=2.0) for _ in range(count)]
 
 
 def reverse_dimensions(t: Tensor) -> Tensor:
-    """The tensor with its dimensions in reverse order; what comes back through it does not lie in memory in order."""
+    """The tensor with its dimensions in reverse order; a gradient that comes back through it is not contiguous."""
     return t.permute(*reversed(range(t.dim()))) if t.dim() else t
 
 
 def register_hooks(t: Any, *hooks: Callback) -> None:
-    """Hooks of the caller on a tensor."""
+    """Register hooks of the caller on a tensor; those that are None are skipped."""
     for hook in filter(None, hooks):
         t.register_hook(hook)
 
 
 def act_in_passes(t: Tensor, forward: Callback, backward: Callback) -> Tensor:
-    """The tensor; the one act is done now, the other one when a gradient arrives at it."""
+    """Call `forward` now, and `backward` when a gradient arrives at `t`; returns `t`."""
     register_hooks(t, backward)
     if forward:
         forward()
@@ -69,14 +69,14 @@ def act_in_passes(t: Tensor, forward: Callback, backward: Callback) -> Tensor:
 
 
 def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
-    """A leaf with `.grad`, which may hold `old`, and hooks as the case says."""
+    """A leaf with the hooks of the case. If the case has filled gradients, its `.grad` is filled with `old`."""
     leaf = prepare_tensor(values, layout="transposed", place=case.place, grad=case.grad, old=old)
     CallersHooks(case.hooks).on_parameter(leaf, name)
     return leaf
 
 
 def leaf_grads(leaves: dict[str, Tensor]) -> dict[str, Tensor | None]:
-    """`.grad` of the leaves, as it is now."""
+    """Copies of the leaves' current `.grad`."""
     return {f"{name}.grad": detached_copy(leaf.grad) for name, leaf in leaves.items()}
 
 
@@ -103,12 +103,12 @@ STEPS: dict[str, Callable[[Tensor, float], Tensor]] = {
     "constant": lambda t, k: 0 * t + k,
     "stretch": lambda t, k: torch.stack([t, k * t]),
 }
-"""Functions of a tensor and a number, as a chain may have them; "mixing" lets every element touch every other."""
+"""Functions of a tensor and a number for the steps of a chain; in "mixing" each element depends on all others."""
 END = ("mixing", "tanh", "scale", "in place", "square", "in place", "stretch", "identity", "scale")
 
 
 def a_chain(rng: Rng, case: Any, forward: Callback = None, backward: Callback = None) -> World:
-    """For `function(fns, x)`: some overwrite their argument, some change its shape, and one comes twice."""
+    """For `function(fns, x)`: some functions overwrite their argument, some change its shape, and one occurs twice."""
     values, later = draw_tensors(rng, case, 2)
     x, log = a_leaf(values / 2, case, "x"), list[str]()
 
@@ -136,10 +136,10 @@ def a_chain(rng: Rng, case: Any, forward: Callback = None, backward: Callback = 
 def losses_of_a_leaf(
     rng: Rng, case: Any, forward: Callback = None, backward: Callback = None, alone: bool = False
 ) -> World:
-    """For `function(p, losses)`: one loss comes twice, one has no slope, and each is another one at each call.
+    """For `function(p, losses)`: one loss occurs twice, one is constant, and each differs from call to call.
 
-    With `alone`, passes may be run in any way and leave anything in `.grad`; what that holds before is so large that it
-    can not be taken away again.
+    With `alone`, passes may be run in any way and may leave anything in `.grad`, which is so large beforehand that
+    nobody can subtract it again.
     """
     values, weights, other = draw_tensors(rng, case, 3)
     leaves = {"p": a_leaf(values, case, "p", old=1e30 if alone else 0.7), "other": other.requires_grad_()}
@@ -175,7 +175,7 @@ def losses_of_a_leaf(
 
 
 def losses_alone(rng: Rng, case: Any, **acts: Any) -> World:
-    """The same, with `alone`."""
+    """`losses_of_a_leaf` with `alone`."""
     return losses_of_a_leaf(rng, case, alone=True, **acts)
 
 
@@ -184,11 +184,11 @@ TAILS: dict[str, Callable[..., Tensor]] = {
     "in place": lambda t, c, other: (t.mul_(3).add_(c) * c).sum(),
     "nonlinear in place": lambda t, c, other: (t.mul_(1 / 4).tanh_() * c).sum(),
 }
-"""Losses of a tensor; two of them write into it."""
+"""Loss functions of a tensor; two of them write into it."""
 
 
 def a_loss_of_three_x(rng: Rng, case: Any, forward: Callback = None, backward: Callback = None) -> World:
-    """A leaf, a number, and a loss of a tensor, which uses the leaf as well: `function(x, k, loss_fn)`."""
+    """For `function(x, k, loss_fn)`: a leaf, a number, and a loss of a tensor that also uses the leaf itself."""
     values, c, other = draw_tensors(rng, case, 3)
     x, other = a_leaf(values, case, "x"), other.requires_grad_()
     k = 1.0 if case.number == "one" else beyond_float32(rng.number(case.number))
@@ -206,7 +206,7 @@ def a_loss_of_three_x(rng: Rng, case: Any, forward: Callback = None, backward: C
 
 
 def tensors_and_a_loss(rng: Rng, case: Any, backward: Callback = None) -> World:
-    """A dict of tensors, one of them twice and one out of reach, and a loss: `function(tensors, loss)`."""
+    """For `function(tensors, loss)`: a dict that has one tensor twice and one that the loss does not depend on."""
     values, other, still, off, shift = draw_tensors(rng, case, 5)
     x = a_leaf(values, case, "x")
     leaves = {"x": x, "other": other.requires_grad_(), "still": still.requires_grad_(), "off": off.requires_grad_()}
@@ -215,7 +215,7 @@ def tensors_and_a_loss(rng: Rng, case: Any, backward: Callback = None) -> World:
     def made() -> dict[str, Tensor]:
         a = x / 2
         b = torch.tanh(a)
-        c = b + shift  # the same buffer is the gradient of both
+        c = b + shift  # both get the same buffer as their gradient
         c.retain_grad()
         loss = (reverse_dimensions(c) * reverse_dimensions(other).contiguous()).sum() + (0 * still).sum()
         CallersHooks(case.hooks).on_tensor(b, "b").on_tensor(c, "c").on_tensor(loss, "loss")

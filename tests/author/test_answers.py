@@ -89,7 +89,7 @@ def test_an_answer_may_be_another_one_with_places_changed() -> None:
 
 @pytest.mark.parametrize("old", ["d", "b"])
 def test_a_place_to_change_is_there_exactly_once(old: str) -> None:
-    with pytest.raises(ValueError, match="not one: '"):
+    with pytest.raises(ValueError, match="not once: '"):
         changed("a = b + b", (old, "2"))
 
 

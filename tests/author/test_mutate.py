@@ -109,7 +109,7 @@ def test_the_score_is_of_those_that_are_wrong() -> None:
     survivor = Mutant("lost copy", "", "return x", "- return x.clone()\n+ return x")
     both = Score("90-a", refused=2, listed=1, survivors=[survivor]) + Score("90-a", refused=1, idle=4)
     assert str(both) == (
-        "90-a: 75.0 % (3 of 4 mutants refused; besides, 1 are listed as right, and 4 did nothing wrong here)"
+        "90-a: 75.0 % (3 of 4 mutants refused; 1 more are listed as right, and 4 did nothing wrong here)"
     )
 
 

@@ -55,7 +55,7 @@ def test_a_guess_and_its_comparison_belong_together() -> None:
         ('compare("90-two", x=2, w=5)', 'compare("90-two", x=2, w=5)\n' * 2, "compare.'90-two'. is there twice"),
         ("# %% [markdown]\n", '# %%\nguess("90-two", w=1)\n\n# %% [markdown]\n', "the guess '90-two' is there twice"),
         ("# %% [markdown]\n", '# %%\ncompare("90-one", w=1)\n\n# %%\nguess("90-one", w=1)\n\n# %% [markdown]\n',
-         r"compare\('90-one'\) belongs into a cell below its guess"),
+         r"compare\('90-one'\) belongs in a cell below its guess"),
         ("90-two", "91-two", "the guess '91-two': a key here looks like 90-four-gradients"),
         ('guess("90-two", w=5, x=2)', 'guess("90-two", w=5, x=2)\nprint(1)', "needs a cell of its own"),
         ('guess("90-two", w=5, x=2)', 'guess("90-two", w=5, x=...)', "write what is right"),

@@ -132,10 +132,10 @@ def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) ->
 @pytest.mark.parametrize(
     ("key", "topic", "message"),
     [
-        ("double-grad", "doubling", "'double-grad' is no key of an exercise: it looks like 03-scale-grad"),
-        ("20-Double", "doubling", "'20-Double' is no key"),
+        ("double-grad", "doubling", "'double-grad' is not an exercise key: it looks like 03-scale-grad"),
+        ("20-Double", "doubling", "'20-Double' is not an exercise key"),
         ("30-more", None, "there is no lesson 30 yet: name its topic, as in --topic watching_gradients"),
-        ("30-more", "No Topic", "'No Topic' is no topic: it looks like watching_gradients"),
+        ("30-more", "No Topic", "'No Topic' is not a topic: it looks like watching_gradients"),
         ("20-more", "other", "lesson 20 is 20_doubling: leave --topic out, or take another number"),
         ("20-double-grad", None, "solutions/20_doubling.py has a cell for 20-double-grad"),
         ("20-taken", None, "tests/answers/lesson_20_doubling/taken.py exists: choose another key, or edit that"),

@@ -103,7 +103,7 @@ def test_the_file_is_there_even_when_the_script_itself_is_killed(tmp_path: Path)
         while not (root / "begun").exists():
             time.sleep(0.05)
         os.killpg(running.pid, signal.SIGKILL)
-    assert "stopped before it came to an end" in str(results(root)["output"])
+    assert "stopped before it had finished" in str(results(root)["output"])
 
 
 def test_the_zip_holds_the_course_and_scripts_that_can_be_run(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_file_that_no_scheduler_wrote_is_refused(tmp_path: Path, content: str)
     file = tmp_path / "scheduler.json"
     file.write_text(content)
     with (
-        pytest.raises(BadRequest, match=r"scheduler\.json is no file of a Dask scheduler"),
+        pytest.raises(BadRequest, match=r"scheduler\.json is not the file of a Dask scheduler"),
         cluster.dask_executor(str(file)),
     ):
         pass

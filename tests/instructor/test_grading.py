@@ -150,8 +150,8 @@ def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None
     Path("roster.csv").write_text('Student,ID\n"Lovelace, Ada",101\n"Turing, Alan",102\n')
     text = grade("--roster", "roster.csv", "--export", "canvas", code=3)  # a stranger may be who is missing
     grade("--roster", "roster.csv", "--export", "canvas", "--confirm-files")
-    assert "Not in the roster, or not clearly: " in text
-    assert "stranger" in text.partition("Not in the roster")[2]
+    assert "Not on the roster, or not clearly: " in text
+    assert "stranger" in text.partition("Not on the roster")[2]
     assert results()["Turing, Alan"]["status"] == "missing"
 
 
@@ -203,7 +203,7 @@ def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
     hand_in("team_1"), hand_in("E Noether")
     Path("roster.csv").write_text(TEAM_ROSTER)
     text = " ".join(grade("--roster", "roster.csv", "--export", "canvas", code=3).split())
-    assert "Not in the roster, or not clearly: team_1 If they handed in as groups: --groups CSV gives" in text
+    assert "Not on the roster, or not clearly: team_1 If they handed in as groups: --groups CSV gives" in text
     assert f"canvas.csv: {LESSON} has 100 points on the roster, and at most 4 are entered. --scale converts" in text
     (Path("class/team_1") / f"{LESSON}.ipynb").rename("class/gone.txt"), Path("class/team_1").rmdir()
     hand_in("ada lovelace"), hand_in("alan turing"), hand_in("stranger")
@@ -248,8 +248,8 @@ def test_an_export_with_one_person_twice_is_not_written_and_all_others_are() -> 
     Path("out/canvas.csv").write_text("of before")
     text = " ".join(grade("--roster", "roster.csv", "--export", "canvas,junit,moodle", code=3).split())
     assert (
-        "canvas.csv is not written, for it would give one person two rows: ID 7 stands for ann and for bob. "
-        "What lies there is of an earlier command."
+        "canvas.csv is not written, as it would give one person two rows: ID 7 stands for ann and for bob. "
+        "The file there is from an earlier command."
     ) in text
     assert "canvas.csv" not in text.partition("written: out/")[2]
     assert Path("out/canvas.csv").read_text() == "of before"
@@ -318,7 +318,7 @@ def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None
     before = results()
     for forgotten in ((), ("--late", "10%/day"), ("--deadline", "2026-01-02")):
         text = " ".join(grade("--student", "ann", *forgotten, code=2).split())
-        assert f"ann lost 0.8 points in {LESSON} by being late." in text
+        assert f"ann lost 0.8 points in {LESSON} for being late." in text
         assert results() == before
     grade("--student", "bob")
     grade("--student", "ann", "--deadline", "2026-01-02", "--late", "10%/day")
@@ -406,7 +406,7 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--student", "an"), "There is no student 'an'. Did you mean ann?"),
         (("--exercise", "01-nothing"), "There is no exercise '01-nothing'."),
         (("--exercise", "02-record-grad"), "Nobody handed in a notebook with these exercises."),
-        (("--deadline", "friday"), "'friday' is no time; write it like 2026-11-20T18:00"),
+        (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
         (("--late", "much"), "is no rule for late work: none, zero, 10%/day"),
         (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),
@@ -415,7 +415,7 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--groups", "bad.csv"), "bad.csv cannot be used: it has no column Group."),
         (("--groups", "none.csv"), "none.csv: No such file or directory"),
         (("--points", "points.csv"), "There is no exercise '99-x'."),
-        (("--isolation", "Z"), "'Z' is no tier"),
+        (("--isolation", "Z"), "'Z' is not a tier"),
         (("--memory-limit", "much"), "'much' is no size"),
         (("--cell-timeout", "-1"), "is no number of seconds above 0"),
     ],
@@ -596,7 +596,7 @@ def test_commands_at_once_lose_nothing() -> None:
     found = json.loads(Path("out/results.json").read_text())["submissions"]
     assert [(submission["student"], submission["lesson"], submission["score"]) for submission in found] == [
         ("ann", LESSON, 4), ("ann", OTHER_LESSON, 0), ("bob", LESSON, 4)]  # fmt: skip
-    assert sum("Another command works in out (process " in text for text in printed) >= 1
+    assert sum("Another command is working in out (process " in text for text in printed) >= 1
     assert not list(Path("out").glob(".*"))
 
 

@@ -129,7 +129,7 @@ def test_a_member_who_is_not_on_the_roster_has_a_result_and_is_said() -> None:
     teams = groups.parse_groups("Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Zed X\n")
     work = shared(file("Team 1"), teams=teams)
     assert files(work) == {ADA: "Team 1", "Zed X": "Team 1"}
-    assert work.doubts == ["Zed X is in a group, and not on the roster, or not clearly."]
+    assert work.doubts == ["Zed X is in a group, but not on the roster, or not clearly."]
 
 
 def test_a_file_that_names_a_group_and_somebody_else_counts_for_no_group() -> None:
@@ -137,8 +137,8 @@ def test_a_file_that_names_a_group_and_somebody_else_counts_for_no_group() -> No
     assert files(work) == {"Team 1": "Team 1", "Team 2-Lo Wolf": "Team 2-Lo Wolf", ADA: "missing", BEN: "missing",
                            CY: "missing", DI: "missing"}  # fmt: skip
     assert work.doubts == [
-        f"Team 1: the name says Team 1, and the rest says {CY}, who is not in it. It does not count for the group.",
-        f"Team 2-Lo Wolf: the name says Team 2, and the rest says {LO}, who is not in it. "
+        f"Team 1: the name says Team 1, but the rest says {CY}, who is not in it. It does not count for the group.",
+        f"Team 2-Lo Wolf: the name says Team 2, but the rest says {LO}, who is not in it. "
         "It does not count for the group.",
     ]
 

@@ -66,7 +66,7 @@ def test_the_second_waits_is_told_for_whom_and_goes_on(tmp_path: Path, how: sign
         assert done.wait(20)
         thread.join()
     assert len(told) == 1
-    assert told[0].startswith(f"Another command works in {tmp_path / 'out'} (process {process.pid} on ")
+    assert told[0].startswith(f"Another command is working in {tmp_path / 'out'} (process {process.pid} on ")
 
 
 def test_what_a_killed_command_leaves_stops_nobody(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_where_there_are_no_locks_it_is_said_and_gone_on(tmp_path: Path) -> None
         pass
     assert told == [
         f"{tmp_path} cannot be locked here (no locks available): "
-        "start no other command for it before this one has ended."
+        "do not start another command on it until this one has finished."
     ]
     assert list(tmp_path.iterdir()) == []
 

@@ -297,7 +297,7 @@ def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
         command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
         assert run.stdout is not None
-        said = next(line for line in run.stdout if "Another command works in" in line)
+        said = next(line for line in run.stdout if "Another command is working in" in line)
         assert f"(process {os.getpid()} on " in said
         assert not (tmp_path / "out/results.json").exists()
         (tmp_path / "out/results.json").write_text(results_json.render(batch(graded("eve", lesson="02_other"))))

@@ -1,1 +1,1 @@
-"""Mutation: wrong answers derived from right ones by the mistakes of this field, to try what the graders see."""
+"""Mutation testing: makes wrong answers from right ones by typical mistakes with hooks, to see if graders notice."""

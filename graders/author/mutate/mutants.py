@@ -1,4 +1,4 @@
-"""All mutants of a right answer: copies of it in which one thing is changed."""
+"""Makes all mutants of a right answer: copies of it in which one thing is changed."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from graders.author.mutate.prelude import PRELUDE
 from graders.author.mutate.wrappers import WRAPPERS, wrap_answer
 
 NOTING = ("_did", "_part(", "_only", "_not_")
-"""Parts of the names of helpers that note what they do."""
+"""Parts of the names of helpers in `prelude` that note in `_did` what they do."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A right answer with one thing changed: the text of its cell, and the change. Nearly all are wrong answers."""
+    """A right answer with one thing changed, which nearly always makes it wrong. `source` is the text of its cell."""
 
     operator: str
     source: str
     changed: str
-    """The first line that is new; empty where a manner was put around the whole answer."""
+    """The first line that is new; empty for a mutant of `WRAPPERS`."""
     diff: str
     may_be_idle: bool = True
-    """Whether it notes when it does something wrong."""
+    """Whether it notes in `_did` when it does something wrong, so that its doing nothing wrong can be noticed."""
 
     @property
     def headline(self) -> str:
-        """The change in one line; a survivor that is right is listed by it."""
+        """The change in one line, under which `SURVIVORS` lists a mutant that is right."""
         return f"{self.operator}: {self.changed}" if self.changed else self.operator
 
 
 def wrapper_mutants(source: str, name: str) -> Iterator[Mutant]:
-    """The mutants that call a right answer and do something else besides: one for each of `WRAPPERS`."""
+    """One mutant for each of `WRAPPERS`. `name` is the function that `source`, the text of a right answer, defines."""
     for manner, body in WRAPPERS.items():
         yield Mutant(
             operator=manner,
@@ -46,7 +46,7 @@ def wrapper_mutants(source: str, name: str) -> Iterator[Mutant]:
 
 
 def operator_mutants(source: str) -> Iterator[Mutant]:
-    """A right answer with one thing changed, in every place and by every operator; each text once."""
+    """A mutant for every change that an operator can make to this right answer, without duplicates."""
     tree = ast.parse(source)
     plain = ast.unparse(tree)
     seen = {plain}
@@ -87,7 +87,7 @@ def _changed_trees(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:
 
 
 def _replace_node(tree: ast.Module, number: int, replacement: Replacement) -> bool:
-    """Put a replacement into the place of the node with this number, in the order of `ast.walk`."""
+    """Replace the node with this number, in the order of `ast.walk`; returns whether that was possible."""
     target = next(node for index, node in enumerate(ast.walk(tree)) if index == number)
     for parent in ast.walk(tree):
         for field, value in ast.iter_fields(parent):

@@ -1,7 +1,7 @@
-"""Operators: what people lose, swallow or take for something else when they write hooks, as changes of a syntax tree.
+"""Operators that make typical slips with hooks in a right answer, such as a lost `detach` or a swallowed exception.
 
-An operator is a generator of replacements for one node of a right answer. A replacement of a statement is a list of
-statements. Names with an underscore are helpers of `prelude`.
+An operator is a generator of replacements for one node of the syntax tree. A statement is replaced by a list of
+statements. Names that begin with an underscore are helpers of `prelude`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Replacement = ast.AST | list[ast.stmt]
 Operator = Callable[[ast.AST], Iterator[Replacement]]
 
 OPERATORS: dict[str, Operator] = {}
-"""By the name under which a mutant is shown."""
+"""All operators, by the name under which their mutants are shown."""
 
 COPIES = {"clone": "_not_copied", "copy": "_not_copied", "detach": "_not_detached"}
 CONVERSIONS = ("list", "dict", "tuple", "deepcopy", "reversed", "sorted")
@@ -36,7 +36,7 @@ GUARDS = ("_only_the_first_call", "_only_three_calls", "_not_the_first_call", "_
           "_only_without_graphs", "_only_contiguous", "_only_below_300", "_only_above_tiny")  # fmt: skip
 PARTS = ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
 KEEPING = ("append", "update", "add", "extend", "__setitem__", "setdefault")
-"""Methods whose result nobody wants: a `lambda` that calls one returns nothing that counts."""
+"""Methods called for their effect: losing the return value of a `lambda` that calls one changes nothing."""
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -65,7 +65,7 @@ def _make_call(name: str, *args: ast.expr) -> ast.Call:
 
 @_register_operator("lost copy")
 def lost_copy(node: ast.AST) -> Iterator[Replacement]:
-    """`t.clone()` and `t.detach()` are `t`, and `list(x)` is `x`."""
+    """`t.clone()` and `t.detach()` become `t`, and `list(x)` becomes `x`."""
     if isinstance(node, ast.Call):
         if _method_name(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
             yield _make_call(COPIES[_method_name(node)], node.func.value)
@@ -75,7 +75,7 @@ def lost_copy(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("lost statement")
 def lost_statement(node: ast.AST) -> Iterator[Replacement]:
-    """A call, a deletion or an assignment to something of somebody else is left out."""
+    """A call, a deletion, or an assignment to an attribute or an entry is left out."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign) else []
     assigns = bool(targets) and not any(isinstance(target, ast.Name) for target in targets)
     if assigns or isinstance(node, ast.Delete) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
@@ -84,7 +84,7 @@ def lost_statement(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("lost return")
 def lost_return(node: ast.AST) -> Iterator[Replacement]:
-    """A function computes and returns nothing; a `lambda` returns None."""
+    """A `return` is lost: the function computes the value and returns None, as does a `lambda`."""
     if isinstance(node, ast.Return) and node.value is not None:
         yield [ast.Expr(node.value)]
     if isinstance(node, ast.Lambda) and _method_name(node.body) not in KEEPING:
@@ -96,25 +96,25 @@ def lost_return(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("clean-up not after an exception")
 def not_after_an_exception(node: ast.AST) -> Iterator[Replacement]:
-    """`finally` and `with` do their work only when all goes well."""
+    """`finally` and `with` clean up only when no exception is raised."""
     yield from _cleaned_up(node, "_only_when_well")
 
 
 @_register_operator("clean-up only after an `Exception`")
 def only_after_exceptions(node: ast.AST) -> Iterator[Replacement]:
-    """`finally` becomes `except Exception`: an interrupt gets past it."""
+    """The clean-up of `finally` and `with` is left out for exceptions such as `KeyboardInterrupt`."""
     yield from _cleaned_up(node, "_not_after_interrupts")
 
 
 def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
-    """The managers of a `with` statement wrapped; `finally` as a manager that is wrapped."""
+    """Wrap the managers of a `with` statement in `helper`; a `finally` is turned into such a manager first."""
     if isinstance(node, ast.With):
         changed = deepcopy(node)
         for item in changed.items:
             item.context_expr = _make_call(helper, item.context_expr)
         yield [changed]
     elif isinstance(node, ast.Try) and node.finalbody and not node.handlers:
-        # nonlocal names of the clean-up are read only, as nearly always
+        # The clean-up becomes a function of its own, which works as long as it assigns no names; it hardly ever does.
         cleanup = ast.parse("def _clean_up(*_):\n    pass").body[0]
         assert isinstance(cleanup, ast.FunctionDef)
         cleanup.body = list(node.finalbody)
@@ -126,7 +126,7 @@ def _cleaned_up(node: ast.AST, helper: str) -> Iterator[Replacement]:
 
 @_register_operator("exception swallowed")
 def swallowed(node: ast.AST) -> Iterator[Replacement]:
-    """The exception ends in an `except`, and the clean-up is done."""
+    """The exception is caught by an `except` that does nothing; the clean-up is still done."""
     if not isinstance(node, ast.With) and not (isinstance(node, ast.Try) and node.finalbody and not node.handlers):
         return
     for kind in ("Exception", "BaseException"):
@@ -147,7 +147,7 @@ def another_method(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("prepend=True")
 def prepended(node: ast.AST) -> Iterator[Replacement]:
-    """The hook comes before those of the caller; an option that was given is left out."""
+    """The hook is put before the caller's hooks; or an option of the registration is left out."""
     if isinstance(node, ast.Call) and _method_name(node) in REGISTRATIONS:
         if all(keyword.arg != "prepend" for keyword in node.keywords):
             yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("prepend", ast.Constant(True))])
@@ -157,14 +157,14 @@ def prepended(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("model.forward(x)")
 def forward_directly(node: ast.AST) -> Iterator[Replacement]:
-    """`forward` is called by hand, past all hooks."""
+    """`forward` is called directly, which bypasses all hooks."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("model", "module", "net"):
         yield ast.Call(ast.Attribute(node.func, "forward", ast.Load()), node.args, node.keywords)
 
 
 @_register_operator("the name ignored")
 def name_ignored(node: ast.AST) -> Iterator[Replacement]:
-    """Whatever is asked for, the first or the last submodule is taken."""
+    """The first or the last submodule is taken, whichever was asked for."""
     if _method_name(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         for place in (0, -1):
             yield ast.parse(f"list({ast.unparse(node.func.value)}.modules())[1:][{place}]", mode="eval").body
@@ -185,7 +185,7 @@ def truth_for_none(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("condition dropped")
 def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
-    """What stands behind an `if` is always done, or never."""
+    """The body of an `if` always runs, or never."""
     if isinstance(node, ast.If):
         yield list(node.body)
         yield list(node.orelse) or [ast.Pass()]
@@ -198,7 +198,7 @@ def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("not for all")
 def not_for_all(node: ast.AST) -> Iterator[Replacement]:
-    """A loop stops early, begins late, or runs backwards (which is all the same where handles are removed)."""
+    """A loop stops early, begins late, or runs backwards (unless it removes handles, whose order does not matter)."""
     if not isinstance(node, ast.For | ast.comprehension):
         return
     removes = isinstance(node, ast.For) and all(
@@ -212,7 +212,7 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("a list for a tuple")
 def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
-    """The entries are right, and the container is another one."""
+    """The entries are right, but the container has the other type."""
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
         yield [ast.Return(ast.List(node.value.elts, ast.Load()))]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
@@ -222,7 +222,7 @@ def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("one global slot")
 def global_slot(node: ast.AST) -> Iterator[Replacement]:
-    """What each call should have for itself is made once for all calls."""
+    """A container that each call should make for itself is made once for all calls."""
     if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("{}", "[]", "dict()", "list()", "set()"):
         slot = f"globals().setdefault('_slot_{node.lineno}', {ast.unparse(node.value)})"
         yield [ast.Assign(node.targets, ast.parse(slot, mode="eval").body, lineno=0)]
@@ -230,7 +230,7 @@ def global_slot(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("a hook that works at times")
 def hook_at_times(node: ast.AST) -> Iterator[Replacement]:
-    """A function inside another one, which is a hook as a rule, does nothing in some calls."""
+    """A function inside another one, usually a hook, does nothing in some calls."""
     for guard in GUARDS:
         if isinstance(node, ast.Lambda):
             yield _make_call(guard, node)
@@ -244,7 +244,7 @@ def _makes_a_function(node: ast.FunctionDef) -> bool:
 
 @_register_operator("almost")
 def slightly_off(node: ast.AST) -> Iterator[Replacement]:
-    """A number is one larger; an operator, a comparison or a condition is another."""
+    """A number is one larger; an operator, a comparison or a condition is replaced by a similar one."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):

@@ -1,7 +1,7 @@
-"""What stands above every mutant: helpers that do the wrong thing, and note in `_did` when it made a difference.
+"""The code above every mutant: helpers that do the wrong thing, and note in `_did` when that made a difference.
 
-A mutant that passes and never did anything wrong, because what it does wrong does not occur in the exercise, is idle:
-it counts for nothing.
+A mutant that passes without having done anything wrong, because the exercise gives no occasion for it, is idle and does
+not count.
 """
 
 PRELUDE = '''
@@ -48,7 +48,7 @@ def _hooks(args):
         yield t._backward_hooks or {}
 
 def _at_times(holds):
-    """A hook that does nothing, and returns nothing, where `holds(number of this call, arguments)` is false."""
+    """Make a hook do nothing, and return None, when `holds(number of this call, arguments)` is false."""
     def decorator(function):
         calls = []
         @_functools.wraps(function)
@@ -95,7 +95,7 @@ def _not_detached(t):
     return t
 
 class _only_when_well:
-    """Manages only where no exception ends the block."""
+    """Leaves the wrapped manager's clean-up out when an exception ends the block."""
     def __init__(self, manager):
         self.manager = manager
     def __enter__(self):
@@ -108,7 +108,7 @@ class _only_when_well:
         return kind is not None
 
 class _not_after_interrupts(_only_when_well):
-    """Manages, but not where an exception that is no `Exception` ends the block."""
+    """Leaves the clean-up out when the block is ended by a `BaseException` that is not an `Exception`."""
     def leaves(self, kind):
         return kind is not None and not issubclass(kind, Exception)
 '''

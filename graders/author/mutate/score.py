@@ -1,4 +1,4 @@
-"""`hookwork build --mutate`: marks every mutant in a child of its own, and tells which ones the graders let pass."""
+"""`hookwork build --mutate`: marks every mutant in a child process, and reports those that the graders let pass."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from graders.marking.jobs import default_jobs
 from graders.notebook.commands import is_right_answer
 
 SEED = 4
-"""One seed is enough: what a contract covers occurs in every marking."""
+"""One seed is enough: every marking covers all that the contract promises."""
 Part = tuple[int, int]
 PASSED, IDLE, REFUSED = "passed", "idle", "refused"
 
 
 @dataclass
 class Score:
-    """What became of the mutants of one exercise."""
+    """How many mutants of one exercise were refused, passed as listed, or did nothing; and those that survived."""
 
     key: str
     refused: int = 0
@@ -38,16 +38,16 @@ class Score:
     survivors: list[Mutant] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """One line, with the score in percent: how many of those that are wrong were refused."""
+        """One line, with the share of wrong mutants that were refused, in percent."""
         wrong = self.refused + len(self.survivors)
         percent = 100 * self.refused / wrong if wrong else 100.0
         return (
-            f"{self.key}: {percent:.1f} % ({self.refused} of {wrong} mutants refused; besides, {self.listed} are "
+            f"{self.key}: {percent:.1f} % ({self.refused} of {wrong} mutants refused; {self.listed} more are "
             f"listed as right, and {self.idle} did nothing wrong here)"
         )
 
     def __add__(self, other: Score) -> Score:
-        """Two parts of the mutants together."""
+        """The sum of the scores of two parts of the mutants."""
         return Score(
             key=self.key,
             refused=self.refused + other.refused,
@@ -58,9 +58,9 @@ class Score:
 
 
 def choose_keys(names: Sequence[str]) -> list[str]:
-    """The keys that begin with one of these names, or whose lessons do. Without names, all.
+    """The keys that begin, or whose lessons begin, with one of these names; without names, all keys.
 
-    Raises `UnknownLesson` when there is none.
+    Raises `UnknownLesson` when there are none.
     """
     every = [(lesson, key) for lesson in course.lesson_stems() for key in course.exercise_keys(lesson)]
     found = [
@@ -74,17 +74,20 @@ def choose_keys(names: Sequence[str]) -> list[str]:
 
 
 def parse_part(text: str) -> Part:
-    """K/N as two numbers; K is taken modulo N, so that the day of the year will do. Raises `HookworkError`."""
+    """K/N as two numbers. K is taken modulo N, so it may be the day of the year. Raises `HookworkError`."""
     match = re.fullmatch(r"(\d+)/([1-9]\d*)", text)
     if match is None:
-        raise HookworkError(f"--part is K/N, as in 3/10, and not {text!r}")
+        raise HookworkError(f"--part is K/N, as in 3/10, not {text!r}")
     return int(match[1]) % int(match[2]), int(match[2])
 
 
 def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
-    """Report the score of each exercise; yields each survivor, as a headline and a diff."""
+    """Yield each survivor, as a headline and a diff; `report` gets the score of each exercise.
+
+    A part (K, N) marks every N-th mutant, beginning with number K.
+    """
     jobs = default_jobs()
-    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads is not forked
+    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
     with ProcessPoolExecutor(jobs, context) as pool:
         work = {
             key: [pool.submit(score_exercise, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
@@ -105,10 +108,10 @@ def score_exercise(key: str, part: Part = (0, 1)) -> Score:
     found, draws = Score(key), exercise.draws(SEED)
     mark_source(exercise, answers.right[0].source, SEED, draws)  # imports what each child would: 1.5 s
     for mutant in every_mutant(exercise, answers)[part[0] :: part[1]]:
-        told = mutant_verdict(exercise, mutant.source, draws)
-        if told == REFUSED:
+        verdict = mutant_verdict(exercise, mutant.source, draws)
+        if verdict == REFUSED:
             found.refused += 1
-        elif told == IDLE and mutant.may_be_idle:
+        elif verdict == IDLE and mutant.may_be_idle:
             found.idle += 1
         elif answers.lists_survivor(mutant.headline):
             found.listed += 1
@@ -118,7 +121,7 @@ def score_exercise(key: str, part: Part = (0, 1)) -> Score:
 
 
 def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
-    """The solution in every manner, and each right answer with one thing changed; each text once."""
+    """The solution in each of `WRAPPERS`, and each right answer with one thing changed, without duplicates."""
     found = {mutant.source: mutant for mutant in wrapper_mutants(answers.right[0].source, exercise.name)}
     for answer in answers.right:
         found |= {mutant.source: mutant for mutant in operator_mutants(answer.source)}
@@ -126,9 +129,9 @@ def every_mutant(exercise: Exercise, answers: Answers) -> list[Mutant]:
 
 
 def mutant_verdict(exercise: Exercise, source: str, draws: list[Inputs]) -> str:
-    """What becomes of an answer, found in a child; one that takes too long is refused, as one that raises.
+    """`PASSED`, `IDLE` or `REFUSED` for the source of an answer, found out in a child process.
 
-    Most mutants are refused by their first draw.
+    An answer that raises or takes too long is refused. Most mutants are refused on the first draw.
     """
 
     def mark() -> str:

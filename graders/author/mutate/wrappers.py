@@ -1,7 +1,6 @@
-"""Manners: wrong answers that call a right one and do something else besides, such as emptying the caller's list.
+"""Wrong answers that call a right one and do something else as well, such as emptying the caller's list.
 
-Each is the body of a function of the same name that calls the right answer as `_right`. The names of `prelude` are
-there.
+Each is the body of a function that calls the right answer as `_right`, and may use the names of `prelude`.
 """
 
 from __future__ import annotations
@@ -244,5 +243,5 @@ WRAPPERS: dict[str, str] = {
 
 
 def wrap_answer(source: str, name: str, body: str) -> str:
-    """The cell with a right answer, and after it a function of its name that calls it in this manner."""
+    """A cell with a right answer, followed by a function of the same name with one of the bodies in `WRAPPERS`."""
     return f"{PRELUDE}\n{source}\n\n_right = {name}\n\ndef {name}(*args, **kwargs):{body}\n"

@@ -9,7 +9,7 @@
 """Mark a class on SLURM: `sbatch mark_on_slurm.py submissions.zip --out results`, with the options of `hookwork grade`.
 
 This job asks SLURM for workers, which are jobs of their own, hands out the notebooks, and ends the workers when all are
-marked. The lines above are what this job itself needs; add the account or the partition if your cluster wants one.
+marked. The lines above describe this job only; add the account or the partition if your cluster requires one.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from distributed import Client
 from distributed.security import Security
 
 WORKERS = 10
-"""Jobs that mark one notebook at a time each."""
+"""Number of worker jobs; each marks one notebook at a time."""
 
 JOB: dict[str, Any] = {
     "cores": 1,
-    "memory": "4GB",  # of a notebook, at most 2.75 GiB, and of what marks it
+    "memory": "4GB",  # for a notebook, at most 2.75 GiB, and for the process that marks it
     "walltime": "04:00:00",
     # "queue": "short",  # the partition
     # "account": "cs101",
-    # "interface": "ib0",  # by which network machines reach each other, where there are several
-    # "job_extra_directives": ["--nice"],  # whatever else a line of #SBATCH can say
+    # "interface": "ib0",  # the network over which machines reach each other, if there are several
+    # "job_extra_directives": ["--nice"],  # anything else that an #SBATCH line can say
     # "job_script_prologue": ["module load python"],  # what a job has to do first on your cluster
 }
 
 FOLDER = Path(f"hookwork-{os.environ.get('SLURM_JOB_ID', os.getpid())}").resolve()
-"""For what the workers print, and the keys. All machines have to see it: start the job in a folder that they share."""
+"""Holds what the workers print, and the keys. All machines must see it: start the job in a folder that they share."""
 
 
 def temporary_security(folder: Path) -> Security:
-    """Keys for this run alone. Without them whoever is on the cluster could have the workers run anything, as you."""
+    """Keys for this run alone. Without them, anybody on the cluster could make the workers run anything as you."""
     made = Security.temporary()
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     certificate.write_text(made.tls_client_cert)
@@ -56,7 +56,7 @@ def temporary_security(folder: Path) -> Security:
 
 
 def main() -> int:
-    """Mark the class. The exit code is that of `hookwork grade`."""
+    """Mark the class; returns the exit code of `hookwork grade`."""
     FOLDER.mkdir(mode=0o700)
     security = temporary_security(FOLDER)
     scheduler = FOLDER / "scheduler.json"
@@ -66,10 +66,10 @@ def main() -> int:
     keys = {f"{tls}CA_FILE": security.tls_ca_file, f"{tls}CLIENT__CERT": security.tls_client_cert,
             f"{tls}CLIENT__KEY": security.tls_client_key}  # fmt: skip
     job = {**JOB, "processes": 1, "job_name": "hookwork-worker", "log_directory": str(FOLDER)}
-    # Nothing that lies in this folder may be imported: notebooks came with it, perhaps.
+    # Nothing in the current folder may be imported: it may hold what students handed in.
     job["job_script_prologue"] = [*job.get("job_script_prologue", []), "export PYTHONSAFEPATH=1"]
     with SLURMCluster(security=security, **job) as cluster:
-        cluster.adapt(minimum=WORKERS, maximum=WORKERS)  # a worker that is cancelled is replaced
+        cluster.adapt(minimum=WORKERS, maximum=WORKERS)  # replaces a worker that is cancelled
         with Client(cluster) as client:
             client.write_scheduler_file(str(scheduler))
         status = subprocess.run(command, env={**os.environ, **keys}, check=False).returncode

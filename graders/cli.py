@@ -288,7 +288,7 @@ def build(
     part: Annotated[
         str,
         typer.Option(
-            metavar="K/N", help="With --mutate: only every N-th mutant, starting from the K-th (counted from 0)."
+            metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."
         ),
     ] = "0/1",
 ) -> int:

@@ -67,7 +67,7 @@ def all_prediction_keys() -> tuple[str, ...]:
 
 
 def key_file_stem(key: str) -> str:
-    """A key without its number, with underscores: `scale_grad` for `03-scale-grad`, whose grader is `test_scale_grad.py`."""
+    """A key without its number, as file names have it: `scale_grad` for `03-scale-grad`."""
     return key[3:].replace("-", "_")
 
 
@@ -99,7 +99,7 @@ def find_exercise(key: str) -> Exercise:
 
 
 def _suggest_names(name: str, every: Sequence[str], what: str) -> str:
-    """Suggest up to three names close to `name`, or list all of them if none is close. `what` is the heading of the list."""
+    """Suggest up to three names close to `name`; if none is close, list them all under the heading `what`."""
     wanted = name.lower().replace("_", "-")
     plain = {name.replace("_", "-"): name for name in every}
     for name in list(plain):  # the number may be missing: scale-grad means 03-scale-grad

@@ -1,7 +1,7 @@
-"""A grading worksheet of Moodle's, given back with grades and feedback and everything else as it was.
+"""Fill in a grading worksheet from Moodle with grades and feedback, and leave everything else as it was.
 
-Moodle compares header and identifiers with what it calls them in the language of whoever uploads the file. Its own file
-is the one that it surely takes.
+Moodle compares the header and the identifiers with its own words for them, in the language of the person who uploads
+the file. So the only file that it is sure to accept is its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graders.report.gradebook import escape_formulas, safe_cell_text
 
 
 def maximum_points(worksheet: Worksheet) -> float | None:
-    """The points of the assignment; None where the worksheet does not say, or says different ones."""
+    """The maximum points of the assignment; None if the worksheet does not say, or its rows disagree."""
     index = worksheet.columns.maximum
     found = {parse_number(written) for written in worksheet.table.column(index)} if index is not None else set()
     return found.pop() if len(found) == 1 else None
@@ -30,7 +30,11 @@ def fill_worksheet(
     comment: Callable[[SubmissionResult], str],
     factor: float = 1.0,
 ) -> Table:
-    """The worksheet with the results of students, by name. A row without one, or without points, keeps its own."""
+    """The worksheet with the results in `found`, which maps students' names to submissions.
+
+    `comment` makes the feedback, and points are multiplied by `factor`. A row keeps its own grade if there is no result
+    or no score for it, and its own feedback if nothing was handed in.
+    """
     columns, delimiter = worksheet.columns, worksheet.table.layout.delimiter
     ours = (columns.identifier, worksheet.grade, columns.maximum)
     decimal = "," if any(re.search(r"\d,\d", one) for one in _number_cells(worksheet)) else "."

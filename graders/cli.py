@@ -287,9 +287,7 @@ def build(
     ] = False,
     part: Annotated[
         str,
-        typer.Option(
-            metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."
-        ),
+        typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."),
     ] = "0/1",
 ) -> int:
     """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.

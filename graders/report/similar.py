@@ -23,7 +23,7 @@ from itertools import combinations, product
 _LENGTH = 5
 """Tokens in a shingle."""
 MAX_COMPARED = 10_000
-"""The longest answer, in characters, that is compared: tokenizing can take time in the square of a line's length."""
+"""The longest answer, in characters, that is compared: the time to tokenize a long line can grow with its square."""
 MIN_TOKENS = 40
 """A shorter answer says nothing."""
 MIN_SHARE = 0.9
@@ -143,8 +143,7 @@ def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, in
 
 
 def informative_answers(exercise: Answers) -> dict[bytes, list[str]]:
-    """The students who gave each answer that could say something, by its sorted hashes, packed as bytes to save memory.
-    """
+    """The students who gave each answer that could say something, by its sorted hashes, as bytes to save memory."""
     ours = [make_shingles(text) for text in exercise.given]
     groups: defaultdict[bytes, list[str]] = defaultdict(list)
     for student in sorted(exercise.texts):

@@ -222,7 +222,7 @@ def _footer_lines(batch: Batch) -> Iterator[str]:
 
 
 def _describe_seeds(batch: Batch) -> str:
-    """The seed of the inputs, or how many seeds there are, since each later command has its own; empty if nothing ran."""
+    """The seed of the inputs, or how many there are, since each later command has its own; empty if nothing ran."""
     ran = [submission for submission in batch.submissions if submission.exercises]
     seeds = {batch.seed if submission.seed is None else submission.seed for submission in ran}
     if len(seeds) > 1:

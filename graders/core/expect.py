@@ -17,7 +17,7 @@ from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
 """Default tolerances by dtype, (rtol, atol): values differ if |seen - expected| > atol + rtol * |expected|."""
-AS_FLOAT32 = "the values are float64, and these agree only as far as float32 goes"
+AS_FLOAT32 = "the values are float64, and these agree only to float32 precision"
 
 
 T = TypeVar("T")

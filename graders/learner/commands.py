@@ -48,7 +48,7 @@ def start(given: Path | None, *, opened: bool) -> int:
     _show_trouble(out, done)
     lesson = folders.next_lesson(done)
     file = there[lesson or course.lesson_stems()[0]]
-    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "Every exercise has passed.")
+    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "You have passed every exercise.")
     out.say("", "In a second terminal, `hookwork watch` marks each notebook that you save.", style="dim")
     if importlib.util.find_spec("jupyterlab") is None:
         out.say(

@@ -116,7 +116,7 @@ def next_exercise_line(standing: Standing) -> RenderableType:
     """One line that says what comes next and how many points there are so far."""
     score = f"{format_points(standing.score)} of {format_point_count(standing.max_score)} in all"
     if standing.next is None:
-        return backticks_to_code(f"Every exercise of the course has passed: {score}.", "green")
+        return backticks_to_code(f"You have passed every exercise of the course: {score}.", "green")
     return backticks_to_code(
         f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}."
     )

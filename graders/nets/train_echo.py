@@ -57,7 +57,7 @@ def fit_decoder(model: Decoder, steps: int, rate: float, sparsity: float, seed: 
 
 
 def head_norms(model: Decoder) -> Tensor:
-    """The norm of the weights with which each head computes its values and writes them to the stream, [blocks, heads]."""
+    """The norm of the weights with which each head makes its values and writes them to the stream, [blocks, heads]."""
     rows = []
     for block in model.blocks:
         assert isinstance(block, Block)

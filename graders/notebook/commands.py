@@ -92,7 +92,7 @@ def mark_answer(
 def _run_probe(
     exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs], *, quiet: bool
 ) -> list[Outcome]:
-    """The outcome of the probe on each draw. After an exception or a time limit, the remaining draws repeat it unrun."""
+    """The outcome of the probe on each draw. An exception or a time limit ends the run, and stands for the rest."""
     outcomes: list[Outcome] = []
     for draw in draws:
         tree, body = encode(draw)  # the probe gets a copy, so that its changes don't reach the judge

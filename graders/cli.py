@@ -1,7 +1,4 @@
-"""The `hookwork` command: its options and help texts.
-
-The work is done by other modules, which are imported when a command runs, so that `--help` stays quick.
-"""
+"""The `hookwork` command: options and help. Other modules do the work; they load when needed, so that help is quick."""
 
 from __future__ import annotations
 

@@ -31,10 +31,7 @@ def disturb_last_digits(t: Tensor) -> Tensor:
 
 
 def share_used(rough: Tensor, fine: Tensor, rtol: float, atol: float) -> float:
-    """The largest difference of two float64 tensors of equal shape, as a share of the tolerance atol + rtol * |fine|.
-
-    Infinite if an entry is finite in only one of them.
-    """
+    """The largest difference of float64 tensors as a share of atol + rtol * |fine|; inf where only one is finite."""
     apart = (rough - fine).abs() / (atol + rtol * fine.abs())
     apart[(rough == fine) | (rough.isnan() & fine.isnan())] = 0.0  # inf - inf would be NaN
     worst = float(apart.max()) if apart.numel() else 0.0

@@ -1,8 +1,4 @@
-"""Check conditions that many exercises share: what a `Witness` saw change, and whether a `Failure` reached the caller.
-
-A `Witness` compares the state of the caller's objects before and after a call; a `Failure` is an exception that the
-model or the loss raises on purpose. Both run in the box.
-"""
+"""Check conditions that many exercises share: what a `Witness` saw change, whether a `Failure` reached the caller."""
 
 from __future__ import annotations
 
@@ -56,8 +52,7 @@ _KIND_BY_CHANGE = {
 def unwanted_changes(changed: Seen, but: Iterable[str] = ()) -> list[tuple[Kind, str]]:
     """The changes that a `Witness` reported, in sentences, except those that match a pattern in `but`.
 
-    A pattern, as for `fnmatch`, is matched against "change place", such as "grad-filled model.0.weight". Raises
-    `Mismatch` if `changed` is not a list of known changes.
+    Patterns, as for `fnmatch`, match a change and its place, as in "grad-filled model.0.weight". Raises `Mismatch`.
     """
     if type(changed.value) is not list or len(reported := _reported_changes(changed)) != len(changed.value):
         expect(changed).fail("the witness told nothing")
@@ -83,10 +78,7 @@ def _reported_changes(changed: Seen) -> list[list[str]]:
 
 
 def check_exception_passed_on(what: Seen, raised_by: str) -> None:
-    """Raise `Mismatch` unless the exception of a `Failure` reached the caller of the learner's function.
-
-    `raised_by` says where the exception came from: "the model", "a loss", or the like.
-    """
+    """Raise `Mismatch` unless the exception of a `Failure` reached the caller; `raised_by` is "the model" or such."""
     if what.value == "swallowed":
         raise_mismatch(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":

@@ -1,7 +1,4 @@
-"""Find the lessons and exercises of the course by name: each lesson is a folder of graders, each exercise a file.
-
-`import graders.core.course` does not load torch; `lesson_exercises`, and whatever uses it, does.
-"""
+"""Find the lessons and exercises of the course by name: each lesson is a folder of graders, each exercise a file."""
 
 from __future__ import annotations
 

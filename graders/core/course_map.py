@@ -70,9 +70,9 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
     there = {lesson[:2]: lesson for lesson in lessons or course.lesson_stems() if lesson[:2] in LESSON_SUMMARIES}
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
-        stop = LESSON_SUMMARIES[number]
-        time = format_duration(stop.minutes).replace(" ", "\u00a0")  # no line break inside it in a narrow column
-        rows.append(f"| [{course.lesson_title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
+        summary = LESSON_SUMMARIES[number]
+        time = format_duration(summary.minutes).replace(" ", "\u00a0")  # no line break inside it in a narrow column
+        rows.append(f"| [{course.lesson_title(lesson)}]({lesson}.ipynb) | {time} | {summary.answers} |")
     whole = {name: numbers for name, numbers in SHORT_COURSES.items() if set(numbers) <= set(there)}
     paths = [
         f"- **{name}**: lessons {_join_numbers(numbers)} ({_total_duration(numbers)})"
@@ -83,7 +83,7 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
 
 def whole_course_hours() -> str:
     """How long the whole course and its core path take, in words; see `course_hours`."""
-    return course_hours(sum(stop.minutes for stop in LESSON_SUMMARIES.values()), course.every_exercise())
+    return course_hours(sum(summary.minutes for summary in LESSON_SUMMARIES.values()), course.every_exercise())
 
 
 def format_duration(minutes: int) -> str:

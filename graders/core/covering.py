@@ -1,7 +1,4 @@
-"""Build a covering design: a small set of cases in which each value of each axis occurs at least once.
-
-An axis is one circumstance of a draw, such as the dtype, with the values that it can have.
-"""
+"""Build a covering design: few cases in which each value of each axis (a circumstance, such as the dtype) occurs."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ def covering_cases(
     together. Pairs that are impossible are left out; an impossible value raises `TypeError`.
 
     The search is greedy: a case starts with the first open demand. From each further axis it takes the value that meets
-    the most other demands; among equals, the one used least together with the values that the case already has, so that
-    no two axes change in step.
+    the most other demands; among equals, the one used least with the case's other values, so that no axes go in step.
     """
     wanted = [{name: value} for name, values in axes.items() for value in values]
     for first, second in pairs:

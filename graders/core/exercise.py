@@ -1,8 +1,4 @@
-"""What every room knows about an exercise.
-
-How an exercise is made from a contract, a reference and wrong programs, and how answers are compared, is left to
-`graders.differential`.
-"""
+"""What every room knows about an exercise; `graders.differential` says how one is made and how answers are compared."""
 
 from __future__ import annotations
 
@@ -106,10 +102,7 @@ class Exercise:
         raise NotImplementedError
 
     def draws(self, seed: int) -> list[Inputs]:
-        """One draw for each case, a pure function of `seed`.
-
-        Raises `IllConditionedDraws` when rounding would decide what is right.
-        """
+        """One draw for each case, a pure function of `seed`. Raises `IllConditionedDraws`."""
         raise NotImplementedError
 
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:

@@ -87,10 +87,7 @@ def read_own_file(path: Path) -> bytes:
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """Open a regular file for reading, in binary.
-
-    Raises `OSError` for anything else: a link is not followed, and a pipe is not waited for.
-    """
+    """Open a regular file for reading, in binary. Raises `OSError` for a link, a pipe or anything else."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)

@@ -35,10 +35,7 @@ class Groups:
         self._exact = {group.name: group for group in self.groups}
 
     def find(self, name: str) -> Group | None:
-        """The group with this name, spelled exactly or as a platform spells it in a file name; None if there is none.
-
-        If several names differ only in case, accents or punctuation, only an exact spelling finds one of them.
-        """
+        """The group with this exact name, or the only one that differs just in case, accents or punctuation."""
         if name in self._exact:
             return self._exact[name]
         found = [group for group in self.groups if normalised_name(group.name) == normalised_name(name) != ""]

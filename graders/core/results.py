@@ -132,10 +132,7 @@ class SubmissionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """All submissions of one run of the graders.
-
-    `torch` is the version of torch, and `created` a time in ISO 8601.
-    """
+    """All submissions of one run of the graders; `torch` is its version, and `created` a time in ISO 8601."""
 
     seed: int
     torch: str

@@ -44,10 +44,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Worksheet:
-    """A grading worksheet from Moodle. `grade` is the index of the column for grades.
-
-    `people` has the person of each row of the table; None for a row that names nobody.
-    """
+    """A grading worksheet from Moodle: its table, the index of its column for grades, and the person of each row."""
 
     table: Table
     columns: Columns
@@ -70,10 +67,7 @@ class Roster:
         worksheet: Worksheet | None = None,
         note: str = "",
     ) -> None:
-        """Index the people by name and id; one that several people share will find nobody.
-
-        `note` is a sentence about anything uncertain in reading the file, such as its encoding.
-        """
+        """Index the people by name and id. `note` says what was uncertain about the file, such as its encoding."""
         self.people, self.columns = tuple(people), tuple(columns)
         self.maxima, self.worksheet, self.note = maxima or {}, worksheet, note
         self._by_id: dict[str, set[int]] = {}
@@ -86,7 +80,7 @@ class Roster:
                 self._by_name.setdefault(name, set()).add(index)
 
     def find(self, name: str, number: str = "") -> Person | None:
-        """The person with this number or name, as given by a platform or a folder; None if that is not exactly one."""
+        """The person with this number or name, as a platform or a folder has them; None if several share it."""
         for table, asked in ((self._by_id, number.casefold()), (self._by_id, name.casefold()),
                              (self._by_name, normalised_name(name))):  # fmt: skip
             found = table.get(asked, set()) if asked else set()
@@ -109,11 +103,11 @@ def parse_roster(content: bytes | str) -> Roster:
     left = iter(everyone)
     people = tuple(None if person is None else next(left) for person in rows)
     worksheet = None if columns.grade is None else Worksheet(table, columns, columns.grade, people)
-    odd = next((person.name for person in everyone if not person.name.isascii()), "")
+    name = next((person.name for person in everyone if not person.name.isascii()), "")
     note = (
-        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {odd} right? If not, save it as UTF-8."
+        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {name} right? If not, save it as UTF-8."
     )
-    if not (table.layout.guessed and odd):
+    if not (table.layout.guessed and name):
         note = ""
     return Roster(everyone, table.header, _assignment_maxima(table, columns), worksheet, note)
 

@@ -49,10 +49,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def lookalike_names(names: Iterable[str]) -> list[list[str]]:
-    """Groups of names that a reader may take for the same one.
-
-    They differ only in case, accents, spaces or punctuation, or in letters of different scripts that look alike.
-    """
+    """Groups of names that differ only in case, accents, punctuation, or letters of other scripts that look alike."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         groups[_lookalike_key(name)].add(name)

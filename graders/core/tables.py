@@ -83,10 +83,7 @@ def read_table(content: bytes | str) -> Table:
 
 
 def decode_csv(raw: bytes) -> tuple[str, str, bytes, bool]:
-    """The text of a file, its encoding, its byte order mark, and whether the encoding is a guess.
-
-    Raises `BadTable` for a workbook of Excel.
-    """
+    """The text of a file, its encoding, its byte order mark, and whether it was guessed. Raises `BadTable`."""
     if raw.startswith(_WORKBOOKS):
         raise BadTable("it is a workbook, not a CSV file. Save it as CSV (UTF-8)")
     for mark, encoding in _MARKS:

@@ -1,7 +1,4 @@
-"""The learner's commands. Each finds its files, does the work, prints, and returns an exit code.
-
-The folder that was named with --folder or as an argument is `given`; None means that none was.
-"""
+"""The learner's commands. Each returns an exit code; `given` is the folder that was named, None if none was."""
 
 from __future__ import annotations
 
@@ -69,10 +66,7 @@ def start(given: Path | None, *, opened: bool) -> int:
 
 
 def check(target: str | None, given: Path | None, seed: int | None, isolation: str, more: bool = False) -> int:
-    """Mark the notebooks that `target` means and show the verdicts; with `more`, every check of a wrong answer.
-
-    A seed draws the inputs of an earlier check again; None draws new ones.
-    """
+    """Mark the notebooks that `target` means and show the verdicts; with `more`, every check of a wrong answer."""
     out = output_terminal()
     chosen, only = _chosen_notebooks(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
@@ -101,10 +95,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
 
 
 def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str, Path], str | None]:
-    """The notebooks to mark, by lesson, and the key of the exercise if `target` names a single one.
-
-    Raises a `HookworkError` if `target` means nothing, or its notebook is missing.
-    """
+    """The notebooks to mark, by lesson, and the key if `target` names an exercise. Raises `HookworkError`."""
     if target is None:
         folder = folders.find_folder(given)
         found = folders.begun_notebooks(folder)

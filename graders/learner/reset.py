@@ -96,8 +96,8 @@ def _cell_source(cell: Cell) -> str:
 def _is_answer_to(cell: Cell, key: str) -> bool:
     """Whether a cell's metadata says that it has the answer to this exercise."""
     metadata = cell.get("metadata")
-    ours = metadata.get("hookwork") if isinstance(metadata, dict) else None
-    return isinstance(ours, dict) and ours.get("exercise") == key
+    own = metadata.get("hookwork") if isinstance(metadata, dict) else None
+    return isinstance(own, dict) and own.get("exercise") == key
 
 
 def _find_cell(cells: list[Cell], exercise: Exercise) -> Cell | None:

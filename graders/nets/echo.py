@@ -33,10 +33,7 @@ def echo_decoder() -> Decoder:
 
 
 def encode(*texts: str) -> Tensor:
-    """The tokens, int64 [texts, T], of texts with T words each, separated by spaces.
-
-    Raises `KeyError` for an unknown word, and `ValueError` if the texts have different lengths.
-    """
+    """The tokens, int64 [texts, T], of texts with T words each. Raises `KeyError` for an unknown word."""
     token = {word: number for number, word in enumerate(WORDS)}
     return torch.tensor([[token[word] for word in text.split()] for text in texts])
 

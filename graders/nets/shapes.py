@@ -84,11 +84,7 @@ def draw_shapes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _pixels_inside(labels: Tensor, x: Tensor, y: Tensor, radius: Tensor, turn: Tensor) -> Tensor:
-    """The pixels inside the shapes, bool [count, 64, 64].
-
-    `x` and `y` are distances from the centre in pixels, and `turn` an angle in radians. All three kinds of shape fit
-    into a circle of `radius` pixels.
-    """
+    """The pixels inside the shapes, bool [count, 64, 64]. `turn` is in radians, everything else in pixels."""
     u, v = x * turn.cos() + y * turn.sin(), y * turn.cos() - x * turn.sin()
     circle = x**2 + y**2 <= radius**2
     square = torch.maximum(u.abs(), v.abs()) <= radius / math.sqrt(2)

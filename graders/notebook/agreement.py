@@ -1,7 +1,4 @@
-"""Compare a learner's guess with what PyTorch showed, and describe both in a line.
-
-The public functions raise nothing, whatever a learner passes as a guess.
-"""
+"""Compare a learner's guess with what PyTorch showed, and describe both in a line. No guess makes this raise."""
 
 from __future__ import annotations
 

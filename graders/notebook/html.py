@@ -107,10 +107,7 @@ def describe_difference(found: Difference) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
-    """A table. A row is its cells, the first of which is its header, and whether it is marked to stand out.
-
-    `header` names the columns after that first one.
-    """
+    """A table. A row is its cells, of which the first is its header, and whether it is marked to stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
     blank = f"<td style='{line}'></td>"  # an empty cell must not be a header
     head = blank + "".join(

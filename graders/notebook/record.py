@@ -86,10 +86,7 @@ def load_record(folder: Path = HERE) -> Record:
 
 @contextlib.contextmanager
 def edit_record(folder: Path = HERE) -> Iterator[Record]:
-    """The record of a folder, to change inside the context; it is written at the end.
-
-    If it cannot be written, `trouble` says so, and the record is kept in memory.
-    """
+    """The record of a folder, to change inside the context and then written, or kept in memory if that fails."""
     with _folder_lock(folder):
         record = _load_unlocked(folder)
         before = _record_to_json(record)

@@ -129,8 +129,8 @@ def student_numbers(batch: Batch) -> list[StudentNumbers]:
 
 def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
     results = [exercise for submission in submissions for exercise in submission.exercises]
-    ours = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
-    ours += sum(
+    not_graded = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
+    not_graded += sum(
         submission.max_score
         for submission in submissions
         if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
@@ -138,7 +138,7 @@ def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> St
     return StudentNumbers(
         student=student,
         score=sum(submission.score for submission in submissions),
-        max_score=sum(submission.max_score for submission in submissions) - ours,
+        max_score=sum(submission.max_score for submission in submissions) - not_graded,
         passed=sum(exercise.status is Status.PASSED for exercise in results),
         stuck=sum(exercise.status in STUCK for exercise in results),
         untouched=sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),

@@ -193,10 +193,7 @@ def _cell_kind(exercise: ExerciseResult | None) -> Status | str | None:
 
 
 def _rows_as_data(rows: Sequence[MatrixRow], lessons: Sequence[str]) -> dict[str, object]:
-    """All rows as data for `class.js`.
-
-    Students with the same results in a lesson share a view of it, so that a row of a large class takes about 80 bytes.
-    """
+    """All rows as data for `class.js`. Equal views of a lesson are shared, so that a row takes about 80 bytes."""
     views: dict[LessonView, int] = {}
     lines = [
         (row.student, row.folder, row.score, *(views.setdefault(view, len(views)) for view in row.lessons))

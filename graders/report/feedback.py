@@ -72,10 +72,7 @@ class CheckView:
 
 @dataclass(frozen=True)
 class ExerciseView:
-    """An exercise as the page shows it.
-
-    `withheld` says that some checks hold but earn nothing, because the first one failed.
-    """
+    """An exercise as the page shows it. `withheld`: some checks hold but earn nothing, because the first one failed."""
 
     key: str
     title: str

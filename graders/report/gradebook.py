@@ -82,17 +82,17 @@ def _lesson_cells(submission: SubmissionResult | None, keys: list[str]) -> list[
 
 
 def _student_note(found: dict[str, SubmissionResult]) -> str:
-    odd = [
+    notes = [
         f"{lesson}: {submission.status.value}"
         for lesson, submission in sorted(found.items())
         if submission.status is not SubmissionStatus.GRADED
     ]
-    odd += [
+    notes += [
         f"{lesson}: late, {format_points(submission.penalty)} points are taken off"
         for lesson, submission in sorted(found.items())
         if submission.penalty
     ]
-    odd += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
+    notes += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
-    odd += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
-    return "; ".join(odd)
+    notes += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
+    return "; ".join(notes)

@@ -23,7 +23,7 @@ from itertools import combinations, product
 _LENGTH = 5
 """Tokens in a shingle."""
 MAX_COMPARED = 10_000
-"""The longest answer, in characters, that is compared: the time to tokenize a line can grow with its square."""
+"""The longest answer, in characters, that is compared: tokenizing a line can take time in its square."""
 MIN_TOKENS = 40
 """A shorter answer says nothing."""
 MIN_SHARE = 0.9
@@ -144,10 +144,12 @@ def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, in
 
 def informative_answers(exercise: Answers) -> dict[bytes, list[str]]:
     """The students who gave each answer that could say something, by its sorted hashes, as bytes to save memory."""
-    ours = [make_shingles(text) for text in exercise.given]
+    given = [make_shingles(text) for text in exercise.given]
     groups: defaultdict[bytes, list[str]] = defaultdict(list)
     for student in sorted(exercise.texts):
         runs = make_shingles(exercise.texts[student])
-        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(jaccard_similarity(runs, other) < MIN_SHARE for other in ours):
+        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(
+            jaccard_similarity(runs, other) < MIN_SHARE for other in given
+        ):
             groups[array("q", sorted(runs)).tobytes()].append(student)
     return {runs: students for runs, students in groups.items() if len(students) < NATURAL_ANSWER_COUNT}

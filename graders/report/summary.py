@@ -145,7 +145,7 @@ def _mistake_lines(batch: Batch) -> Iterator[str]:
 
 def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     """A short message for each notebook that was not graded, and then for each exercise that did not pass."""
-    ours = (Status.NOT_GRADED, Status.SUSPECT)
+    always_shown = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
         f"  {_student_and_lesson(submission)}: {submission.status.value}. {clean_text(submission.message)}"
         for submission in batch.submissions
@@ -155,7 +155,7 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     for submission in batch.submissions:
         # A notebook that was not graded has had its one message already.
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
-            if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
+            if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(
                     f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {clean_text(exercise.message)}"

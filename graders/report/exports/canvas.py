@@ -25,10 +25,9 @@ _FOUND_BY = slice(1, 4)
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """Make `canvas.csv`.
+    """Make `canvas.csv`, with each column named like the roster's one assignment for the lesson.
 
-    A column has the title of the one assignment in the roster that names its lesson. If there isn't exactly one, it has
-    the title of the lesson, and Canvas asks which assignment is meant or creates one.
+    If there isn't exactly one, it has the lesson's title, and Canvas asks which assignment is meant or creates one.
     """
     lessons = wanted.all_lessons
     listed = wanted.roster.columns if wanted.roster else ()

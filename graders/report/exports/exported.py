@@ -54,11 +54,7 @@ class ExportRequest:
 
 @dataclass
 class ExportResult:
-    """What an export made.
-
-    `files` are contents by path, `refused` the reasons for files that were not made, by path, and `notes` sentences for
-    a person.
-    """
+    """What an export made: contents and reasons for refusing, both by path, and notes for a person."""
 
     files: dict[str, str | bytes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)

@@ -24,10 +24,7 @@ HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", 
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """Make `moodle/<lesson>.csv` for each lesson.
-
-    A worksheet that was given as the roster is only filled in for lessons that were marked just now.
-    """
+    """Make `moodle/<lesson>.csv`; a worksheet given as the roster is filled in only for lessons marked just now."""
     exported = ExportResult()
     given = wanted.roster.worksheet if wanted.roster else None
     for lesson in wanted.all_lessons:
@@ -101,10 +98,7 @@ def _export_in_english(
 
 
 def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
-    """A sentence for each exercise that has not passed, as plain text of at most 2000 characters.
-
-    The feedback page has the rest.
-    """
+    """A sentence for each exercise that has not passed, cut to 2000 characters; the feedback page has the rest."""
     said = [
         f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
         for exercise in submission.exercises

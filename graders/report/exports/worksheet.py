@@ -30,13 +30,12 @@ def fill_worksheet(
     comment: Callable[[SubmissionResult], str],
     factor: float = 1.0,
 ) -> Table:
-    """The worksheet with the results in `found`, which maps students' names to submissions.
+    """The worksheet with results by student's name; a row without a graded result keeps its grade.
 
-    `comment` makes the feedback, and points are multiplied by `factor`. A row keeps its own grade if there is no result
-    or no score for it, and its own feedback if nothing was handed in.
+    `comment` makes the feedback, and points are multiplied by `factor`.
     """
     columns, delimiter = worksheet.columns, worksheet.table.layout.delimiter
-    ours = (columns.identifier, worksheet.grade, columns.maximum)
+    moodles = (columns.identifier, worksheet.grade, columns.maximum)  # Moodle reads these: they must not be escaped
     decimal = "," if any(re.search(r"\d,\d", one) for one in _number_cells(worksheet)) else "."
     rows = []
     for row, person in zip(worksheet.table.rows, worksheet.people):
@@ -48,7 +47,7 @@ def fill_worksheet(
             handed_in = result.graded and result.status is not SubmissionStatus.MISSING
             if handed_in or not cell_text(row, columns.comment):
                 cells[columns.comment] = safe_cell_text(comment(result))
-        rows.append(tuple(one if at in ours else escape_formulas(one, delimiter) for at, one in enumerate(cells)))
+        rows.append(tuple(one if at in moodles else escape_formulas(one, delimiter) for at, one in enumerate(cells)))
     return replace(worksheet.table, rows=tuple(rows))
 
 

@@ -23,7 +23,7 @@ from itertools import combinations, product
 _LENGTH = 5
 """Tokens in a shingle."""
 MAX_COMPARED = 10_000
-"""The longest answer, in characters, that is compared: tokenizing a line can take time in its square."""
+"""The longest answer, in characters, that is compared: tokenizing can be quadratic in the length of a line."""
 MIN_TOKENS = 40
 """A shorter answer says nothing."""
 MIN_SHARE = 0.9

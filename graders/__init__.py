@@ -1,4 +1,4 @@
-"""Hookwork: a course on PyTorch hooks whose exercises are marked by measuring.
+"""Hookwork: a course on PyTorch hooks whose exercises are marked by measuring what an answer does.
 
 In a notebook: `from graders import check, hint, solution, progress, guess, compare, rules`.
 """
@@ -16,7 +16,7 @@ __all__ = ["check", "compare", "guess", "hint", "progress", "rules", "solution"]
 
 
 def __getattr__(name: str) -> Any:
-    """The functions of the notebook, loaded when first asked for: naming a key should not wait for torch."""
+    """Load a notebook function on first use, so that `import graders` and Tab completion needn't wait for torch."""
     if name in __all__:
         return getattr(import_module(f"graders.notebook.{_MODULES.get(name, 'commands')}"), name)
     raise AttributeError(f"module 'graders' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The command `hookwork`: options and help. What a command does is elsewhere, and is loaded when it runs."""
+"""The `hookwork` command: options and help. Other modules do the work; they load when needed, so that help is quick."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from graders.instructor import command as instructor
 from graders.learner import completion
 
 CODES = (
-    "Exit codes: 0 all is well, 1 something is not passed (or not built) yet, 2 a wrong name, file or option, "
-    "3 something could not be graded, which is not your doing."
+    "Exit codes: 0 all is well, 1 something has not passed (or could not be built) yet, 2 a wrong name, file or "
+    "option, 3 something could not be graded, which is not your fault."
 )
 
 
 @contextmanager
 def typed_text_cleaned() -> Iterator[None]:
-    """Typer's own complaints quote what was typed, some of them letter by letter."""
+    """Clean the messages of Typer's own errors, which quote whatever was typed, control characters included."""
     try:
         yield
-    except Exception as error:  # the class that they have in common is private
+    except Exception as error:  # the base class of Typer's errors is private
         message = getattr(error, "message", None)
         if isinstance(message, str):
             error.message = clean_text(message, ERROR_LIMIT)  # type: ignore[attr-defined]
@@ -35,22 +35,22 @@ def typed_text_cleaned() -> Iterator[None]:
 
 
 class Commands(TyperGroup):
-    """The commands. What they return is the exit code; what a person can mend ends in one line and in no traceback."""
+    """The group of all commands. A command returns its exit code; a `HookworkError` is shown in one line."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read what was typed before the name of the command."""
+        """Parse what was typed before the name of the command."""
         with typed_text_cleaned():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> None:
-        """Run a command and end with its exit code."""
+        """Run a command and exit with its code."""
         try:
             with typed_text_cleaned():
                 code = super().invoke(ctx)
         except HookworkError as error:
             trouble = error
         except BrokenPipeError:
-            raise  # whoever reads our output went away: nothing to say, and nobody to say it to
+            raise  # the reader of our output has gone, as in `hookwork rules | head`: nobody would see a message
         except OSError as error:
             trouble = FileTrouble(error)
         else:
@@ -72,7 +72,7 @@ app = typer.Typer(
 
 Folder = Annotated[
     Path | None,
-    typer.Option("--folder", "-C", help="Your folder with the lessons; default: this one, or [bold]hookwork[/] in it."),
+    typer.Option("--folder", "-C", help="The folder with your lessons; default: this one, or [bold]hookwork[/] in it."),
 ]
 Key = Annotated[
     str,
@@ -81,7 +81,7 @@ Key = Annotated[
 
 
 def show_version(wanted: bool) -> None:
-    """Print the version and end."""
+    """Print the version and exit."""
     if wanted:
         from graders.core.terminal import output_terminal
 
@@ -95,19 +95,19 @@ def hookwork(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """A course on PyTorch hooks, marked by measuring. Begin with [bold]hookwork start[/]."""
+    """A course on PyTorch hooks, marked by measuring. Start with [bold]hookwork start[/]."""
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def start(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Where your lessons are or shall be; default: hookwork/.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder for your lessons; default: hookwork/.")
     ] = None,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Copy the lessons, and do not open JupyterLab.")] = False,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Copy the lessons without opening JupyterLab.")] = False,
 ) -> int:
-    """Copy the lessons into a folder of yours, and open JupyterLab on the next one.
+    """Copy the lessons into a folder, and open JupyterLab on the next one.
 
-    Files that are there already are never touched: a second start continues.
+    Files that are already there are never touched, so a second start carries on where you left off.
 
     [bold]Examples[/]
 
@@ -126,22 +126,22 @@ def check(
         str | None,
         typer.Argument(
             metavar="LESSON|FILE",
-            help="A lesson (3, or its name), a key, a notebook or a folder; default: all that you have begun.",
+            help="A lesson (3, or its name), a key, a notebook or a folder; default: every lesson you have started.",
             autocompletion=completion.complete_lessons,
         ),
     ] = None,
     folder: Folder = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, max=2**53 - 1, help="Draw the inputs of an earlier check again.")
+        int | None, typer.Option(min=0, max=2**53 - 1, help="The seed of an earlier check, to draw the same inputs.")
     ] = None,
     isolation: Annotated[
-        str, typer.Option(metavar="TIER", help="The tier in which it runs: auto, A, B, C or D.")
+        str, typer.Option(metavar="TIER", help="The isolation tier to run it in: auto, A, B, C or D.")
     ] = "auto",
     more: Annotated[
-        bool, typer.Option("--more", help="Every check of an answer that is wrong, also where one tells what is.")
+        bool, typer.Option("--more", help="Show every check of a wrong answer, even if one says what is wrong.")
     ] = False,
 ) -> int:
-    """Run a notebook in a box of its own, and say for each exercise what was measured.
+    """Run a notebook in its own box, and say what was measured for each exercise.
 
     [bold]Examples[/]
 
@@ -155,17 +155,17 @@ def check(
     from graders.run.tiers import TIERS
 
     if isolation not in ("auto", *TIERS):
-        raise typer.BadParameter(f"{isolation!r} is no tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
+        raise typer.BadParameter(f"{isolation!r} is not a tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
     return commands.check(target, folder, seed, isolation, more)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def watch(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="Your folder with the lessons; default: this one.")
+        Path | None, typer.Argument(metavar="DIR", help="The folder with your lessons; default: this one.")
     ] = None,
 ) -> int:
-    """Mark a notebook whenever it is saved. Ctrl-C ends.
+    """Mark each notebook when you save it, until you press Ctrl-C.
 
     [bold]Examples[/]
 
@@ -180,9 +180,9 @@ def watch(
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def progress(folder: Folder = None) -> int:
-    """Show lessons, exercises and points, and what is next.
+    """Show your lessons, exercises and points, and what comes next.
 
-    It knows what was checked in a notebook, by `check` and by `watch`: all write hookwork-progress.json.
+    Checks in a notebook, `hookwork check` and `hookwork watch` all count: each writes to hookwork-progress.json.
 
     [bold]Example[/]
 
@@ -195,7 +195,7 @@ def progress(folder: Folder = None) -> int:
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def hint(key: Key, folder: Folder = None) -> int:
-    """Show the next hint for an exercise; after the last one, the first again.
+    """Show the next hint for an exercise; after the last one, they start over.
 
     [bold]Example[/]
 
@@ -208,7 +208,7 @@ def hint(key: Key, folder: Folder = None) -> int:
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def solution(key: Key, folder: Folder = None) -> int:
-    """Show the worked answer: once your check has passed, or when you ask twice (exit code 1 the first time).
+    """Show the worked answer, once your check has passed or you ask a second time (exit code 1 the first time).
 
     [bold]Example[/]
 
@@ -221,7 +221,7 @@ def solution(key: Key, folder: Folder = None) -> int:
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def rules() -> int:
-    """Show the rules that hold in every exercise.
+    """Show the rules that apply to every exercise.
 
     [bold]Example[/]
 
@@ -234,7 +234,7 @@ def rules() -> int:
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
 def reset(key: Key, folder: Folder = None) -> int:
-    """Put the stub of one exercise back into your notebook, after a backup; everything else stays.
+    """Back up your notebook and put the stub of one exercise back into it; everything else stays.
 
     [bold]Example[/]
 
@@ -252,7 +252,7 @@ def new(
         str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
     ] = None,
 ) -> int:
-    """Write the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
+    """Create the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
 
     [bold]Example[/]
 
@@ -264,26 +264,32 @@ def new(
     out = output_terminal()
     for file in new_exercise(key, topic):
         out.say(f"written: {file}")
-    out.say(f"What is still to be written: hookwork build --check {key[:2]}")
+    out.say(f"To see what is still missing: hookwork build --check {key[:2]}")
     return ExitCode.FINE
 
 
 @app.command(rich_help_panel="Write lessons")
 def build(
-    lessons: Annotated[list[str] | None, typer.Argument(help="Stems or numbers of lessons; default: all.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Prove the course instead of writing it.")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="With --check: on how many seeds.")] = 20,
+    lessons: Annotated[
+        list[str] | None,
+        typer.Argument(help="Numbers or stems of lessons, and keys with --mutate or --ablate; default: all."),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Prove the course instead of building it.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="With --check: the number of seeds to try.")] = 20,
     mutate: Annotated[
-        bool, typer.Option("--mutate", help="Try the graders with wrong answers made from right ones; keys, too.")
+        bool, typer.Option("--mutate", help="Try the graders on wrong answers made from right ones.")
     ] = False,
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Tell which observations and wrong answers nothing needs; keys, too.")
+        bool, typer.Option("--ablate", help="List the observations and wrong answers that nothing needs.")
     ] = False,
-    part: Annotated[str, typer.Option(metavar="K/N", help="With --mutate: every N-th one, from the K-th.")] = "0/1",
+    part: Annotated[
+        str,
+        typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."),
+    ] = "0/1",
 ) -> int:
-    """Build the notebooks from their sources; prove with --check that the course holds; try the graders with --mutate.
+    """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.
 
-    Exit status 1 when something is wrong; each problem is one line, and each mutant that passes is shown as a diff.
+    The exit code is 1 when something is wrong. Each problem is one line; a mutant that passes is shown as a diff.
     """
     try:
         from graders.author import ablate as ablation
@@ -326,7 +332,7 @@ def build(
             try:
                 for file in building.build_lesson(lesson):
                     out.say(f"written: {file}")
-            except SourceError as error:  # the other lessons are built all the same
+            except SourceError as error:  # build the other lessons anyway
                 complain(error.message_line())
     if problems:
         return ExitCode.NOT_PASSED

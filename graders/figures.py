@@ -1,6 +1,6 @@
-"""Figures of the lessons: computation graphs, timelines, and alt text for any figure.
+"""Draw the lessons' figures: computation graphs, timelines, grids of feature maps, and alt text for any figure.
 
-Everything is drawn on a light card, so that it reads the same in a light and a dark theme.
+Everything is drawn on a light card, so that it looks the same in a light and a dark theme.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from torch import Tensor
 INK = "#20242b"
 CARD = "#fbfaf7"
 FORWARD = "#2f6db3"
-"""Values, and everything that runs forward."""
+"""The colour of values and of everything that runs forward."""
 BACKWARD = "#c2571a"
-"""Gradients, and everything that runs backward."""
+"""The colour of gradients and of everything that runs backward."""
 QUIET = "#8a8f98"
-"""What is not there, or does not take part."""
+"""The colour of things that are missing or take no part."""
 FILLS = {"leaf": "#dcebdc", "non-leaf": "#e4ecf7", "loss": "#f6e3d3", "hook": "#f5efcf",
          "plain": "#eeeeec"}  # fmt: skip
 
 
 def card(width: float, height: float) -> tuple[Figure, Axes]:
-    """An empty card of `width` by `height` inches whose data coordinates are inches, origin at the lower left."""
+    """An empty card of `width` by `height` inches. Data coordinates are inches from the lower left corner."""
     figure = Figure(figsize=(width, height), facecolor=CARD)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, width), ylim=(0, height))
@@ -48,7 +48,10 @@ def node(
     width: float = 1.3,
     height: float = 0.55,
 ) -> None:
-    """A box centred at (x, y) with its label, a `note` above it in ink and a line in the colour of gradients below."""
+    """Draw a labelled box centred at (x, y), in inches.
+
+    `note` stands above the box; `below` stands under it, in the colour of gradients. `kind` is a key of `FILLS`.
+    """
     box = FancyBboxPatch(
         (x - width / 2, y - height / 2),
         width,
@@ -77,10 +80,10 @@ def arrow(
     bend: float = 0.0,
     dashed: bool = False,
 ) -> None:
-    """An arrow between two points, with a label at its middle.
+    """Draw an arrow from `start` to `end`, (x, y) in inches, with a label at its middle.
 
-    It shows a value, or with `backward` a gradient, or with `plain` something else, such as a reference. `bend` is the
-    distance between the arrow's middle and the straight line, in halves of its length; above 0 it turns to the right.
+    It stands for a value; with `backward` for a gradient; with `plain` for something else, such as a reference. Its
+    middle lies `bend` times half its length away from the straight line, to the right if `bend` is above 0.
     """
     colour = INK if plain else BACKWARD if backward else FORWARD
     axes.add_patch(
@@ -115,14 +118,14 @@ def arrow(
 def caption(
     axes: Axes, x: float, y: float, text: str, *, colour: str = INK, size: float = 10, align: str = "left"
 ) -> None:
-    """A line of text."""
+    """Write a line of text at (x, y), in inches; `size` is in points, and `y` is the middle of the line."""
     axes.text(x, y, text, ha=align, va="center", color=colour, fontsize=size)
 
 
 def timeline(rows: Sequence[tuple[str, ...]], *, title: str = "", lanes: Mapping[str, str] | None = None) -> Figure:
-    """Events from top to bottom, numbered: each row is its text, its lane and, if not that of the lane, its colour.
+    """Numbered events from top to bottom. A row is (text, lane), or (text, lane, colour) to override a lane's colour.
 
-    `lanes` maps lane names to colours, in the order of the columns.
+    `lanes` maps the lanes' names to their colours, in the order of the columns; None is forward and backward.
     """
     lanes = lanes or {"forward": FORWARD, "backward": BACKWARD}
     step, top = 0.36, 0.95 if title else 0.65
@@ -155,11 +158,11 @@ def map_grid(
     names: Sequence[str] = (),
     width: float = 8.2,
 ) -> Figure:
-    """Feature maps [C, H, W] as gray images, row by row, each under its name: its index, if `names` has none.
+    """Feature maps [C, H, W] as grey images, row by row, each under its name, or its index if `names` is too short.
 
-    Each map has a scale of its own, from its minimum (black) to its maximum (white); with `shared` all have the same,
-    and a colour bar tells it. A map with only one value, a dead one, has no image: it is crossed out. There are no
-    ticks. The images are in `figure.axes[0].images`, in the order of the maps that are not dead.
+    Each map has its own scale, from its minimum (black) to its maximum (white). With `shared` all maps have the same
+    scale, shown by a colour bar. A dead map, which has only one value, is crossed out instead of drawn. The images are
+    in `figure.axes[0].images`, in the order of the maps that are not dead. `width` is in inches.
     """
     values = maps.detach().float().cpu()
     rows = -(-len(values) // columns)
@@ -197,7 +200,7 @@ def map_grid(
 
 
 def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: float, high: float) -> None:
-    """A gray colour bar from `low` to `high`; `box` is left, bottom, width and height in inches."""
+    """Add a grey colour bar from `low` to `high`; `box` is its left, bottom, width and height in inches."""
     width, height = figure.get_size_inches()
     axes = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
     figure.colorbar(ScalarMappable(Normalize(low, high), "gray"), cax=axes, ticks=[low, high], format="%.3g")
@@ -205,9 +208,9 @@ def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: flo
 
 
 def show(figure: Figure, alt: str) -> None:
-    """Display a figure as a picture with `alt` as its text for people who do not see it.
+    """Display a figure as a PNG image, with `alt` as the text for people who cannot see it.
 
-    Where nobody looks at pictures, as while a notebook is marked, none is drawn.
+    Nothing is drawn where nobody looks at images, such as while a notebook is being marked.
     """
     from IPython import get_ipython
     from IPython.display import Image, display

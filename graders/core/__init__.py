@@ -1,1 +1,1 @@
-"""What every room shares: the exercise, its draws, the comparison of what was seen, the results."""
+"""What every room shares: exercises and their draws, the comparison of what was seen, and results."""

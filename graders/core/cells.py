@@ -1,4 +1,4 @@
-"""Which names the cells of a notebook define, read from their text: nothing is run."""
+"""Find the names that a notebook's cells define, from their text alone: no code is run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 MAX_PARSED = 20_000
-"""Characters of a cell that Python's parser gets to see outside of the box: it may crash on code of extreme depth."""
+"""The longest cell, in characters, that is parsed outside a box: very deeply nested code can crash Python's parser."""
 
 MAX_PARSED_TOGETHER = 200_000
-"""The same of a whole notebook: the longest of the course has 31,000, and parsing so many takes up to a second."""
+"""The same limit for a whole notebook. The longest of the course has 31,000 characters; parsing this many takes up to
+a second."""
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
            ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)  # fmt: skip
 
-# No `\s`: it matches new lines, and thousands of empty lines would take minutes.
+# Not `\s`, which also matches newlines: thousands of empty lines would take minutes.
 _LOOKS_BOUND = re.compile(
     r"^[ \t]*(?:(?:async[ \t]+)?(?:def|class)[ \t]+([^\W\d]\w*)|([^\W\d]\w*)[ \t]*=(?!=))", re.MULTILINE
 )
@@ -25,12 +26,12 @@ _LOOKS_IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+\S+[ \t]+)?import[ \t]+([^#\n
 
 
 def defining_cell_by_name(cells: Sequence[str]) -> dict[str, int]:
-    """For each name that these cells would bind, the index of the last one: the cell whose answer counts."""
+    """For each name that these cells would bind, the index of the last cell that does: its definition is used."""
     return {name: index for index, names in enumerate(bound_names_by_cell(cells)) for name in names}
 
 
 def bound_names_by_cell(cells: Sequence[str]) -> Iterator[frozenset[str]]:
-    """The names that each cell of one notebook would bind; what is beyond `MAX_PARSED_TOGETHER` is not parsed."""
+    """The names that each cell of a notebook would bind; cells beyond `MAX_PARSED_TOGETHER` are searched as text."""
     left = MAX_PARSED_TOGETHER
     for source in cells:
         left -= len(source)
@@ -40,23 +41,23 @@ def bound_names_by_cell(cells: Sequence[str]) -> Iterator[frozenset[str]]:
 def bound_names(source: str) -> frozenset[str]:
     """The names that a cell would bind in the notebook's namespace.
 
-    A cell that cannot be parsed, because of a syntax error or a magic, or of unusual length, is searched as text.
+    A cell that cannot be parsed (a syntax error, a magic) or is longer than `MAX_PARSED` is searched as text.
     """
     return _parse_bound_names(source) if len(source) <= MAX_PARSED else _search_bound_names(source)
 
 
-@functools.lru_cache(maxsize=512)  # the cells of a notebook; most of them are the same in the whole class
+@functools.lru_cache(maxsize=512)  # most cells of a notebook are the same for the whole class
 def _parse_bound_names(source: str) -> frozenset[str]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of invalid escapes: they would quote the learner's text on our terminal
+            warnings.simplefilter("ignore")  # a warning about an invalid escape would print the learner's text here
             return frozenset(_names_bound_in_tree(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _search_bound_names(source)
 
 
 def _search_bound_names(source: str) -> frozenset[str]:
-    """The names that seem to be bound, line by line."""
+    """The names that lines seem to bind, by their look: `def`, `class`, `=` and `import`."""
     bound = {name for found in _LOOKS_BOUND.findall(source) for name in found if name}
     parts = (part for line in _LOOKS_IMPORTED.findall(source) for part in line.split(","))
     imported = (part.split(" as ")[-1].strip(" \t()") for part in parts)
@@ -64,7 +65,7 @@ def _search_bound_names(source: str) -> frozenset[str]:
 
 
 def _names_bound_in_tree(tree: ast.AST) -> set[str]:
-    """The names that a module binds outside of functions and classes, or declares `global` in one."""
+    """The names that a module binds outside functions and classes, or declares `global` inside one."""
     left: list[ast.AST] = [tree]
     names: set[str] = set()
     while left:
@@ -78,7 +79,7 @@ def _names_bound_in_tree(tree: ast.AST) -> set[str]:
 
 
 def _names_bound_by_node(node: ast.AST) -> Sequence[str]:
-    """The names that one node binds by itself."""
+    """The names that one node binds, without its children."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             return (name,)

@@ -1,8 +1,8 @@
-"""Conditioning: whether the right answer of a draw stands out from rounding. Where it does not, we draw again.
+"""Measure how much rounding changes the right answer to a draw; where it changes too much, we draw again.
 
-A right answer may add up in another order than we do, and rounds differently. How much that matters is told by what the
-reference shows for the same draw in float32, in float64, and in float64 from inputs that were rounded otherwise: what a
-computation in float32 gets wrong is much like what a wrong last digit of its inputs does.
+A right answer may add numbers in another order than the reference, and so round differently. To see how much that
+matters, the reference runs on the same draw in float32, in float64, and in float64 with the last digits of its inputs
+disturbed: an error in the last digit of an input acts much like the rounding errors of a float32 computation.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 
 ROUNDING_SHARE = 0.1
-"""The part of the tolerance that rounding may use up."""
+"""The share of a check's tolerance that rounding may use up, from 0 to 1."""
 HALF_A_DIGIT = 2.0**-24
-"""By how much rounding to float32 changes a number at most, as a part of it."""
+"""The largest relative error of rounding a number to float32."""
 
 
 def disturb_last_digits(t: Tensor) -> Tensor:
-    """In float64, every number up or down by half a digit of float32; which of the two, its own digits decide.
+    """`t` as float64, with every entry moved up or down by half a last digit of float32.
 
-    So equal numbers stay equal, also up to their sign: a constant channel stays constant, and a tie a tie.
+    The digits of an entry decide its direction. So entries that are equal, or equal up to their sign, stay so: a
+    constant channel remains constant, and a tie remains a tie.
     """
     fine = t.double()
     digits = fine.abs().float().contiguous().view(torch.int32).long()
@@ -30,8 +31,8 @@ def disturb_last_digits(t: Tensor) -> Tensor:
 
 
 def share_used(rough: Tensor, fine: Tensor, rtol: float, atol: float) -> float:
-    """The largest part of the tolerance by which float64 tensors of equal shape differ; inf if one alone is finite."""
+    """The largest difference of float64 tensors as a share of atol + rtol * |fine|; inf where only one is finite."""
     apart = (rough - fine).abs() / (atol + rtol * fine.abs())
-    apart[(rough == fine) | (rough.isnan() & fine.isnan())] = 0.0  # also where both are infinite
+    apart[(rough == fine) | (rough.isnan() & fine.isnan())] = 0.0  # inf - inf would be NaN
     worst = float(apart.max()) if apart.numel() else 0.0
     return worst if math.isfinite(worst) else math.inf

@@ -1,4 +1,4 @@
-"""A contract: what an exercise asks for, in two layers, with an example that can be run.
+"""Read a contract, the docstring that says what an exercise asks for: a task, an example to run, and fine print.
 
     '''Multiply by `s`, in every backward pass from now on, the gradient that arrives at `t`. Return the handle.
 
@@ -13,7 +13,7 @@
     **Fine print.** `t` may be a leaf or not.
     '''
 
-What stands before the example is the task.
+Everything before the example is the task.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 
 EXAMPLE, FINE_PRINT = "**Example.**", "**Fine print.**"
 TASK_WORDS, FINE_PRINT_WORDS = 45, 80
-"""The most that a task and its fine print may have."""
+"""The most words that a task and its fine print may have."""
 LONGEST_LINE = 100
-"""Characters of an example that a notebook shows without a scroll bar."""
+"""The most characters of a line of code that a notebook shows without a scroll bar."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A statement of an example, and the text of what it shows; empty where it shows nothing."""
+    """A statement of an example and the output that it shows; empty if it shows nothing."""
 
     code: str
     shows: str
@@ -40,17 +40,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Contract:
-    """What to write and what comes out; an example; and what a careful person would not expect."""
+    """The task, an example, and the fine print, which says what even a careful reader would not expect."""
 
     task: str
     about: str
-    """What stands between the mark of the example and its first line."""
+    """The text between `EXAMPLE` and the example's first line."""
     example: tuple[Step, ...]
     fine_print: str
 
     @classmethod
     def from_docstring(cls, docstring: str) -> Contract:
-        """The parts of a docstring."""
+        """The contract in a docstring. Without example or fine print, that part is empty."""
         task, _, rest = inspect.cleandoc(docstring).partition(EXAMPLE)
         example, _, fine_print = rest.partition(FINE_PRINT)
         steps = doctest.DocTestParser().get_examples(example)
@@ -64,7 +64,7 @@ class Contract:
 
     @property
     def markdown(self) -> str:
-        """As a learner reads it: the example as a cell that can be run, and the fine print folded."""
+        """The contract as a learner reads it: the example as a block of code, and the fine print folded away."""
         parts = [self.task]
         if self.example:
             parts += [f"{EXAMPLE} {self.about}".strip(), f"```python\n{self.code}\n```"]
@@ -74,12 +74,12 @@ class Contract:
 
     @property
     def code(self) -> str:
-        """The example with what it shows in comments."""
+        """The example as code, with its output in comments."""
         return "\n".join(f"{step.code}{_output_comment(step)}" for step in self.example)
 
 
 def _output_comment(step: Step) -> str:
-    """What shows: beside the code, or below it when that is long already or has a comment of its own."""
+    """The output as a comment beside the code, or below it if the line would get too long or has a comment already."""
     lines = step.shows.splitlines()
     beside = "".join(f"  # {line}" for line in lines)
     if len(lines) < 2 and "  # " not in step.code and len(step.code) + len(beside) <= LONGEST_LINE:
@@ -88,5 +88,5 @@ def _output_comment(step: Step) -> str:
 
 
 def count_words(text: str) -> int:
-    """The number of words, where a piece of code counts as one."""
+    """The number of words in `text`; each `piece of code` counts as one."""
     return len(re.sub(r"`[^`]*`", "x", text).split())

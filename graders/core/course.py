@@ -1,4 +1,4 @@
-"""Where the course is, and what it consists of: a folder of graders a lesson, a file an exercise, found by name."""
+"""Find the lessons and exercises of the course by name: each lesson is a folder of graders, each exercise a file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from graders.core.errors import HookworkError
 from graders.core.source import exercise_cells, prediction_keys
 
-if TYPE_CHECKING:  # exercises bring torch along, and naming lessons and keys should be quick
+if TYPE_CHECKING:  # importing exercises loads torch, and listing lessons and keys should be quick
     from graders.core.exercise import Exercise
 
 PACKAGE = Path(__file__).parent.parent
@@ -21,23 +21,23 @@ _FOLDER = re.compile(r"lesson_(\d\d_\w+)")
 
 
 class UnknownKey(HookworkError):
-    """No exercise has this key; the message names those that are close to it."""
+    """No exercise has this key; the message suggests keys that are close to it."""
 
 
 class UnknownLesson(HookworkError):
-    """No lesson has this number or stem; the message names the lessons."""
+    """No lesson has this number or stem; the message suggests a close one, or lists them all."""
 
 
 @functools.cache
 def lesson_stems() -> tuple[str, ...]:
-    """The stems of all lessons, in order."""
+    """The stems of all lessons, such as `01_where_gradients_live`, in order."""
     names = (_FOLDER.fullmatch(file.parent.name) for file in sorted(PACKAGE.glob("lesson_*/__init__.py")))
     return tuple(name[1] for name in names if name)
 
 
 @functools.cache
 def lesson_exercises(lesson: str) -> tuple[Exercise, ...]:
-    """The exercises of a lesson, in the order of its source."""
+    """The exercises of a lesson, in the order of its source. Imports their graders, and so torch."""
     from graders.core.exercise import exercises_in_module
 
     folder = PACKAGE / f"lesson_{lesson}"
@@ -49,33 +49,33 @@ def lesson_exercises(lesson: str) -> tuple[Exercise, ...]:
 
 @functools.cache
 def lesson_source(lesson: str) -> str:
-    """The text of a lesson's source."""
+    """The text of a lesson's source, `solutions/<stem>.py`."""
     return (solutions_folder() / f"{lesson}.py").read_text(encoding="utf-8")
 
 
 def exercise_keys(lesson: str) -> tuple[str, ...]:
-    """The keys of a lesson's exercises, in order: from its source, without loading the graders."""
+    """The keys of a lesson's exercises, in order. They are read from its source, without importing the graders."""
     return tuple(exercise_cells(lesson_source(lesson)))
 
 
 def all_prediction_keys() -> tuple[str, ...]:
-    """The keys of all predictions of the course, in order."""
+    """The keys of all predictions in the course, in order."""
     return tuple(key for lesson in lesson_stems() for key in prediction_keys(lesson_source(lesson)))
 
 
 def key_file_stem(key: str) -> str:
-    """The words of a key, joined by underscores: so its files are called, `test_WORDS.py` and `WORDS.py`."""
+    """A key without its number, as file names have it: `scale_grad` for `03-scale-grad`."""
     return key[3:].replace("-", "_")
 
 
 def lesson_title(lesson: str) -> str:
-    """The title of a lesson, as in "1. Where gradients live": its source's first heading, up to the colon."""
+    """The title of a lesson, such as "1. Where gradients live": the first heading of its source, up to a colon."""
     heading = re.search(r"^# # Lesson (\d+\. [^:\n]+)", lesson_source(lesson), re.M)
     return heading[1].strip() if heading else lesson
 
 
 def find_lesson(name: str) -> str:
-    """The stem of the lesson with this number ("3", "03"), stem or file name. Raises `UnknownLesson`."""
+    """The stem of the lesson with this number ("3" or "03"), stem or file name. Raises `UnknownLesson`."""
     stem = name.removesuffix(".ipynb")
     for lesson in lesson_stems():
         if stem == lesson or (stem.isdecimal() and int(stem) == int(lesson[:2])):
@@ -84,7 +84,7 @@ def find_lesson(name: str) -> str:
 
 
 def find_exercise(key: str) -> Exercise:
-    """The exercise of this key. Raises `UnknownKey`."""
+    """The exercise with this key. Raises `UnknownKey`."""
     for lesson in lesson_stems():
         if lesson[:2] == str(key)[:2]:
             for exercise in lesson_exercises(lesson):
@@ -96,10 +96,10 @@ def find_exercise(key: str) -> Exercise:
 
 
 def _suggest_names(name: str, every: Sequence[str], what: str) -> str:
-    """What may have been meant; all that there is when nothing is close."""
+    """Suggest up to three names close to `name`; if none is close, list them all under the heading `what`."""
     wanted = name.lower().replace("_", "-")
     plain = {name.replace("_", "-"): name for name in every}
-    for name in list(plain):  # the name alone counts, too: scale-grad is close to 03-scale-grad
+    for name in list(plain):  # the number may be missing: scale-grad means 03-scale-grad
         plain.setdefault(name[3:], plain[name])
     found = [wanted] if wanted in plain else difflib.get_close_matches(wanted, plain, 3, 0.75)
     close = dict.fromkeys(plain[name] for name in found)
@@ -107,12 +107,12 @@ def _suggest_names(name: str, every: Sequence[str], what: str) -> str:
 
 
 def lessons_folder() -> Path:
-    """The folder of the learner's notebooks: beside the package in a clone, inside it in a wheel."""
+    """The folder of the learners' notebooks: next to the package in a clone, inside it when installed from a wheel."""
     return _course_folder("lessons")
 
 
 def solutions_folder() -> Path:
-    """The folder of the sources and the solved notebooks."""
+    """The folder of the lessons' sources and the solved notebooks."""
     return _course_folder("solutions")
 
 
@@ -122,10 +122,10 @@ def _course_folder(name: str) -> Path:
 
 
 def every_exercise() -> list[Exercise]:
-    """All exercises of the course, in the order in which the notebooks have them."""
+    """All exercises of the course, in the order of the notebooks. Imports their graders, and so torch."""
     return [exercise for lesson in lesson_stems() for exercise in lesson_exercises(lesson)]
 
 
 def worked_answer(exercise: Exercise) -> str:
-    """The solved exercise cell, from the lesson's source."""
+    """The code of the solved exercise cell, from the lesson's source."""
     return exercise_cells(lesson_source(exercise.lesson))[exercise.key]

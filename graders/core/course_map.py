@@ -1,6 +1,6 @@
 """The map of the course: what each lesson answers, how long it takes, and which lessons make a shorter course.
 
-It stands here alone: lesson 0 ends with it, and on the site it is the list of the lessons.
+This is its only source: lesson 0 ends with the map, and the site uses it as the list of lessons.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class LessonSummary:
     """A lesson on the map."""
 
     minutes: int
-    """With the text read, the cells run and the exercises done, by somebody with three months of PyTorch."""
+    """For reading the text, running the cells and doing the exercises, with three months of experience in PyTorch."""
     answers: str
-    """In the words that people search for."""
+    """The questions that it answers, in the words that people search for."""
 
 
 LESSON_SUMMARIES = {
@@ -49,7 +49,7 @@ LESSON_SUMMARIES = {
     "13": LessonSummary(180, "Why does my model not learn? · dead ReLU, vanishing gradients, a forgotten `eval()`"),
     "14": LessonSummary(180, "How does a transformer know? · attention weights, logit lens, steering, LoRA with hooks"),
 }
-"""By the number of the lesson."""
+"""The lessons on the map, by number."""
 
 SHORT_COURSES = {
     "Only features": ("05", "09"),
@@ -58,20 +58,21 @@ SHORT_COURSES = {
     "Only explaining predictions": ("05", "09", "10"),
     "Only debugging": ("01", "02", "11", "13"),
 }
-"""Shorter courses: what for, and the numbers of the lessons, in order."""
+"""Shorter courses by name, each with the numbers of its lessons in order."""
 
 
 def as_markdown(lessons: Sequence[str] | None = None) -> str:
-    """A table of those of `lessons` that are on the map, and a list of the shorter courses that they make.
+    """The map as Markdown: a table of these lessons, given by stem, and a list of the shorter courses that they make.
 
-    Without `lessons`, all that there are. They are links to the notebooks beside the one that shows the map.
+    None means all lessons; a lesson that is not on the map is left out. Links assume that the lessons' notebooks are in
+    the same folder as the page that shows the map.
     """
     there = {lesson[:2]: lesson for lesson in lessons or course.lesson_stems() if lesson[:2] in LESSON_SUMMARIES}
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
     for number, lesson in there.items():
-        stop = LESSON_SUMMARIES[number]
-        time = format_duration(stop.minutes).replace(" ", "\u00a0")  # a narrow column breaks no line in it
-        rows.append(f"| [{course.lesson_title(lesson)}]({lesson}.ipynb) | {time} | {stop.answers} |")
+        summary = LESSON_SUMMARIES[number]
+        time = format_duration(summary.minutes).replace(" ", "\u00a0")  # no line break inside it in a narrow column
+        rows.append(f"| [{course.lesson_title(lesson)}]({lesson}.ipynb) | {time} | {summary.answers} |")
     whole = {name: numbers for name, numbers in SHORT_COURSES.items() if set(numbers) <= set(there)}
     paths = [
         f"- **{name}**: lessons {_join_numbers(numbers)} ({_total_duration(numbers)})"
@@ -81,12 +82,12 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
 
 
 def whole_course_hours() -> str:
-    """How long the whole course takes, and its core path, in words."""
-    return course_hours(sum(stop.minutes for stop in LESSON_SUMMARIES.values()), course.every_exercise())
+    """How long the whole course and its core path take, in words; see `course_hours`."""
+    return course_hours(sum(summary.minutes for summary in LESSON_SUMMARIES.values()), course.every_exercise())
 
 
 def format_duration(minutes: int) -> str:
-    """So many minutes as people say it, to the half hour: "10 min", "1½ h"."""
+    """A time in minutes as people say it, rounded to half hours from one hour on: "10 min", "1½ h"."""
     hours, half = divmod(round(minutes / 30), 2)
     return f"{minutes} min" if minutes < 60 else f"{hours}{'½' if half else ''} h"
 
@@ -96,6 +97,6 @@ def _total_duration(numbers: Iterable[str]) -> str:
 
 
 def _join_numbers(numbers: Sequence[str]) -> str:
-    """As in "1, 2 and 11"."""
+    """The numbers of lessons as a list in words, as in "1, 2 and 11"."""
     *first, last = (str(int(number)) for number in numbers)
     return f"{', '.join(first)} and {last}"

@@ -1,4 +1,4 @@
-"""The covering design: few cases in which each value of each axis occurs."""
+"""Build a covering design: few cases in which each value of each axis (a circumstance, such as the dtype) occurs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ Rules = Sequence[tuple[tuple[str, ...], Callable[..., bool]]]
 def covering_cases(
     axes: Mapping[str, Sequence[Value]], pairs: Sequence[tuple[str, str]], impossible: Rules
 ) -> list[Case]:
-    """Few cases in which each value of each axis occurs, and each pair of values of the axes in `pairs`.
+    """A small set of cases in which each value of each axis occurs, and each pair of values of the axes in `pairs`.
 
-    Greedy: a case starts with the first demand that is still open, and takes of each further axis the value that
-    meets most other demands, then the one that was used least beside the values that the case has, so that no two
-    axes go in step. Raises `TypeError` for a value that no case can have.
+    A rule in `impossible` names some axes and has a function of their values that is true where they cannot go
+    together. Pairs that are impossible are left out; an impossible value raises `TypeError`.
+
+    The search is greedy: a case starts with the first open demand. From each further axis it takes the value that meets
+    the most other demands; among equals, the one used least with the case's other values, so that no axes go in step.
     """
     wanted = [{name: value} for name, values in axes.items() for value in values]
     for first, second in pairs:
@@ -31,14 +33,14 @@ def covering_cases(
         elif len(wanted[0]) == 1:
             raise TypeError(f"no case can have {wanted[0]}: everything with it is impossible")
         else:
-            del wanted[0]  # a pair that cannot be
+            del wanted[0]  # this pair is impossible
     return cases or [{}]
 
 
 def _complete_cases(
     start: Case, axes: Mapping[str, Sequence[Value]], wanted: Sequence[Case], cases: Sequence[Case], impossible: Rules
 ) -> Iterator[Case]:
-    """The cases that contain `start`, the most useful first."""
+    """The possible cases that contain `start`, the most useful first."""
     if any(set(names) <= start.keys() and rule(*(start[name] for name in names)) for names, rule in impossible):
         return
     name = next((name for name in axes if name not in start), None)
@@ -57,5 +59,5 @@ def _complete_cases(
 
 
 def _can_be_met(demand: Case, case: Case) -> bool:
-    """Whether a demand can still be met by what a case begins with."""
+    """Whether a case that begins like this can still meet a demand."""
     return all(case.get(name, value) == value for name, value in demand.items())

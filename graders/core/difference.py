@@ -1,7 +1,7 @@
-"""Why a check does not hold, as data: what was expected, what was seen, and where.
+"""Why a check failed, as data: what was expected, what was seen, and where they differ.
 
-It is written down once, where the comparison is made. Text, HTML and terminal draw it in their own way, and nobody
-reads it back out of a sentence.
+A `Difference` is made once, by the comparison that failed. Plain text, HTML and the terminal each render it in their
+own way, so nothing has to parse a sentence.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from enum import Enum
 from graders.core.text import clean_text
 
 EVENT_LIMIT = 100
-"""Characters of one event of a timeline."""
+"""The most characters of one event that are shown."""
 
 
 class Kind(str, Enum):
-    """In what a difference lies: a number, a shape, a type, the order of events, or a condition in words."""
+    """What is different: a number, a shape, a type, the order of events, or a condition in words."""
 
     VALUE = "value"
     PRECISION = "precision"
@@ -39,7 +39,7 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """A line of two timelines as it is shown. `first` marks the first difference."""
+    """One line of two timelines side by side. `first` marks the first difference."""
 
     expected: str
     seen: str
@@ -48,9 +48,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Timelines:
-    """A piece of two timelines around the place where they part.
+    """An excerpt of two timelines around the first event that differs.
 
-    `equal_before` events before it, the same in both, and `more_after` events after it are left out.
+    It leaves out `equal_before` events at the start, equal in both, and `more_after` events at the end.
     """
 
     expected: tuple[str, ...]
@@ -59,19 +59,19 @@ class Timelines:
     more_after: int = 0
 
     def __post_init__(self) -> None:
-        """Events may be a learner's text."""
+        """Clean the events, which may come from a learner's code."""
         for side in ("expected", "seen"):
             object.__setattr__(self, side, tuple(clean_text(event, EVENT_LIMIT) for event in getattr(self, side)))
 
     @property
     def first_difference_number(self) -> int:
-        """The number of the first event that differs, counted from 1 in the whole timelines."""
+        """The number of the first event that differs, counted from 1 from the start of the full timelines."""
         split = first_divergence(self.expected, self.seen)
         return self.equal_before + 1 + (len(self.expected) if split is None else split)
 
     @property
     def differing_events(self) -> tuple[str, str]:
-        """The expected and the seen event where the timelines part; "(end)" for one that has ended."""
+        """The expected and the seen event at the first difference; "(end)" for a timeline that has ended."""
         return self._events_at(self.first_difference_number - 1 - self.equal_before)
 
     def _events_at(self, index: int) -> tuple[str, str]:
@@ -80,7 +80,7 @@ class Timelines:
 
     @property
     def rows(self) -> Iterator[Row]:
-        """The events side by side; where one timeline has ended it says so."""
+        """The events side by side, with "(end)" where one timeline has ended."""
         if self.equal_before:
             yield Row(expected=f"({self.equal_before} equal)", seen="", first=False)
         split = first_divergence(self.expected, self.seen)
@@ -106,7 +106,7 @@ def first_divergence(expected: Sequence[str], seen: Sequence[str]) -> int | None
 
 
 def around_the_difference(expected: Sequence[str], seen: Sequence[str], context: int = 4) -> Timelines:
-    """At most `context` events before and after the first event that differs; all of them when none does."""
+    """The first event that differs, with up to `context` events before and after it; everything if none differs."""
     split = first_divergence(expected, seen)
     longest = max(len(expected), len(seen))
     start, stop = (0, longest) if split is None else (max(0, split - context), min(longest, split + context + 1))
@@ -120,10 +120,10 @@ def around_the_difference(expected: Sequence[str], seen: Sequence[str], context:
 
 @dataclass(frozen=True)
 class Difference:
-    """What does not hold. All texts are clean and short.
+    """One difference between what was expected and what was seen. All its texts are cleaned and short.
 
-    `where` is the path to the value and `entry` the place in it ("[0][1]"). A comparison has `expected` and `seen`,
-    an order has `timelines`; `note` is what else is to be said, and all that a condition in words has.
+    `where` is the path to the value, and `entry` a place in it, such as "[0][1]". A comparison of values has `expected`
+    and `seen`, one of events has `timelines`. `note` adds a remark; a condition in words has nothing else.
     """
 
     kind: Kind
@@ -135,25 +135,26 @@ class Difference:
     timelines: Timelines | None = None
 
     def __post_init__(self) -> None:
-        """Any of the texts may be a learner's."""
+        """Clean the texts, any of which may come from a learner's code."""
         for part in ("where", "entry", "expected", "seen", "note"):
             object.__setattr__(self, part, clean_text(getattr(self, part)))
 
     @property
     def place(self) -> str:
-        """Path and entry, as the name of a row."""
+        """The path and the entry in words, for the first column of a table."""
         return f"{self.where}, entry {self.entry}" if self.entry else self.where
 
     @property
     def sentence(self) -> str:
-        """All of it in one line, timelines apart."""
+        """The difference in one line; of timelines, only the first event that differs."""
         if self.expected:
             entry = f" at {self.entry}" if self.entry else ""
             said = f"expected {self.expected}, saw {self.seen}{entry}" + (f"; {self.note}" if self.note else "")
         elif self.timelines:
             expected, seen = self.timelines.differing_events
             said = (
-                f"the timelines part at event {self.timelines.first_difference_number}: expected {expected}, saw {seen}"
+                f"the timelines differ from event {self.timelines.first_difference_number} on: "
+                f"expected {expected}, saw {seen}"
             )
         else:
             said = self.note
@@ -161,5 +162,5 @@ class Difference:
 
     @property
     def text(self) -> str:
-        """All of it as plain text, timelines in two columns."""
+        """The difference as plain text, with timelines in two columns."""
         return f"{self.sentence}\n{self.timelines.side_by_side()}" if self.timelines else self.sentence

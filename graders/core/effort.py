@@ -1,7 +1,7 @@
-"""How long exercises and the course take, and how hard an exercise is: in words, for whoever plans an evening.
+"""Say in words how long exercises and the course take, and how hard an exercise is, to help plan an evening.
 
-An exercise says its minutes, those that a person with three months of PyTorch takes; a lesson's are on the map of the
-course, with the text read and the cells run.
+The minutes of an exercise are for a person with three months of experience in PyTorch. Those of a lesson, in
+`course_map`, also include reading the text and running the cells.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from graders.core.text import format_count
 
-if TYPE_CHECKING:  # exercises bring torch along
+if TYPE_CHECKING:  # importing exercises loads torch
     from graders.core.exercise import Exercise
 
 DIFFICULTIES = {1: "easy", 2: "medium", 3: "hard"}
 
 
 def describe_effort(exercise: Exercise) -> str:
-    """What to expect of an exercise, as in "10 min · easy · core path". Empty where it says nothing."""
+    """The time, difficulty and path of an exercise, as in "10 min · easy · core path"; empty if it declares none."""
     if not exercise.minutes or not exercise.difficulty:
         return ""
     path = "core path" if exercise.core else "go deeper"
@@ -28,7 +28,8 @@ def describe_effort(exercise: Exercise) -> str:
 def course_hours(minutes: int, exercises: Sequence[Exercise]) -> str:
     """How long the course takes, as in "about 30 hours, or about 20 on the core path of 25 exercises".
 
-    `minutes` are those of all lessons with all of their `exercises`. All of the text is read on the core path, too.
+    `minutes` is the total of all lessons, including all of their `exercises`. The core path skips exercises but no
+    text. Hours are rounded to multiples of 5.
     """
     left_out = sum(exercise.minutes for exercise in exercises if not exercise.core)
     whole, path = (5 * round(total / 300) for total in (minutes, minutes - left_out))

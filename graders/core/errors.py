@@ -1,6 +1,6 @@
-"""What a person can mend, and how a command ends.
+"""Errors that a person can fix, and the exit codes of commands.
 
-Whoever finds a wrong name, file or option raises a `HookworkError`, and nobody on the way has to know it. The command
+Code that finds a wrong name, file or option raises a `HookworkError`, and no code in between handles it. The command
 line (`graders.cli`), pytest (`graders.pytest_plugin.errors`) and the notebook (`graders.notebook.commands`) each show
 it in one place.
 """
@@ -13,56 +13,56 @@ from errno import ENAMETOOLONG
 from graders.core.text import clean_text
 
 ERROR_LIMIT = 1000
-"""Characters of a message: it may name every lesson, or every check of an exercise."""
+"""The most characters of a message that are shown: enough to name every lesson, or every check of an exercise."""
 LONGEST = 100_000
-"""Of a message, no more than so many characters are looked at."""
+"""The most characters of a message that are cleaned at all; the rest is cut off first."""
 
 
 class ExitCode(IntEnum):
-    """How a command ends."""
+    """The exit codes of all commands."""
 
     FINE = 0
     NOT_PASSED = 1
-    """Something is not passed, or not built, yet."""
+    """Something has not passed yet, or could not be built."""
     USAGE = 2
     """A wrong name, file or option."""
     NOT_GRADED = 3
-    """Something could not be graded, which is ours or the machine's failure."""
+    """Something could not be graded, because of our own or the machine's failure."""
 
 
 class HookworkError(Exception):
-    """Something that a person can mend. The message says what it is, where, and what helps."""
+    """Something that a person can fix. The message says what is wrong, where, and what helps."""
 
     exit_code = ExitCode.USAGE
 
     def message_line(self) -> str:
-        """The message in one line without anything that could steer a terminal.
+        """The message in one line, without control characters and of at most `ERROR_LIMIT` characters.
 
-        A long one loses its middle: the names in it are long, and what helps stands at the end.
+        A long message is cut in the middle, because the names in it are long and the remedy comes at the end.
         """
         text, half = clean_text(self, LONGEST), ERROR_LIMIT // 2
         return text if len(text) <= ERROR_LIMIT else f"{text[: half - 1]}…{text[-half:]}"
 
 
 class ExerciseDefect(HookworkError):
-    """An exercise is wrong in itself: no answer to it can be marked. Its author can mend that, and no learner."""
+    """An exercise is broken, so that no answer to it can be marked. Only its author can fix that."""
 
     exit_code = ExitCode.NOT_GRADED
 
 
 class FileTrouble(HookworkError):
-    """The system refuses a file."""
+    """The operating system refused to read or write a file."""
 
     def __init__(self, error: OSError) -> None:
-        """Say it as the system does, with the usual causes."""
+        """Use the system's own words, and add the usual causes."""
         where = f"{error.filename}: " if error.filename else ""
         helps = "Choose a shorter one." if error.errno == ENAMETOOLONG else "Is the disk full, or the folder read-only?"
         super().__init__(f"{where}{error.strerror or error}. {helps}")
 
 
 class NotInstalled(HookworkError):
-    """A command needs packages that the course itself does not."""
+    """A command needs packages that the course itself does without."""
 
     def __init__(self, what: str, extra: str) -> None:
-        """`what` needs the packages of the extra `extra`."""
+        """Say that `what`, such as "building lessons", needs the packages of an extra of pyproject.toml."""
         super().__init__(f"{what} needs more packages. Install them, in your clone: pip install '.[{extra}]'")

@@ -1,6 +1,4 @@
-"""What every room knows of an exercise. How one is made of a contract, a reference and wrong programs, and how answers
-are compared, is the business of `graders.differential`.
-"""
+"""What every room knows about an exercise; `graders.differential` says how one is made and how answers are compared."""
 
 from __future__ import annotations
 
@@ -17,12 +15,12 @@ Case = Mapping[str, Any]
 
 
 class IllConditionedDraws(ExerciseDefect):
-    """The draws of an exercise leave it to rounding what is right."""
+    """Rounding decides what is right for the draws of an exercise, so they cannot be marked fairly."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A known way to go wrong: the id under which reports count it, and what the learner reads."""
+    """A known way to go wrong: the id under which reports count it, and the message for the learner."""
 
     id: str
     message: str
@@ -30,9 +28,9 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must hold on every draw.
+    """One condition that must hold on every draw.
 
-    `run(seen, draw)` raises `Mismatch` where what was seen does not show it.
+    `run(seen, draw)` raises `Mismatch` if what was seen on this draw does not meet it.
     """
 
     name: str
@@ -40,77 +38,78 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        """The name as a person reads it."""
+        """The name in words, as `check_sentence` makes it."""
         return check_sentence(self.name)
 
 
 def check_sentence(name: str) -> str:
-    """The name of a check as a person reads it, and as results have it."""
+    """The name of a check in words, as results have it: without `test_`, with spaces for underscores."""
     return name.removeprefix("test_").replace("_", " ")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Exercise:
-    """All that is known about one exercise.
+    """Everything known about one exercise.
 
-    The first check is the task itself; the others are its conditions. Points are shared equally among the
-    checks, and no condition earns its share while the first check fails: an answer that does nothing
-    leaves everything else untouched, too.
+    The first check is the task itself; the others are its conditions. All checks have equal shares of the points, but
+    no condition earns its share while the first check fails: an answer that does nothing meets most conditions.
     """
 
     key: str
     name: str
-    """What the learner defines."""
+    """The name of the function or class that the learner defines."""
     title: str
     points: float
     hints: tuple[str, ...]
     contract: str
-    """In Markdown, as the learner reads it above the stub."""
+    """The text above the stub, in Markdown."""
     cases: tuple[Case, ...]
-    """The circumstances of each draw, by name."""
+    """The circumstances of each draw: the names of axes and their values."""
     checks: tuple[Check, ...]
     mistakes: tuple[Mistake, ...]
     file: Path = field(repr=False)
     module: str = field(repr=False)
-    """The module in which it is found, under the name of its class."""
+    """The grader module that defines it; there, it has the name `class_name`."""
     class_name: str = field(repr=False)
     why: str = ""
+    """Why the worked answer is as it is; shown with that answer."""
     minutes: int = 0
+    """How long it takes somebody with three months of PyTorch; 0 if it does not say."""
     difficulty: int = 0
+    """From 1 (easy) to 3 (hard); 0 if it does not say."""
     core: bool = False
+    """Whether it is on the core path, the shorter way through the course."""
 
-    __test__ = False  # pytest collects exercises by our own collector
+    __test__ = False  # our own pytest collector finds exercises
 
     @property
     def follows_rules(self) -> bool:
-        """Whether the rules of all exercises hold, to which the notebook then links: from lesson 1 on, where they
-        stand.
-        """
+        """Whether the general rules apply, and the notebook links to them: from lesson 1 on, which explains them."""
         return not self.key.startswith("00-")
 
     @property
     def lesson(self) -> str:
-        """The stem of the lesson: the name of the folder of its graders without `lesson_`."""
+        """The stem of its lesson: the name of the grader's folder without `lesson_`."""
         return self.file.parent.name.removeprefix("lesson_")
 
     @property
     def box_source(self) -> str:
-        """Python text that defines `probe(student, **draw)` in the box, complete on its own."""
+        """Self-contained Python source that defines `probe(student, **draw)` in the box."""
         raise NotImplementedError
 
     def probe(self, student: Any, **draw: Any) -> Any:
-        """The same in this process: use the learner's definitions, attributes of `student`, and return what showed."""
+        """Call the learner's definitions, which are attributes of `student`, in this process; return what was seen."""
         raise NotImplementedError
 
     def draws(self, seed: int) -> list[Inputs]:
-        """One draw for each case: a pure function of `seed`. Raises `IllConditionedDraws`."""
+        """One draw for each case, a pure function of `seed`. Raises `IllConditionedDraws`."""
         raise NotImplementedError
 
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
-        """The mistake that explains an answer which is not right; None when none does."""
+        """The known mistake that explains a wrong answer; None if none does."""
         return None
 
 
 def exercises_in_module(module: object) -> Iterator[Exercise]:
-    """The exercises of a grader module, in its order."""
+    """The exercises that a grader module defines, in order."""
     return (value for value in vars(module).values() if isinstance(value, Exercise))

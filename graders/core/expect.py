@@ -1,8 +1,7 @@
-"""Comparing what was seen with what was expected, and saying where they first differ.
+"""Compare what was seen with what was expected, and say where they first differ.
 
-`Seen` is a value with the path by which it was reached. Looking up a key that is not there gives a `Seen`
-of `MISSING` instead of an exception: a learner's answer may have any shape, and a comparison with it must
-end in a sentence.
+`Seen` is a value with the path that led to it. Looking up a missing key gives a `Seen` of `MISSING` instead of an
+exception: a learner's answer may have any structure, and comparing it must always end in a sentence.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from graders.core.shown import MISSING, describe_pair, describe_type, describe_v
 from graders.wire.data import Array
 
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
-"""(rtol, atol) by dtype for values that are compared directly."""
-AS_FLOAT32 = "the values are float64, and these agree only as far as float32 goes"
+"""Default tolerances by dtype, (rtol, atol): values differ if |seen - expected| > atol + rtol * |expected|."""
+AS_FLOAT32 = "the values are float64, and these agree only to float32 precision"
 
 
 T = TypeVar("T")
@@ -26,19 +25,19 @@ _WORDS = {dict: "a dict", list: "a list", str: "a text", int: "a whole number", 
 
 
 class Mismatch(AssertionError):
-    """A check does not hold, and why."""
+    """A check failed; `difference` says why."""
 
     def __init__(self, difference: Difference) -> None:
-        """Carry the difference; as text it is what a learner reads."""
+        """Use the text of `difference`, which is what a learner reads, as the exception's message."""
         super().__init__(difference.text)
         self.difference = difference
 
 
 class Seen:
-    """A value that came out of the box, and the path to it, as in `grads['a']`."""
+    """A value that came out of the box, and the path to it, such as `grads['a']`."""
 
     def __init__(self, value: Any, path: str | None = None) -> None:
-        """Wrap a decoded value; without a path it is all that was seen, which may have a part called "the result"."""
+        """Wrap a decoded value. Without a path it is the whole of what was seen, which messages call "the result"."""
         self.value, self.path, self._top = value, "the result" if path is None else path, path is None
 
     def __getitem__(self, key: Any) -> Seen:
@@ -50,21 +49,21 @@ class Seen:
             return Seen(MISSING, path)
 
     def __len__(self) -> int:
-        """Number of entries; 0 for a value that has none."""
+        """The number of entries; 0 for a value that cannot have any."""
         return len(self.value) if type(self.value) in (list, tuple, dict, str) else 0
 
     def __bool__(self) -> bool:
-        """A `Seen` is always true; ask for its `.value`."""
+        """A `Seen` is always true, whatever its `value`."""
         return True
 
     def __iter__(self) -> Any:
-        """The entries of a list or tuple, in order; none for any other value."""
+        """The entries of a list or tuple in order; nothing for any other value."""
         count = len(self) if type(self.value) in (list, tuple) else 0
         return (self[index] for index in range(count))
 
     @property
     def keys(self) -> list[Any]:
-        """The keys of a dict in order; empty for any other value."""
+        """The keys of a dict in order; an empty list for any other value."""
         return list(self.value) if type(self.value) is dict else []
 
     @property
@@ -74,7 +73,7 @@ class Seen:
 
 
 def _made_finite(seen: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether NaN became 0, and infinities became about the largest number there is, as by `torch.nan_to_num`."""
+    """Whether NaN became 0 and infinities became very large numbers, as `torch.nan_to_num` makes them."""
     infinite, nan = expected.isinf(), expected.isnan()
     if not bool(infinite.any() and (infinite | nan).all() and seen.isfinite().all()):
         return False
@@ -89,7 +88,7 @@ def _differing_entries(
     *,
     equal_nan: bool = False,
 ) -> torch.Tensor:
-    """A bool tensor that marks the entries of `value` which are not close to `expected`."""
+    """A bool tensor that marks the entries of `value` that are not close to `expected`."""
     default_rtol, default_atol = TOLERANCE.get(value.dtype, (1e-5, 1e-5))
     return ~torch.isclose(
         value.to(torch.float64),
@@ -101,31 +100,31 @@ def _differing_entries(
 
 
 class expect:
-    """The comparisons of a check. Each raises `Mismatch` with the first difference."""
+    """The comparisons that a check can make. Each raises `Mismatch` with the first difference."""
 
     def __init__(self, seen: Seen) -> None:
-        """What was seen."""
+        """Compare this value."""
         self.seen, self.value, self.path = seen, seen.value, seen.path
 
     def fail(self, message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
-        """Raise `Mismatch` for this value, for a reason in words."""
+        """Raise `Mismatch` for this value, with a reason in words."""
         raise Mismatch(Difference(kind, self.path, note=message))
 
     def differs(
         self, expected: str, seen: str, kind: Kind = Kind.VALUE, *, entry: str = "", note: str = ""
     ) -> NoReturn:
-        """Raise `Mismatch` with what was expected beside what was seen, both in a few words."""
+        """Raise `Mismatch` with what was expected and what was seen, each in a few words."""
         raise Mismatch(Difference(kind=kind, where=self.path, entry=entry, expected=expected, seen=seen, note=note))
 
     def of_type(self, wanted: type[T]) -> T:
-        """The value, which is exactly of this type."""
+        """Return the value if its type is exactly `wanted`; a subclass will not do."""
         if type(self.value) is not wanted:
             self._fail_for_type(_WORDS.get(wanted, wanted.__name__))
         value: T = self.value
         return value
 
     def list_of(self, wanted: type[T]) -> list[T]:
-        """The value, which is a list of entries that are exactly of this type."""
+        """Return the value if it is a list whose entries all have exactly the type `wanted`."""
         entries = self.of_type(list)
         for entry in self.seen:
             expect(entry).of_type(wanted)
@@ -139,10 +138,10 @@ class expect:
         atol: float | None = None,
         detached: bool = True,
     ) -> None:
-        """A tensor of the same dtype, shape and values as `expected`, without a graph. NaN where NaN is expected.
+        """Require a tensor with the dtype, shape and values of `expected`, NaN in the same places, and no graph.
 
-        A Python number is compared with a Python number. `detached=False` admits a tensor that requires
-        grad. Tolerances default to those of the dtype.
+        If `expected` is a Python number, require a Python number. `detached=False` allows a tensor that requires grad.
+        The default tolerances are those of the dtype in `TOLERANCE`, and 1e-5 for numbers.
         """
         if isinstance(expected, torch.Tensor):
             self._tensor_close(expected, rtol, atol, detached)
@@ -156,9 +155,9 @@ class expect:
             )
 
     def _number_close(self, expected: float, rtol: float | None, atol: float | None) -> bool:
-        low, high = (1e-5 if limit is None else limit for limit in (rtol, atol))
-        mine, wanted = (torch.tensor(float(number), dtype=torch.float64) for number in (self.value, expected))
-        return not _differing_entries(mine, wanted, low, high).any()
+        relative, absolute = (1e-5 if limit is None else limit for limit in (rtol, atol))
+        seen, wanted = (torch.tensor(float(number), dtype=torch.float64) for number in (self.value, expected))
+        return not _differing_entries(seen, wanted, relative, absolute).any()
 
     def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
@@ -175,7 +174,7 @@ class expect:
             self.fail("the values are right, but the tensor still requires grad; return it detached", Kind.GRAPH)
 
     def _fail_at_first(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
-        """Raise with the first entry that is not close."""
+        """Raise `Mismatch` for the first entry that is not close."""
         index = tuple(int(i) for i in unlike.nonzero()[0])
         texts = describe_pair(expected[index].item(), seen[index].item())
         several, count = seen.numel() > 1, int(unlike.sum())
@@ -194,18 +193,18 @@ class expect:
 
     @property
     def _type_difference_kind(self) -> Kind:
-        """The kind of difference when the type is another: None counts as missing, anything else as a wrong type."""
+        """The kind of difference when the type is wrong: `MISSING` and None count as missing."""
         return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
     def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-        """A numpy array of the same dtype, shape and values as the array `expected`."""
+        """Require a numpy array with the dtype, shape and values of the array or tensor `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
             self._fail_for_type("a numpy array")
         target = torch.as_tensor(expected)
         expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, rtol=rtol, atol=atol)
 
     def equals(self, expected: Any) -> None:
-        """Exactly `expected`, of the same type: integers, texts, booleans, and lists or tuples of them."""
+        """Require exactly `expected`, with the same type: an int, str or bool, or a list or tuple of them."""
         if type(self.value) is not type(expected):
             scalar = type(self.value) in (bool, int, float, str)
             shown = describe_type(self.value) + (f" ({describe_value(self.value)})" if scalar else "")
@@ -217,13 +216,13 @@ class expect:
             self.differs(*texts)
         if type(expected) not in (list, tuple):
             self.differs(*describe_pair(expected, self.value))
-        # Lists are shown by their first entries: the difference lies further on, or deeper.
+        # The first entries, which are all that a message shows of a list, look the same: compare entry by entry.
         for entry, part in zip(self.seen, expected):
             expect(entry).equals(part)
         self.differs(f"{len(expected)} entries", str(len(self.value)))
 
     def has_keys(self, *expected: Any) -> None:
-        """A dict with exactly these keys."""
+        """Require a dict with exactly these keys, in any order."""
         if type(self.value) is not dict:
             self._fail_for_type("a dict")
         seen = list(self.value)
@@ -238,14 +237,14 @@ class expect:
     def has_length(
         self, expected: int, what: str = "entries", container: type[list[Any] | tuple[Any, ...]] = list
     ) -> None:
-        """A list, or what `container` says, with `expected` entries."""
+        """Require a list (or a tuple, as `container` says) with `expected` entries; `what` names them in a message."""
         if type(self.value) is not container:
             self._fail_for_type(f"a {container.__name__}")
         if len(self.value) != expected:
             self.differs(f"{expected} {what}", str(len(self.value)))
 
     def equals_timeline(self, expected: Sequence[str]) -> None:
-        """A list of events equal to `expected`; the first divergence is shown in two columns."""
+        """Require a list of events equal to `expected`. The first difference is shown in two columns."""
         if type(self.value) is not list or any(type(event) is not str for event in self.value):
             texts = describe_type(self.value), describe_value(self.value)
             self.differs("a list of texts", " ".join(dict.fromkeys(texts)), Kind.TYPE)
@@ -255,12 +254,12 @@ class expect:
 
 
 def raise_mismatch(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
-    """Raise `Mismatch` for a reason in words that names its value itself."""
+    """Raise `Mismatch` with a reason in words that says for itself which value it is about."""
     raise Mismatch(Difference(kind, note=message))
 
 
 def _strictly_equal(value: Any, expected: Any) -> bool:
-    """Equality that tells True from 1 and 1 from 1.0, in lists and tuples, too."""
+    """Equality that tells True from 1 and 1 from 1.0, even inside lists and tuples."""
     if type(value) is not type(expected):
         return False
     if type(value) in (list, tuple):

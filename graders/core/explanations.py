@@ -1,7 +1,7 @@
-"""Explanations that hold in every exercise.
+"""Explain wrong answers in ways that work for every exercise.
 
-They need no numbers of an exercise: they follow from the way in which its checks fail (the kind of their differences),
-and from the circumstances in which they fail and those in which they hold.
+These explanations need no knowledge of the exercise. They follow from how its checks fail (the kind of their
+differences), or from the circumstances in which they fail while they hold in all others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from graders.core.mistakes import COMMON_MESSAGES
 
 @dataclass(frozen=True)
 class Explanation:
-    """What went wrong, for the learner, under an id that reports count."""
+    """What went wrong: the id under which reports count it, and the message for the learner."""
 
     id: str
     message: str
@@ -36,29 +36,30 @@ BY_KIND: Mapping[Kind, Explanation] = {
     Kind.SWALLOWED: Explanation(
         "swallowed-exception",
         "An exception that was not yours did not reach the caller. Clean up in `finally` and not in `except`: then it "
-        "comes through by itself.",
+        "gets through by itself.",
     ),
-    # Either it ended too early, or another exception came out: what is said of it is all there is to say.
+    # Either the function ended too early or it raised another exception; the sentence of the check says which.
     Kind.EXCEPTION: Explanation("exception-lost", "{sentence}."),
     Kind.CHANGED: Explanation(
         "changed-what-was-given",
-        "{sentence}. What your function is given stays as it was: work on a copy, and put back in `finally` what you "
+        "{sentence}. Leave what your function is given as it was: work on a copy, and put back in `finally` what you "
         "have to switch.",
     ),
     Kind.ALIASED: Explanation("stored-alias", COMMON_MESSAGES["stored-alias"]),
     Kind.GRAPH: Explanation(
         "graph-kept",
-        "The values are right, and a graph hangs on them, which keeps memory alive. Hand out `.detach()` of a tensor.",
+        "The values are right, but a graph is attached to them, which keeps memory alive. Return `.detach()` of a "
+        "tensor.",
     ),
     Kind.DTYPE: Explanation(
         "another-dtype",
-        "Expected is {expected}, and yours is {seen}. Make new tensors from those that you get, as with "
+        "Expected is {expected}, and yours is {seen}. Make new tensors from those that you get, for example with "
         "`torch.zeros_like(t)`, and convert nothing.",
     ),
     Kind.PRECISION: Explanation(
         "rounded-to-float32",
-        "The tensors are float64, and your numbers are right only as far as float32 goes. A tensor on the way was "
-        "float32: made without a `dtype`, or by `.float()`.",
+        "The tensors are float64, but your numbers are only as precise as float32. Some tensor on the way was float32: "
+        "made without a `dtype`, or by `.float()`.",
     ),
     Kind.FINITE: Explanation(
         "numbers-for-infinities",
@@ -66,10 +67,10 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "`torch.nan_to_num` makes it. Leave infinities and NaN as they are.",
     ),
     Kind.TYPE: Explanation(
-        "another-type", "Another type than asked for: {where} is {seen}, and expected is {expected}."
+        "another-type", "This is not the type that was asked for: {where} is {seen}, and expected is {expected}."
     ),
 }
-"""For checks that all fail in this one way. Texts in braces are those of the first difference."""
+"""Explanations for checks whose differences are all of one kind. Texts in braces come from the first difference."""
 
 AXIS_DESCRIPTIONS = {
     "dtype": "the dtype of the tensors",
@@ -84,20 +85,20 @@ AXIS_DESCRIPTIONS = {
     "backward": "the backward pass",
     "failure": "the exception",
 }
-"""Axes that many scenes have, in words for learners. Nothing is said of others."""
+"""Axes that many scenes have, in words for learners. An axis that is not listed here is never given as a reason."""
 
 COINCIDENTAL_AXES = frozenset({"values"})
-"""Axes that part the cases by chance alone: where more digits make a difference, the numbers tell."""
+"""Axes that are never a reason: they separate failing from passing cases only by chance."""
 
 COINCIDENTAL_VALUES = (
-    ("grad_mode", frozenset({"on"})),  # under `no_grad` there is little that could go wrong
-    ("failing_run", frozenset({"first"})),  # most that goes wrong does so without an exception
+    ("grad_mode", frozenset({"on"})),  # little can go wrong under `no_grad`
+    ("failing_run", frozenset({"first"})),  # most mistakes don't need an exception to show
 )
-"""Values of an axis that part the cases by chance alone: that it is right with the others says little."""
+"""Values that are never a reason: nearly every answer is right with the other values of their axis."""
 
 FIRST_CALL = Explanation(
     "only-the-first-call",
-    "The first call is right, and another one is not: something is left over from the first. Begin each call anew.",
+    "The first call is right, and a later one is not: something is left over from the first. Start each call afresh.",
 )
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ("call", frozenset({"again"})): FIRST_CALL,
@@ -111,18 +112,18 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ),
     ("mode", frozenset({"mixed"})): Explanation(
         "one-mode-for-all",
-        "It is right where all modules are in one mode, and not where some are in training mode and others in eval "
-        "mode. Each module has a mode of its own.",
+        "It is right when all modules are in one mode, and not when some are in training mode and others in eval "
+        "mode. Each module has its own mode.",
     ),
     ("grad_mode", frozenset({"off"})): Explanation(
-        "ignores-no-grad", "Under `torch.no_grad()` it is not right: there, nothing records a graph unless you ask."
+        "ignores-no-grad", "It is not right under `torch.no_grad()`, where nothing records a graph unless you ask."
     ),
     ("dtype", frozenset({"float64"})): Explanation(
         "only-float32", "It is right for float32, and not for float64. Make new tensors in the dtype of those you get."
     ),
     ("backward", frozenset({"create_graph"})): Explanation(
         "not-with-create-graph",
-        "It is right in plain passes, and not in one with `create_graph=True`: there, gradients carry a graph of their "
+        "It is right in plain passes, and not in one with `create_graph=True`, where gradients have a graph of their "
         "own.",
     ),
     ("backward", frozenset({"autograd.grad"})): Explanation(
@@ -135,22 +136,22 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
     ),
     ("hooks", frozenset({"replacing"})): Explanation(
         "ignores-the-callers-hooks",
-        "It is right where hooks of the caller only watch, and not where one replaces what flows: the next layer gets "
-        "what that hook returned.",
+        "It is right when the caller's hooks only watch, and not when one replaces a value: the next layer gets what "
+        "that hook returned.",
     ),
     ("failing_run", frozenset({"second"})): Explanation(
         "only-the-first-run-is-safe",
-        "What an exception in the first run leaves is in order, and what one in the second leaves is not. Both runs "
-        "belong into the `try`.",
+        "An exception in the first run leaves everything in order, and one in the second run does not. Put both runs "
+        "inside the `try`.",
     ),
 }
-"""For failures in just these values of an axis, while everything holds in the other values."""
+"""Explanations for answers that fail with exactly these values of an axis, and are right with all others."""
 
 
 def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
-    """The explanation when all these differences are of one kind; None for kinds that explain nothing.
+    """The explanation if all these differences are of one kind; None if they are not, or the kind explains nothing.
 
-    Where a hook of the caller is gone, all else may follow from that.
+    If a hook of the caller is gone, only such differences count: the others may follow from that.
     """
     differences = [difference for difference in differences if difference.kind is Kind.HOOK_GONE] or differences
     kinds = {difference.kind for difference in differences}
@@ -164,9 +165,9 @@ def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
 
 
 def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> Explanation | None:
-    """The explanation when exactly one axis parts the cases that fail from those that hold; else None.
+    """The explanation if exactly one axis separates the failing cases from the others; None otherwise.
 
-    `failing` holds the indexes of the cases that fail. Where several axes would do, nobody can tell which it is.
+    `failing` has the indices of the failing cases. If several axes would do, nobody can tell which is the reason.
     """
     axes = _varied_axes(cases)
     parting = [(name, values) for name in axes if (values := _separating_values(name, cases, failing))]
@@ -181,26 +182,26 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
     where = f"{AXIS_DESCRIPTIONS[name]}: {value}"
-    message = f"It goes wrong in one circumstance alone ({where}), and is right in all others."
-    if len(failing) == 1:  # what else meets in this case may be the cause as well
+    message = f"It goes wrong in only one circumstance ({where}), and is right in all others."
+    if len(failing) == 1:  # this case is special in several ways, and any of them may be the reason
         message = (
-            f"It is right in {len(cases) - 1} of {len(cases)} cases. The one in which it is not is the only one with "
+            f"It is right in {len(cases) - 1} of {len(cases)} cases. The case where it is wrong is the only one with "
             f"this circumstance ({where}), which may be the reason."
         )
     return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
 
 
 def _varied_axes(cases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names under which cases differ by plain values."""
+    """The axes that may be a reason: those whose values are all plain, without `COINCIDENTAL_AXES`."""
     names = dict.fromkeys(name for case in cases for name in case if name not in COINCIDENTAL_AXES)
     plain = (str, int, float, bool, type(None))
     return [name for name in names if all(type(case.get(name)) in plain for case in cases)]
 
 
 def _separating_values(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> frozenset[Any]:
-    """The values of an axis with which every case fails, when no other case does; empty otherwise.
+    """The values of an axis for which every case fails while all other cases hold; empty if there are none.
 
-    One value, or all but one: other sets of many values part anything from anything.
+    Only a single value, or all but one, counts: larger sets of values could separate any cases from any others.
     """
     bad = frozenset(cases[index].get(name) for index in failing)
     good = {case.get(name) for index, case in enumerate(cases) if index not in failing}
@@ -208,9 +209,9 @@ def _separating_values(name: str, cases: Sequence[Mapping[str, Any]], failing: S
 
 
 def _separates_by_order(name: str, cases: Sequence[Mapping[str, Any]], failing: Sequence[int]) -> bool:
-    """Whether several values of an axis of numbers fail, several hold, and all of the one are above the other.
+    """Whether an axis of integers has several failing values that are all above, or all below, several good ones.
 
-    That explains nothing by itself, and may be the reason as well as what parts the cases otherwise.
+    That is too vague for an explanation, but it may be the true reason, so no other axis can be sure to be it.
     """
     bad: set[Any] = {cases[index].get(name) for index in failing}
     good: set[Any] = {case.get(name) for index, case in enumerate(cases) if index not in failing}

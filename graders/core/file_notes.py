@@ -1,4 +1,4 @@
-"""Writing for many people: what goes wrong with the files of one is said, and those of all others are written."""
+"""Keep writing when one file fails: the failure is noted, and everyone else's files are still written."""
 
 from __future__ import annotations
 
@@ -9,24 +9,25 @@ from pathlib import Path
 from graders.core.text import clean_text
 
 SHOWN = 20
+"""The most notes that are shown."""
 
 
 class FileNotes:
-    """What has to be said about files, in the order in which it happened."""
+    """Notes for a person about files, in the order in which they were made."""
 
     def __init__(self) -> None:
-        """So far nothing."""
+        """Start without notes."""
         self._notes: list[str] = []
         self.failed = False
-        """Whether something is missing that should have been written."""
+        """Whether a file that should have been written was not."""
 
     def note(self, text: str) -> None:
-        """Say something that a person should know, and that is no failure."""
+        """Add something that a person should know but that is not a failure."""
         self._notes.append(clean_text(text, 1000))
 
     @contextmanager
     def noting_failure(self, what: Path | str) -> Iterator[None]:
-        """Whatever fails inside ends here, and it is said that `what` was not written, and why."""
+        """Catch any exception inside, and note that `what` was not written and why."""
         try:
             yield
         except Exception as error:
@@ -35,7 +36,7 @@ class FileNotes:
 
     @property
     def notes(self) -> list[str]:
-        """The first of what there is to say, a line each, and how much more there is."""
+        """The first notes, one line each, and a line that counts the rest if there are more than `SHOWN`."""
         more = len(self._notes) - SHOWN
         return self._notes[:SHOWN] + ([f"… and {more} more like these."] if more > 0 else [])
 

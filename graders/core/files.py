@@ -1,4 +1,4 @@
-"""Writing files so that none is ever half-written, and following nobody's links."""
+"""Write files whole or not at all, and read them without following links that somebody else may have planted."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ _BY_DESCRIPTOR = {os.open, os.mkdir, os.unlink} <= os.supports_dir_fd
 
 
 def write_atomically(path: Path, content: bytes | str, *, below: Path | None = None) -> None:
-    """Write to a temporary name beside `path`, flush it to the disk, and move it into place.
+    """Write a temporary file next to `path`, flush it to the disk, and move it into place.
 
-    Others may read it if the umask lets them. A link at `path` is replaced. The file must lie in `below`, and the
-    folders between must not be links: somebody may have put one there meanwhile. Raises `OSError`.
+    Folders are made as needed. Text is written as UTF-8. The file's mode is 0o644 less the umask. A link at `path` is
+    replaced, not followed. With `below`, the file must lie in that folder, and no folder in between may be a link,
+    which somebody could have put there in the meantime. Raises `OSError`.
     """
     raw = content.encode() if isinstance(content, str) else content
     if below is not None:
         inner = path.relative_to(below)
         if ".." in inner.parts:
-            raise OSError(errno.EINVAL, f"it leads out of {below}, so it is not written", str(path))
+            raise OSError(errno.EINVAL, f"it leads out of {below}, so it was not written", str(path))
         if _BY_DESCRIPTOR:
             _write_below(below, inner, raw)
             return
@@ -43,7 +44,7 @@ def _temporary_name(name: str) -> str:
 
 
 def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
-    """The same, from folder to folder by descriptors: what was opened cannot be exchanged."""
+    """Write as `write_atomically` does, opening each folder by descriptor, so that none can be swapped on the way."""
     folder.mkdir(parents=True, exist_ok=True)
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -53,7 +54,7 @@ def _write_below(folder: Path, inner: Path, raw: bytes) -> None:
             try:
                 deeper = os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
             except OSError as error:
-                why = f"{part} is a link or no folder, and is not followed; remove it"
+                why = f"{part} is a link or not a folder, and is not followed; remove it"
                 raise NotADirectoryError(error.errno, why, str(folder / inner)) from error
             os.close(here)
             here = deeper
@@ -77,16 +78,16 @@ def _write_and_sync(descriptor: int, raw: bytes) -> None:
 
 
 def read_own_file(path: Path) -> bytes:
-    """The bytes of a regular file that nobody but this user can have written. Raises `OSError` for any other."""
+    """The bytes of a regular file that only this user can have written. Raises `OSError` for any other file."""
     with open_regular_file(path) as file:
         facts = os.fstat(file.fileno())
         if hasattr(os, "geteuid") and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
-            raise PermissionError(f"{path} is not a file of this user alone")
+            raise PermissionError(f"{path} could have been written by another user")
         return file.read()
 
 
 def open_regular_file(path: Path) -> BinaryIO:
-    """A regular file, open; links and pipes are not followed, nor waited for. Raises `OSError`."""
+    """Open a regular file for reading, in binary. Raises `OSError` for a link, a pipe or anything else."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         descriptor = os.open(path, flags)

@@ -1,4 +1,4 @@
-"""Who works with whom: a table with groups and students, written by hand or exported by Canvas or Moodle."""
+"""Read who works with whom from a table of groups and students, written by hand or exported by Canvas or Moodle."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from graders.core.roster import Person, normalised_name, people_in
 from graders.core.roster_columns import plain_title
 from graders.core.tables import BadTable, cell_text, read_table
 
-_GROUP_TITLES = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe", "nom du groupe",
-          "grupo", "nombre del grupo", "gruppo", "groep", "grupa", "skupina", "grupp", "ryhmä", "группа")  # fmt: skip
-_GROUP_LIST_TITLES = ("groups", "teams", "gruppen", "groupes", "grupos", "gruppi", "groepen", "grupy", "skupiny", "grupper",
-           "ryhmät", "группы")  # fmt: skip
-"""Titles of a column that has all groups of somebody in one cell."""
+_GROUP_TITLES = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe",
+                 "nom du groupe", "grupo", "nombre del grupo", "gruppo", "groep", "grupa", "skupina", "grupp", "ryhmä",
+                 "группа")  # fmt: skip
+_GROUP_LIST_TITLES = ("groups", "teams", "gruppen", "groupes", "grupos", "gruppi", "groepen", "grupy", "skupiny",
+                      "grupper", "ryhmät", "группы")  # fmt: skip
+"""Titles of a column that lists all groups of a student in one cell."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group and its members, as the file names them."""
+    """A group and its members, named as in the file."""
 
     name: str
     members: tuple[Person, ...]
@@ -29,12 +30,12 @@ class Groups:
     """The groups of a class, by name."""
 
     def __init__(self, groups: Iterable[Group]) -> None:
-        """Names are told apart letter by letter; otherwise two that differ in case or punctuation find nothing."""
+        """Index the groups by their exact names."""
         self.groups = tuple(groups)
         self._exact = {group.name: group for group in self.groups}
 
     def find(self, name: str) -> Group | None:
-        """The group of this name, as it stands or as a platform writes it in the name of a file."""
+        """The group with this exact name, or the only one that differs just in case, accents or punctuation."""
         if name in self._exact:
             return self._exact[name]
         found = [group for group in self.groups if normalised_name(group.name) == normalised_name(name) != ""]
@@ -42,17 +43,17 @@ class Groups:
 
 
 def parse_groups(content: bytes | str) -> Groups:
-    """The groups in a CSV file with a header. Who stands in several rows or has several groups is in each of them.
+    """The groups in a CSV file with a header. A student with several rows or several groups is in each of the groups.
 
-    Raises `BadTable`.
+    Raises `BadTable` if there is no column for groups, or nobody is in one.
     """
     table = read_table(content)
     titles = [plain_title(title) for title in table.header]
     column = next((titles.index(title) for title in (*_GROUP_TITLES, *_GROUP_LIST_TITLES) if title in titles), None)
     if column is None:
         raise BadTable(
-            "it has no column Group. Expected a header with the columns Group and Student, and a row for each student; "
-            "the exports of groups of Canvas and Moodle are such files"
+            "it has no column Group. Expected a header with the columns Group and Student, and a row for each student, "
+            "as in the groups that Canvas and Moodle export"
         )
     members: dict[str, dict[tuple[str, tuple[str, ...]], Person]] = {}
     for row, person in zip(table.rows, people_in(table)):
@@ -60,7 +61,7 @@ def parse_groups(content: bytes | str) -> Groups:
         names = re.split(r"\s*[,;]\s*", written) if titles[column] in _GROUP_LIST_TITLES else [written]
         for name in names:
             if name not in ("", "-") and person is not None:
-                # Moodle repeats a group for each grouping that it is in.
+                # Moodle repeats a group for each grouping that contains it.
                 members.setdefault(name, {}).setdefault((person.name, person.ids), person)
     if not members:
         raise BadTable(

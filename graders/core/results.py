@@ -1,4 +1,4 @@
-"""Results as data. Every report is a function of a `Batch`; nothing here knows torch or pytest."""
+"""The results of marking, as data. Every report is a function of a `Batch`; nothing here needs torch or pytest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graders.core.difference import Difference
 
 
 class Status(str, Enum):
-    """What can become of an exercise."""
+    """How the marking of an exercise can end."""
 
     PASSED = "passed"
     WRONG = "wrong"
@@ -23,7 +23,7 @@ class Status(str, Enum):
 
 
 class SubmissionStatus(str, Enum):
-    """What can become of a submission."""
+    """How the marking of a submission can end."""
 
     GRADED = "graded"
     UNREADABLE = "unreadable"
@@ -33,9 +33,9 @@ class SubmissionStatus(str, Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class CheckResult:
-    """One check of one exercise: what it asks, whether it held on every draw, and if not, why.
+    """One check of one exercise: what it asks, whether it held on every draw, and why not.
 
-    `message` is `difference` as text. Results of earlier versions have the text alone.
+    `message` is `difference` as text; results of earlier versions have only the text.
     """
 
     name: str
@@ -47,23 +47,24 @@ class CheckResult:
 
     @property
     def row(self) -> str:
-        """The name as a verdict lists it. A name says what has to hold: where it does not, that comes first."""
+        """The name, which says what must hold, as a verdict lists it: after "not yet: " if the check failed."""
         return self.name if self.passed else f"not yet: {self.name}"
 
     @property
     def failed_on_example(self) -> bool:
-        """Whether it failed on the example of the contract, which the learner can follow by hand."""
+        """Whether it failed on the contract's example, which the learner can follow by hand."""
         seen = self.difference.where if self.difference else ""
         return not self.passed and (self.name.startswith("the example") or seen.startswith("example"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExerciseResult:
-    """One exercise of one submission. `message` is one short text for the learner.
+    """One exercise of one submission. `message` is a short text for the learner.
 
-    `cell` is the code cell that defines the answer, counted from 1; None where no cell does. `defined` is whether
-    the name was there when it was asked for. `printed` is the beginning of what the answer printed, on the first inputs
-    on which it failed, or on the first where it passed.
+    `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
+    the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
+    looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
+    on the first of all.
     """
 
     key: str
@@ -79,9 +80,9 @@ class ExerciseResult:
 
     @property
     def telling_check(self) -> CheckResult | None:
-        """The one check that shows a recognised mistake: the contract's example where it fails, else the first.
+        """The failed check that shows a recognised mistake best: the contract's example, else the first one.
 
-        None where no mistake was recognised (then every check is evidence) or nothing was judged.
+        None if no mistake was recognised (then every check is evidence) or nothing was judged.
         """
         if self.status is not Status.WRONG or self.mistake is None:
             return None
@@ -91,13 +92,14 @@ class ExerciseResult:
 
 @dataclass(frozen=True, kw_only=True)
 class SubmissionResult:
-    """One student's notebook for one lesson. `message` says why when it was not graded.
+    """One student's notebook for one lesson. If it was not graded, `message` says why.
 
-    `student_id` is the number that a learning platform gave, `handed_in` a time in ISO 8601. `score` is what counts:
-    the points of the exercises less `penalty`, the points lost by being late; `late_note` says by which deadline and
-    rule. `superseded` names the files that were handed in for the same lesson and do not count. `seed` is that of its
-    inputs, None when it was not run. `missing_modules` are those that it asked for and that were not there. `group` is
-    the group that handed it in, empty for a student's own work.
+    `isolation` is the tier of the box that ran it, and `seconds` how long it took. `student_id` is the student's number
+    on a learning platform, and `handed_in` a time in ISO 8601. `score` is what counts: the points of the exercises less
+    `penalty`, the points lost for being late; `late_note` names the deadline and the rule. `superseded` lists the other
+    files that were handed in for this lesson and do not count. `seed` is that of its inputs; None if the notebook was
+    not run. `missing_modules` are modules that it imports and that are not installed. `group` is the group that handed
+    it in; empty for a student's own work.
     """
 
     student: str
@@ -122,7 +124,7 @@ class SubmissionResult:
 
     @property
     def graded(self) -> bool:
-        """Whether every exercise has a verdict that is the learner's and not ours."""
+        """Whether every exercise has a verdict on the learner's work, so that nothing failed on our side."""
         return self.status is not SubmissionStatus.NOT_GRADED and all(
             exercise.status is not Status.NOT_GRADED for exercise in self.exercises
         )
@@ -130,7 +132,7 @@ class SubmissionResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """All submissions of one run of the graders."""
+    """All submissions of one run of the graders; `torch` is its version, and `created` a time in ISO 8601."""
 
     seed: int
     torch: str

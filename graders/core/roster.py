@@ -1,4 +1,4 @@
-"""The roster: who is in the class, as Canvas, Moodle or a spreadsheet exports it."""
+"""Read a roster, the list of people in a class, as Canvas, Moodle or a spreadsheet exports it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TEST_STUDENTS = ("student, test", "test student")
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody in the class. `row` is the line of the roster, by the titles of its columns in lower case.
+    """Somebody in the class. `row` maps the titles of the roster's columns, in lower case, to the person's cells.
 
-    `ids` are numbers and logins by which platforms know them. `participant` is Moodle's number in this assignment,
-    another one in the next; empty where the roster has none.
+    `ids` are the numbers and logins by which platforms know the person. `participant` is Moodle's number, which is
+    different in each assignment; empty if the roster has none.
     """
 
     name: str
@@ -29,22 +29,22 @@ class Person:
 
     @property
     def deadline(self) -> str:
-        """A deadline of their own, ISO 8601, or empty."""
+        """Their own deadline in ISO 8601, or empty."""
         return self.row.get("deadline", "")
 
     @property
     def lessons(self) -> tuple[str, ...]:
-        """The lessons that are due for them, as the roster names them; none where it does not say."""
+        """The lessons that they have to hand in, as the roster names them; empty if it does not say."""
         return tuple(re.findall(r"[^\s,;]+", self.row.get("lessons", "")))
 
     def get(self, *columns: str) -> str:
-        """The first of these columns that has something in it."""
+        """The text of the first of these columns that is not empty; empty if all are."""
         return next((self.row[column] for column in columns if self.row.get(column)), "")
 
 
 @dataclass(frozen=True)
 class Worksheet:
-    """A grading worksheet of Moodle: the table, its columns, the one for grades, and who stands in each of its rows."""
+    """A grading worksheet from Moodle: its table, the index of its column for grades, and the person of each row."""
 
     table: Table
     columns: Columns
@@ -53,10 +53,10 @@ class Worksheet:
 
 
 class Roster:
-    """The people of a class, and how to find them.
+    """The people in a class, and how to find them.
 
-    `columns` is the header as it stands, `maxima` the points that a platform gives for an assignment, by its column.
-    `worksheet` is the roster itself where it is one of Moodle's.
+    `columns` is the header, unchanged. `maxima` maps the column of an assignment to its maximum points on the platform.
+    `worksheet` is set if the roster is a grading worksheet from Moodle.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Roster:
         worksheet: Worksheet | None = None,
         note: str = "",
     ) -> None:
-        """Names and ids that belong to several people find nobody. `note` is what was uncertain when it was read."""
+        """Index the people by name and id. `note` says what was uncertain about the file, such as its encoding."""
         self.people, self.columns = tuple(people), tuple(columns)
         self.maxima, self.worksheet, self.note = maxima or {}, worksheet, note
         self._by_id: dict[str, set[int]] = {}
@@ -80,7 +80,7 @@ class Roster:
                 self._by_name.setdefault(name, set()).add(index)
 
     def find(self, name: str, number: str = "") -> Person | None:
-        """Who is meant by the name and the number that a platform or a folder gave."""
+        """The person with this number or name, as a platform or a folder has them; None if several share it."""
         for table, asked in ((self._by_id, number.casefold()), (self._by_id, name.casefold()),
                              (self._by_name, normalised_name(name))):  # fmt: skip
             found = table.get(asked, set()) if asked else set()
@@ -90,7 +90,7 @@ class Roster:
 
 
 def parse_roster(content: bytes | str) -> Roster:
-    """The roster in a CSV file with a header. Raises `BadTable`."""
+    """The roster in a CSV file with a header. Raises `BadTable` if it cannot be read or names nobody."""
     table = read_table(content)
     columns = find_columns(table)
     rows = [_person_in_row(table, row, columns) for row in table.rows]
@@ -98,22 +98,22 @@ def parse_roster(content: bytes | str) -> Roster:
     if not everyone:
         raise BadTable(
             "it names nobody. Expected a header with a column Student or Name (or First name and Surname), and a row "
-            "for each person; columns such as ID, Email address, Deadline and Lessons are used where they are there"
+            "for each person; columns such as ID, Email address, Deadline and Lessons are used if there are any"
         )
     left = iter(everyone)
     people = tuple(None if person is None else next(left) for person in rows)
     worksheet = None if columns.grade is None else Worksheet(table, columns, columns.grade, people)
-    odd = next((person.name for person in everyone if not person.name.isascii()), "")
+    name = next((person.name for person in everyone if not person.name.isascii()), "")
     note = (
-        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {odd} right? If not, save it as UTF-8."
+        f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {name} right? If not, save it as UTF-8."
     )
-    if not (table.layout.guessed and odd):
+    if not (table.layout.guessed and name):
         note = ""
     return Roster(everyone, table.header, _assignment_maxima(table, columns), worksheet, note)
 
 
 def people_in(table: Table) -> list[Person | None]:
-    """Who stands in each row of a table; None where nobody does."""
+    """The person in each row of a table; None for a row that names nobody."""
     columns = find_columns(table)
     return [_person_in_row(table, row, columns) for row in table.rows]
 
@@ -125,7 +125,7 @@ def _person_in_row(table: Table, row: Sequence[str], columns: Columns) -> Person
     written = cell_text(row, columns.identifier)
     match = PARTICIPANT_NUMBER.fullmatch(written)
     participant = match["number"] if match else written
-    # With blind marking nobody has a name, and is called as Moodle calls them.
+    # With blind marking nobody has a name, so we use Moodle's, such as "Participant 12".
     blind = columns.name is None and columns.first is None
     name = name or (written if blind else "")
     if not name or name.casefold() in _TEST_STUDENTS or _is_points_row(row, columns):
@@ -146,7 +146,7 @@ def _person_in_row(table: Table, row: Sequence[str], columns: Columns) -> Person
 
 
 def _is_points_row(row: Sequence[str], columns: Columns) -> bool:
-    """Whether this is the row of Canvas with the points that there are: indented in any language, and nobody's."""
+    """Whether this is Canvas's row of maximum points: in every language it is indented and has no ids."""
     named = cell_text(row, columns.name)
     indented = columns.name is not None and columns.name < len(row) and row[columns.name].startswith("   ")
     return named.casefold() == "points possible" or (
@@ -155,14 +155,14 @@ def _is_points_row(row: Sequence[str], columns: Columns) -> bool:
 
 
 def _assignment_maxima(table: Table, columns: Columns) -> dict[str, float]:
-    """The points of each assignment in that row of Canvas, by the title of its column."""
+    """The maximum points of each assignment, from Canvas's row of them, by the title of its column."""
     rows = [row for row in table.rows if _is_points_row(row, columns)]
     found = ((title, parse_number(written)) for row in rows for title, written in zip(table.header, row))
     return {title: most for title, most in found if most}
 
 
 def with_distinct_names(people: Sequence[Person]) -> list[Person]:
-    """The people, those of one name with a number behind it."""
+    """The people, with an id added to a name that several share, and asterisks if that is not enough."""
     count: dict[str, int] = {}
     for person in people:
         count[person.name] = count.get(person.name, 0) + 1
@@ -178,13 +178,13 @@ def with_distinct_names(people: Sequence[Person]) -> list[Person]:
 
 
 def _name_spellings(person: Person) -> set[str]:
-    """How a name may be spelled: as it stands, and with the surname in front. Canvas writes `lovelaceada`."""
+    """A name, normalised, with the given name first and with the surname first, as in Canvas's `lovelaceada`."""
     last, comma, first = person.name.partition(",")
     turned = f"{first} {last}" if comma else " ".join([*person.name.split()[-1:], *person.name.split()[:-1]])
     return {normalised_name(person.name), normalised_name(turned)} - {""}
 
 
 def normalised_name(name: str) -> str:
-    """Letters and digits alone, without accents and case."""
+    """The letters and digits of a name in lower case, without accents."""
     decomposed = unicodedata.normalize("NFKD", name).casefold()
     return "".join(character for character in decomposed if character.isalnum())

@@ -1,7 +1,7 @@
-"""Which column of a roster is which, whatever the language of its header.
+"""Find out which column of a roster is which, whatever the language of its header.
 
-Well-known words are looked up. A grading worksheet of Moodle is recognised by its shape as well, for its header and its
-identifiers are in the language of whoever downloaded it.
+Well-known titles are looked up. A grading worksheet from Moodle is also recognised by its form, because its header and
+identifiers are in the language of the person who downloaded it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ MAXIMA = ("maximum grade", "maximum points", "bestwertung", "note maximale", "ca
 COMMENTS = ("feedback", "comment", "kommentar", "comentari", "comentário", "comentár", "commento", "commenti",
             "retroaliment", "opmerking", "komentar", "komentár", "komentář", "kommentti", "yorum", "отзыв", "коммент",
             "コメント", "反馈")  # fmt: skip
-"""What stands somewhere in the title of the column for feedback."""
-PARTICIPANT_WORDS = ("participant", "teilnehmer in", "teilnehmer", "participante", "partecipante", "deelnemer", "uczestnik",
-                "účastník", "deltagare", "deltaker", "deltager", "osallistuja", "участник",
-                "учасник")  # fmt: skip
-"""What Moodle writes before the number of somebody in an assignment."""
+"""Parts of the title of the column for feedback."""
+PARTICIPANT_WORDS = ("participant", "teilnehmer in", "teilnehmer", "participante", "partecipante", "deelnemer",
+                     "uczestnik", "účastník", "deltagare", "deltaker", "deltager", "osallistuja", "участник",
+                     "учасник")  # fmt: skip
+"""The word that Moodle writes before a student's number in an assignment."""
 
 PARTICIPANT_NUMBER = re.compile(r"(?P<word>\D*?)\s*(?P<number>\d+)")
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
@@ -49,9 +49,10 @@ _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
 
 @dataclass(frozen=True)
 class Columns:
-    """The indices of columns; None where there is no such column. `ids` are numbers and logins by which to find people.
+    """The indices of columns; None if there is no such column.
 
-    `identifier` is Moodle's number of somebody in one assignment, `maximum` the points of an assignment.
+    `ids` have numbers and logins that identify people, `identifier` Moodle's number of a student in one assignment, and
+    `maximum` the assignment's maximum points.
     """
 
     name: int | None = None
@@ -66,12 +67,12 @@ class Columns:
 
 
 def plain_title(title: str) -> str:
-    """A title in lower case, its words with one blank between them: `E-Mail-Adresse` is `e mail adresse`."""
+    """A title in lower case, with single spaces between its words: `E-Mail-Adresse` becomes `e mail adresse`."""
     return " ".join(re.findall(r"[^\W_]+", title.casefold()))
 
 
 def find_columns(table: Table) -> Columns:
-    """Which column is which."""
+    """Find the columns of a roster or a grading worksheet."""
     titles = [plain_title(title) for title in table.header]
     grade, maximum = _grade_and_maximum(table, titles)
     identifier = _identifier_column(table, titles, worksheet=maximum is not None)
@@ -79,7 +80,8 @@ def find_columns(table: Table) -> Columns:
     if email is None:
         email = next((index for index in range(len(titles)) if _all_cells_match(table, index, _ADDRESS)), None)
     name, first, last = (_first_match(titles, words) for words in (NAMES, FIRST_NAMES, LAST_NAMES))
-    if first is not None and last is None:  # "Name, Vorname"; or "Nombre", which alone is the whole name
+    # In "Name, Vorname", Name is the surname; "Nombre" by itself, though a title of first names, is the whole name.
+    if first is not None and last is None:
         last, name = name, first if name is None else None
     elif first is None and last is not None and name is None:
         name = last
@@ -99,20 +101,20 @@ def find_columns(table: Table) -> Columns:
 
 
 def _first_match(titles: list[str], words: Collection[str]) -> int | None:
-    """The column that is called by the first of these words that is a title."""
+    """The index of the first of these words that is a title; None if none is."""
     return next((titles.index(word) for word in words if word in titles), None)
 
 
 def _all_cells_match(table: Table, index: int, pattern: re.Pattern[str]) -> bool:
-    """Whether there is something in a column, and all of it has this form."""
+    """Whether a column has cells that are not empty, and all of those match."""
     cells = [cell for cell in table.column(index) if cell]
     return bool(cells) and all(pattern.fullmatch(cell) for cell in cells)
 
 
 def _identifier_column(table: Table, titles: list[str], *, worksheet: bool) -> int | None:
-    """The column with Moodle's numbers: one word and a number in each cell, `Participant 12` or `Teilnehmer/in12`.
+    """The column with Moodle's numbers: the same word and a number in each cell, `Participant 12` or `Teilnehmer/in12`.
 
-    Of a word that is not known the first column of a worksheet alone can be sure.
+    An unknown word counts only in the first column of a worksheet, where nothing else can be.
     """
     if "identifier" in titles:
         return titles.index("identifier")
@@ -130,7 +132,7 @@ def _participant_matches(table: Table, index: int) -> Iterator[re.Match[str]]:
 
 
 def _grade_and_maximum(table: Table, titles: list[str]) -> tuple[int | None, int | None]:
-    """The column for grades, and the one behind it that says in every row how many points there are."""
+    """The column for grades, and the one after it, which repeats the maximum points in every row."""
     grade, maximum = _first_match(titles, GRADES), _first_match(titles, MAXIMA)
     if maximum is None:
         maximum = next((index for index in range(2, len(titles)) if _is_maximum(table, index)), None)
@@ -146,7 +148,7 @@ def _is_maximum(table: Table, index: int) -> bool:
 
 
 def _comment_column(table: Table, titles: list[str], grade: int | None, maximum: int | None) -> int | None:
-    """The column for feedback: by its title, otherwise the last one, when it is not the date of the grade."""
+    """The column for feedback, found by its title; otherwise the last column, unless that has the date of the grade."""
     start = max(grade or 0, maximum or 0) + 1
     named = [index for index in range(start, len(titles)) if any(word in titles[index] for word in COMMENTS)]
     if named:
@@ -157,12 +159,12 @@ def _comment_column(table: Table, titles: list[str], grade: int | None, maximum:
 
 
 def _name_by_place(table: Table, identifier: int, grade: int, email: int | None) -> int | None:
-    """The column behind the identifier, where it is a name: with blind marking it is what was handed in.
+    """The column after the identifier, if it has names: with blind marking, it has the state of the submission instead.
 
-    Whoever marks blindly sees no address either. Without addresses a column of names repeats nothing.
+    Blind marking hides email addresses, too. If there are none, a column counts as names only if no cell repeats.
     """
     index = identifier + 1
-    if index == email or grade - index < 2:  # what was handed in stands before the grade in any case
+    if index == email or grade - index < 2:  # the state of the submission always comes right before the grade
         return None
     cells = [cell for cell in table.column(index) if cell]
     return index if email is not None or (bool(cells) and len(set(cells)) == len(table.rows)) else None

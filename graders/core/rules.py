@@ -1,4 +1,4 @@
-"""The rules that hold in every exercise: three in lesson 1, all that is exact on a page to which contracts link."""
+"""The rules that apply to every exercise: three short ones for lesson 1, and exact ones to which contracts link."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule in the words of learners, as Markdown."""
+    """A rule in words for learners. `title` and `text` are Markdown."""
 
     number: int
     title: str
@@ -106,30 +106,30 @@ BRIEF = (
         "When something that you call raises, your caller gets the exception, and the first two rules still hold.",
     ),
 )
-"""What lesson 1 says before the first exercise: enough to begin with."""
+"""The rules as lesson 1 gives them before its first exercise: enough to start with."""
 RULES_FILE_NAME = "rules.md"
-"""The file beside the lessons that holds all rules."""
+"""The page with all rules, a file next to the lessons."""
 INTRODUCTION = """\
 The check of an exercise tries what its contract says, and what stands here. You do not have to know it by heart: come
 back when a check puzzles you. Where a contract says something else, the contract counts."""
 
 UNBREAKABLE_SPACE = "\0"
-"""Stands for a space at which no line is broken."""
+"""Stands for a space at which a line must not be broken."""
 
 
 def brief_rules() -> str:
-    """The three rules of lesson 1, as a Markdown list without numbers: those are for the page."""
+    """The three rules of lesson 1 as a Markdown list. It has no numbers, which are those of the full rules."""
     return "\n".join(_rule_item(rule, "-") for rule in BRIEF)
 
 
 def rules_page() -> str:
-    """All rules as a page of Markdown, at most 120 characters a line."""
+    """All rules as a page of Markdown, with at most 120 characters per line."""
     rules = "\n".join(_rule_item(rule, f"{rule.number}.") for rule in RULES)
     return f"# The rules of all exercises\n\n{INTRODUCTION}\n\n{rules}\n"
 
 
 def _rule_item(rule: Rule, mark: str) -> str:
-    """One rule. No line ends inside of code: a `+` at the start of the next one would be the mark of a list."""
+    """One item of a list. No line breaks inside code: a `+` at the start of the next line would begin a new item."""
     text = re.sub(
         r"`[^`]+`", lambda code: code[0].replace(" ", UNBREAKABLE_SPACE), f"{mark} **{rule.title}** {rule.text}"
     )

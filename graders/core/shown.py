@@ -1,4 +1,4 @@
-"""Values in a few words, as a person reads them in a message."""
+"""Describe values in a few words, for messages to people."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from graders.wire.data import Array, Refused
 
 
 class _Missing:
-    """The type of `MISSING`: there is no value at this place, not even None."""
+    """The type of `MISSING`: there is no value in this place, not even None."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -22,7 +22,7 @@ MISSING = _Missing()
 
 
 def describe_value(value: Any, digits: int = 6) -> str:
-    """A value in a few words, for a message."""
+    """A value in a few words: floats with `digits` significant digits, only the first entries of lists and tensors."""
     if isinstance(value, Array):
         value = value.tensor
     if isinstance(value, torch.Tensor):
@@ -51,9 +51,9 @@ def describe_value(value: Any, digits: int = 6) -> str:
 
 
 def describe_pair(expected: Any, seen: Any) -> tuple[str, str]:
-    """Both values as `describe_value` has them, with as many more digits as it takes to tell them apart.
+    """Both values as `describe_value` gives them, with as many digits as it takes to tell them apart.
 
-    Values of two types that look the same, as 1 and 1.0, are shown as Python writes them.
+    Values that still look the same, such as 1 and 1.0, are shown as Python writes them.
     """
     for digits in (6, 9, 12, 17):
         texts = describe_value(expected, digits), describe_value(seen, digits)
@@ -63,7 +63,7 @@ def describe_pair(expected: Any, seen: Any) -> tuple[str, str]:
 
 
 def describe_type(value: Any) -> str:
-    """The type of a value, as a person says it."""
+    """The type of a value in words, such as "a tensor" or "an int"."""
     if value is MISSING:
         return "nothing"
     if value is None:

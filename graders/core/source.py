@@ -1,7 +1,7 @@
-"""The exercise cells in the source of a lesson.
+"""Read the exercise cells in the source of a lesson, and make the learner's stubs from them.
 
-A lesson is py:percent text. An exercise cell starts with `# %% exercise="KEY"` and holds its answer between
-`### BEGIN SOLUTION` and `### END SOLUTION`, the marks that nbgrader uses, too.
+The source is text in the py:percent format. An exercise cell starts with `# %% exercise="KEY"` and has its answer
+between `### BEGIN SOLUTION` and `### END SOLUTION`, the same marks as in nbgrader.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _GUESS = re.compile(r'^guess\(\s*"([\w-]+)"', re.M)
 
 
 class SourceError(HookworkError):
-    """A lesson's source that cannot be built; the message names the cell and the remedy."""
+    """A lesson's source cannot be built; the message says what is wrong and how to fix it."""
 
 
 def exercise_cells(text: str) -> dict[str, str]:
-    """Exercise key to the text of its solved cell, without the solution's marks."""
+    """The solved cell of each exercise by its key, in order, without the marks around the solution."""
     parts = _CELL.split(text)
     cells = {}
     for header, body in zip(parts[1::2], parts[2::2]):
@@ -33,7 +33,7 @@ def exercise_cells(text: str) -> dict[str, str]:
 
 
 def prediction_keys(text: str) -> list[str]:
-    """The keys of the predictions in a source or a cell, in order: of each line that starts `guess("KEY"`."""
+    """The keys of the predictions in a source or a cell, in order: from each line that starts with `guess("KEY"`."""
     return _GUESS.findall(text)
 
 
@@ -43,9 +43,9 @@ def without_solution_marks(source: str) -> str:
 
 
 def make_stub(source: str) -> str:
-    """The learner's form of a solved cell: each marked solution becomes one line that raises.
+    """The learner's version of a solved cell: each marked solution becomes a line that raises `NotImplementedError`.
 
-    Raises `SourceError` when the marks do not come in pairs.
+    Raises `SourceError` if the marks do not come in pairs, or there are none.
     """
     stubbed: list[str] = []
     inside = False

@@ -1,4 +1,4 @@
-"""What each status is called and how it is marked, the same wherever a learner meets it."""
+"""The sign, word and colour of each status, the same wherever a learner sees it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from graders.core.results import Status
 
 @dataclass(frozen=True)
 class StatusStyle:
-    """A sign and a word that say all; the colours only repeat it.
+    """A sign and a word, which say everything; the colour only repeats it.
 
-    `colour` is three numbers from 0 to 255. White text on it, and it on white and on near-black, can be told apart
-    (4.5:1 and 3:1). `style` is the same for a terminal.
+    `colour` is red, green and blue, each from 0 to 255, with enough contrast to white text (4.5:1) and to white and
+    near-black backgrounds (3:1). `style` is the same colour as a style for rich, in a terminal.
     """
 
     sign: str
@@ -32,5 +32,5 @@ STATUS_STYLES: dict[Status, StatusStyle] = {
     Status.OVER_LIMIT: StatusStyle("▲", "Went over a limit", _AMBER, "yellow"),
     Status.CRASHED: StatusStyle("†", "The Python process ended", _AMBER, "yellow"),
     Status.SUSPECT: StatusStyle("?", "Somebody should look at this", _AMBER, "yellow"),
-    Status.NOT_GRADED: StatusStyle("–", "Could not be graded, not by your doing", _AMBER, "yellow"),
+    Status.NOT_GRADED: StatusStyle("–", "Could not be graded, through no fault of yours", _AMBER, "yellow"),
 }

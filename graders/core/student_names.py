@@ -1,7 +1,7 @@
-"""Names of students as people read them: none that looks like another's without a word about it.
+"""Show students' names so that people can tell them apart, and find names that look alike.
 
-A name is what a folder or a platform says, letter by letter. What would not be seen is shown: a blank at an end or
-after another becomes ␣, and characters without a picture become U+FFFD.
+A name is what a folder or a platform gives, letter by letter. Anything that could not be seen is made visible: a space
+at either end or after another space becomes ␣, and a character without a glyph becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from graders.core.text import clean_text
 
 VISIBLE_BLANK = "\N{OPEN BOX}"
 MAX_NAME_LENGTH = 60
+"""Characters of a name that are shown; enough for nearly everybody."""
 
-# Letters of other scripts that look like these in most fonts; enough to warn of, and nothing hangs on it.
+# Letters of other scripts, and two digits, that look like Latin letters in most fonts. They are used only for warnings.
 _LOOKS_LIKE = str.maketrans(
     "\u0430\u0432\u0441\u0501\u0435\u0261\u04bb\u0456\u0458\u043a\u04cf\u043c\u043d\u043e"
     "\u0440\u051b\u0455\u0442\u0443\u0445\u0475\u051d\u03b1\u03b2\u03b3\u03b5\u03b9\u03ba"
@@ -25,7 +26,7 @@ _LOOKS_LIKE = str.maketrans(
 
 
 def visible_name(name: str) -> str:
-    """A name in which everything can be seen, of at most 60 characters. Most names stay as they are."""
+    """A name in which every character can be seen, cut to `MAX_NAME_LENGTH`. Most names stay as they are."""
     letters = [
         " " if unicodedata.category(character) == "Zs" else character for character in clean_text(name, MAX_NAME_LENGTH)
     ]
@@ -35,7 +36,7 @@ def visible_name(name: str) -> str:
         else character
         for index, character in enumerate(letters)
     ]
-    for index in range(len(shown) - 1, 0, -1):  # a blank before those at the end is at the end, too
+    for index in range(len(shown) - 1, 0, -1):  # the first of several spaces at the end is still an ordinary one
         if shown[index] != VISIBLE_BLANK:
             break
         shown[index - 1] = VISIBLE_BLANK if shown[index - 1] == " " else shown[index - 1]
@@ -43,12 +44,12 @@ def visible_name(name: str) -> str:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether nothing in a shown name had to be made visible."""
+    """Whether `visible_name`, which returned this name, had nothing to make visible."""
     return VISIBLE_BLANK not in name and "\N{REPLACEMENT CHARACTER}" not in name
 
 
 def lookalike_names(names: Iterable[str]) -> list[list[str]]:
-    """The groups of different names that a reader may take for one: by case, accent, blanks, or letters of a script."""
+    """Groups of names that differ only in case, accents, punctuation, or letters of other scripts that look alike."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for name in names:
         groups[_lookalike_key(name)].add(name)

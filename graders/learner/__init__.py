@@ -1,1 +1,1 @@
-"""The learner's commands behind `hookwork start`, `check`, `watch`, `reset` and the others."""
+"""The commands for learners in a terminal: `hookwork start`, `check`, `watch`, `reset` and the others."""

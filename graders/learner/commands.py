@@ -1,4 +1,4 @@
-"""What each of the learner's commands does: find the files, do the work, print, and answer with an exit code."""
+"""The learner's commands. Each returns an exit code; `given` is the folder that was named, None if none was."""
 
 from __future__ import annotations
 
@@ -28,23 +28,24 @@ from graders.run.boxes import prestarted_boxes
 from graders.run.run_options import RunOptions
 
 LOOK_SECONDS = 0.5
+"""How often `watch` looks for saved notebooks, in seconds."""
 
 
 def start(given: Path | None, *, opened: bool) -> int:
-    """Copy the lessons and open JupyterLab on the next one."""
+    """Copy the lessons that are missing and, if `opened`, run JupyterLab on the next one until it ends."""
     out = output_terminal()
     folder = given or folders.find_folder()
     if given is None and not folders.lesson_notebooks(folder):
         folder = Path(folders.FOLDER_NAME)
     new = folders.copy_lessons(folder)
     there = folders.lesson_notebooks(folder)
-    unchanged = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are as they were"
+    unchanged = "" if len(new) == len(there) else f", {len(new) or 'none'} of them new; yours are unchanged"
     out.say(f"{format_count(len(there), 'lesson')} in {folder}{unchanged}.")
     done = record.load_record(folder)
     _show_trouble(out, done)
     lesson = folders.next_lesson(done)
     file = there[lesson or course.lesson_stems()[0]]
-    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "Every exercise is passed.")
+    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "You have passed every exercise.")
     out.say("", "In a second terminal, `hookwork watch` marks each notebook that you save.", style="dim")
     if importlib.util.find_spec("jupyterlab") is None:
         out.say(
@@ -52,7 +53,7 @@ def start(given: Path | None, *, opened: bool) -> int:
             "Or open the folder in VS Code or another front end, with this Python as the kernel.",
         )
         return ExitCode.FINE
-    # As root, which is usual in containers, JupyterLab starts only when told to.
+    # As root, which is common in containers, JupyterLab refuses to start without this option.
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [sys.executable, "-m", "jupyterlab", file.name, *as_root]
     if not opened:
@@ -60,17 +61,17 @@ def start(given: Path | None, *, opened: bool) -> int:
         return ExitCode.FINE
     out.say("Opening JupyterLab; Ctrl-C here ends it.", style="dim")
     with subprocess.Popen(command, cwd=folder) as server:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is JupyterLab's, which asks before it ends
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # leave Ctrl-C to JupyterLab, which asks before it stops
         return server.wait()
 
 
 def check(target: str | None, given: Path | None, seed: int | None, isolation: str, more: bool = False) -> int:
-    """Mark the notebooks that are meant, and show the verdicts: with `more` all checks of each."""
+    """Mark the notebooks that `target` means and show the verdicts; with `more`, every check of a wrong answer."""
     out = output_terminal()
     chosen, only = _chosen_notebooks(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
     with prestarted_boxes(now=True, files=chosen.values()) as boxes:
-        # These import torch.
+        # These import torch, while the box is already starting.
         from graders.learner import screens
         from graders.learner.marking import mark_own
         from graders.notebook.standing import build_standing
@@ -94,7 +95,7 @@ def check(target: str | None, given: Path | None, seed: int | None, isolation: s
 
 
 def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str, Path], str | None]:
-    """Lesson and file of the notebooks to be marked, and the key of the exercise when only one was named."""
+    """The notebooks to mark, by lesson, and the key if `target` names an exercise. Raises `HookworkError`."""
     if target is None:
         folder = folders.find_folder(given)
         found = folders.begun_notebooks(folder)
@@ -112,7 +113,7 @@ def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str,
         found = folders.lesson_notebooks(file)
         if not found:
             raise LearnerError(
-                f"{file} holds no notebook of a lesson. Name a lesson, a notebook, or the folder with both."
+                f"{file} contains no notebook of a lesson. Name a lesson, a notebook, or a folder with lessons."
             )
         return found, None
     folder = folders.find_folder(given)
@@ -120,7 +121,7 @@ def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str,
         lesson = next(lesson for lesson in course.lesson_stems() if target in course.exercise_keys(lesson))
         return {lesson: folders.notebook_of(folder, lesson)}, target
     if "-" in target:
-        course.find_exercise(target)  # raises: it says which key may have been meant
+        course.find_exercise(target)  # raises `UnknownKey`, whose message suggests keys
     lesson = course.find_lesson(target)
     return {lesson: folders.notebook_of(folder, lesson)}, None
 
@@ -132,12 +133,12 @@ def _lesson_of(file: Path) -> str:
 
 
 def watch(given: Path | None) -> int:
-    """Mark each notebook that is saved, until Ctrl-C."""
+    """Mark each notebook when it is saved, until Ctrl-C."""
     out = output_terminal()
     folder = folders.find_folder(given)
     if not folders.lesson_notebooks(folder):
         raise LearnerError(
-            f"{folder.absolute()} holds no notebook of a lesson. Get the lessons with: hookwork start, or name the "
+            f"{folder.absolute()} contains no notebook of a lesson. Get the lessons with: hookwork start, or name the "
             "folder: hookwork watch FOLDER"
         )
     with _ending_calmly(), prestarted_boxes(now=True) as boxes:
@@ -154,7 +155,7 @@ def watch(given: Path | None) -> int:
             for lesson, file in saved.find_newly_saved():
                 with out.status(f"Running {file}"):
                     result, _, notes = mark_own(lesson, file, runner)
-                out.clear()  # does nothing where there is no screen to clear
+                out.clear()  # does nothing if the output is not a terminal
                 out.say(f"{datetime.now():%H:%M:%S}", style="dim")
                 out.print(screens.result_screen(result), "")
                 out.print(screens.next_exercise_line(build_standing(exercises, notes)))
@@ -166,12 +167,12 @@ def watch(given: Path | None) -> int:
 
 
 def _say_watching(out: Terminal, folder: Path) -> None:
-    out.say(f"Watching {folder.absolute()}: save a notebook to have it marked. Ctrl-C ends.", style="dim")
+    out.say(f"Watching {folder.absolute()}: save a notebook to have it marked. Press Ctrl-C to stop.", style="dim")
 
 
 @contextmanager
 def _ending_calmly() -> Iterator[None]:
-    """Ctrl-C, a closed window and a request to end are all the same: clean up, and go."""
+    """Treat SIGTERM and SIGHUP (a closed window) like Ctrl-C: end the block after cleaning up, without a traceback."""
 
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -186,7 +187,7 @@ def _ending_calmly() -> Iterator[None]:
 
 
 def progress(given: Path | None) -> int:
-    """Show how far the learner is."""
+    """Show how far the learner has come."""
     from graders.learner import screens
     from graders.notebook.standing import build_standing
 
@@ -199,7 +200,7 @@ def progress(given: Path | None) -> int:
 
 
 def hint(key: str, given: Path | None) -> int:
-    """Show the next hint."""
+    """Show the next hint for an exercise."""
     from graders.learner import screens
 
     out = output_terminal()
@@ -212,7 +213,7 @@ def hint(key: str, given: Path | None) -> int:
 
 
 def solution(key: str, given: Path | None) -> int:
-    """Show the worked answer, once it may be seen."""
+    """Show the worked answer if it may be seen. Otherwise say how, and return `ExitCode.NOT_PASSED`."""
     from graders.learner import screens
 
     out = output_terminal()
@@ -227,7 +228,7 @@ def solution(key: str, given: Path | None) -> int:
 
 
 def rules() -> int:
-    """Show the rules that hold in every exercise."""
+    """Show the rules that apply to every exercise."""
     from rich.markdown import Markdown
 
     output_terminal().print(Markdown(rules_page()))
@@ -235,24 +236,24 @@ def rules() -> int:
 
 
 def reset(key: str, given: Path | None) -> int:
-    """Put one stub back."""
+    """Put the stub of an exercise back into its notebook, and say where the backup is."""
     from graders.learner.reset import restore_stub as put_back
 
     out = output_terminal()
     exercise = course.find_exercise(key)
     file = folders.notebook_of(folders.find_folder(given), exercise.lesson)
     done = put_back(file, key)
-    what = "The cell was missing: a new one holds the stub of" if done.inserted else "The stub is back for"
-    out.say(f"{what} {key} in {file}. Everything else is as it was.")
-    out.say(f"What was there before: {done.backup}")
+    what = "The cell was missing, so there is a new one with the stub of" if done.inserted else "The stub is back for"
+    out.say(f"{what} {key} in {file}. Nothing else was changed.")
+    out.say(f"The notebook as it was before: {done.backup}")
     if done.others:
         cells = ", ".join(map(str, done.others))
-        out.say(f"Code cell {cells} defines {exercise.name} as well, and was left alone.", style="yellow")
-    out.say("Is the notebook open? In JupyterLab: File > Reload Notebook from Disk.", style="dim")
+        out.say(f"Code cell {cells} also defines {exercise.name}, and was left alone.", style="yellow")
+    out.say("If the notebook is open in JupyterLab: File > Reload Notebook from Disk.", style="dim")
     return ExitCode.FINE
 
 
 def _show_trouble(out: Terminal, notes: Record) -> None:
-    """Say what happened to the progress file, when something did."""
+    """Say what went wrong with the progress file, if anything did."""
     if notes.trouble:
         out.say(notes.trouble, style="yellow")

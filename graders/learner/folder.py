@@ -1,4 +1,4 @@
-"""The learner's folder: which one it is, what lies in it, and how the lessons come there."""
+"""Find the learner's folder and the notebooks in it, and copy the lessons into it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from graders.run.intake import Unreadable, read_notebook
 from graders.run.lessons import Lessons
 
 FOLDER_NAME = "hookwork"
-"""The folder that `hookwork start` makes where none is named."""
+"""The folder that `hookwork start` makes if none is named."""
 
 
 class LearnerError(HookworkError):
-    """Something that a learner can mend; the message says what it is, where, and how."""
+    """Something that a learner can fix; the message says what is wrong, where, and how to fix it."""
 
 
 def find_folder(given: Path | None = None) -> Path:
-    """The folder that was named; else this one when lessons lie in it, or `hookwork` below it; else this one."""
+    """The given folder; without one, this folder, or `hookwork` in it if only that contains lessons."""
     if given is not None:
         return given
     here, below = Path(), Path(FOLDER_NAME)
@@ -30,12 +30,12 @@ def find_folder(given: Path | None = None) -> Path:
 
 
 def lesson_notebooks(folder: Path) -> dict[str, Path]:
-    """Lesson to the learner's notebook, for those that lie directly in the folder."""
+    """The learner's notebooks directly in a folder, by lesson. Raises `LearnerError` if it cannot be read."""
     if not folder.is_dir() or not any(folder.glob("*.ipynb")):
         return {}
     try:
         lessons = Lessons(course.lesson_stems())
-        # The plain name counts, else the last.
+        # Of several notebooks for a lesson, take the one with the plain name, or else the last, such as a newer copy.
         files = sorted(
             folder.glob("*.ipynb"), key=lambda file: (file.stem in lessons.stems, natural_sort_key(file.name))
         )
@@ -45,20 +45,20 @@ def lesson_notebooks(folder: Path) -> dict[str, Path]:
 
 
 def notebook_of(folder: Path, lesson: str) -> Path:
-    """The learner's notebook for a lesson. Raises `LearnerError` when there is none."""
+    """The learner's notebook for a lesson. Raises `LearnerError` if there is none."""
     found = lesson_notebooks(folder).get(lesson)
     if found is None:
         raise LearnerError(
-            f"{_describe_folder(folder)} holds no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the folder with "
-            "your lessons, name it with --folder, or get the lessons with: hookwork start"
+            f"{_describe_folder(folder)} contains no notebook of lesson {int(lesson[:2])} ({lesson}.ipynb). Go to the "
+            "folder with your lessons, name it with --folder, or get the lessons with: hookwork start"
         )
     return found
 
 
 def copy_lessons(folder: Path) -> list[Path]:
-    """Copy the lessons that are not in the folder yet, and the page of rules to which they link.
+    """Copy the lessons that are not in the folder yet, and the page of rules that they link to; return the new lessons.
 
-    What is there is never touched. Returns the new lessons.
+    A file that is already there is never touched. Raises `LearnerError` if a file cannot be written.
     """
     if folder.exists() and not folder.is_dir():
         raise LearnerError(f"{folder} is a file. Name a folder for the lessons: hookwork start FOLDER")
@@ -80,19 +80,19 @@ def copy_lessons(folder: Path) -> list[Path]:
 
 
 def shipped_notebook(lesson: str) -> Path:
-    """The lesson as it comes with the course."""
+    """The notebook of a lesson that comes with the course."""
     return course.lessons_folder() / f"{lesson}.ipynb"
 
 
 def next_lesson(record: Record) -> str | None:
-    """The first lesson with an exercise that is not passed."""
+    """The first lesson with an exercise that has not passed; None if all have."""
     return next(
         (lesson for lesson in course.lesson_stems() if not all(map(record.passed, course.exercise_keys(lesson)))), None
     )
 
 
 def begun_notebooks(folder: Path) -> dict[str, Path]:
-    """The notebooks in which something was changed: their code is not that of the lesson as it comes."""
+    """The notebooks that the learner has worked on, by lesson: their code differs from that of the course."""
     return {
         lesson: file
         for lesson, file in lesson_notebooks(folder).items()
@@ -103,7 +103,7 @@ def begun_notebooks(folder: Path) -> dict[str, Path]:
 def _code_changed(file: Path, original: Path) -> bool:
     try:
         return read_notebook(file).cells != read_notebook(original).cells
-    except Unreadable:  # whoever asked will hear why when it is marked
+    except Unreadable:  # marking it will say why
         return True
 
 

@@ -1,4 +1,4 @@
-"""Marking one's own notebook: in a box, as a course would."""
+"""Mark a learner's own notebook in a box, as an instructor would."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from graders.run.submissions import OWN_NAME, Submission
 
 
 def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:
-    """The result of a notebook, the seed that was used, and the learner's record, which now knows of it.
+    """The result of a notebook, the seed that was used, and the learner's record, to which the result was added.
 
-    It runs in this thread: Ctrl-C ends the box at once.
+    It runs in this thread, so that Ctrl-C ends the box at once. A seed of None draws a new one.
     """
     seed = new_seed() if seed is None else seed
     result = mark_submission(Submission(student=OWN_NAME, lesson=lesson, file=file), Questions(seed), runner).result

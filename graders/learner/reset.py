@@ -1,4 +1,4 @@
-"""`hookwork reset KEY`: the stub of one exercise again, and everything else as it is."""
+"""Put the stub of one exercise back into a notebook for `hookwork reset KEY`, and leave everything else as it is."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from graders.learner.folder import LearnerError, shipped_notebook
 from graders.run.intake import Unreadable, read_bytes, read_notebook
 
 BACKUPS = "hookwork-backups"
-"""A folder of its own: beside the lessons, a backup would look like one."""
+"""The folder for backups: next to the lessons, a backup would look like one of them."""
 
 Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Reset:
-    """What was done: where the backup lies, and whether the cell had to be made anew.
+    """What was done: where the backup is, and whether a new cell was inserted, because the old one was missing.
 
-    `others` are the code cells, counted from 1, that define the function as well and were left alone.
+    `others` are the numbers, counted from 1, of code cells that also define the function and were left alone.
     """
 
     backup: Path
@@ -35,10 +35,10 @@ class Reset:
 
 
 def restore_stub(file: Path, key: str) -> Reset:
-    """Put the stub of exercise `key` back into the notebook `file`, after a backup.
+    """Back up the notebook `file`, and put the stub of exercise `key` back into it.
 
-    The cell is found by the key in its metadata, else by the function that it defines. When it was deleted, a new
-    one comes in below its contract. Raises `LearnerError`.
+    The cell is found by the key in its metadata, or else by the function that it defines. If it was deleted, a new one
+    is inserted below its contract. Raises `LearnerError` if the notebook cannot be read or written.
     """
     exercise = course.find_exercise(key)
     content = _read_content(file)
@@ -61,14 +61,14 @@ def restore_stub(file: Path, key: str) -> Reset:
         write_atomically(file, _as_jupyter_writes(content))
     except OSError as error:
         raise LearnerError(
-            f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing changed."
+            f"{file} cannot be written: {(error.strerror or str(error)).lower()}. Nothing was changed."
         ) from None
     return Reset(backup=backup, inserted=inserted, others=others)
 
 
 def _read_content(file: Path) -> dict[str, Any]:
     try:
-        read_notebook(file)  # says in a sentence what is wrong with it
+        read_notebook(file)  # raises `Unreadable` with a sentence on what is wrong
         content: dict[str, Any] = json.loads(read_bytes(file).decode("utf-8-sig"))
     except Unreadable as error:
         raise LearnerError(f"{file}: {error}") from None
@@ -80,7 +80,7 @@ def _read_content(file: Path) -> dict[str, Any]:
 def _as_jupyter_writes(content: dict[str, Any]) -> bytes:
     try:
         return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
-    except UnicodeEncodeError:  # half a surrogate pair somewhere: JSON can escape it, UTF-8 cannot hold it
+    except UnicodeEncodeError:  # JSON can escape a lone surrogate, UTF-8 cannot encode it
         return (json.dumps(content, indent=1) + "\n").encode()
 
 
@@ -94,16 +94,16 @@ def _cell_source(cell: Cell) -> str:
 
 
 def _is_answer_to(cell: Cell, key: str) -> bool:
-    """Whether a cell's metadata says that it holds the answer to an exercise."""
+    """Whether a cell's metadata says that it has the answer to this exercise."""
     metadata = cell.get("metadata")
-    ours = metadata.get("hookwork") if isinstance(metadata, dict) else None
-    return isinstance(ours, dict) and ours.get("exercise") == key
+    own = metadata.get("hookwork") if isinstance(metadata, dict) else None
+    return isinstance(own, dict) and own.get("exercise") == key
 
 
 def _find_cell(cells: list[Cell], exercise: Exercise) -> Cell | None:
-    """The cell with the exercise's key, else the last that defines its function.
+    """The cell with the exercise's key, or else the last one that defines its function; None if there is neither.
 
-    Of several with the key (split or copied), the one that defines the function.
+    Of several cells with the key, after a split or a copy, take the last one that defines the function.
     """
     keyed = [cell for cell in _code_cells(cells) if _is_answer_to(cell, exercise.key)]
     defining = [cell for cell in _code_cells(cells) if exercise.name in bound_names(_cell_source(cell))]
@@ -112,7 +112,7 @@ def _find_cell(cells: list[Cell], exercise: Exercise) -> Cell | None:
 
 
 def _place_for_cell(cells: list[Cell], key: str) -> int:
-    """Where a new cell belongs: below the contract, else above the check, else at the end."""
+    """The index for a new cell: below the contract, or else above the check, or else at the end."""
     for number, cell in enumerate(cells):
         if isinstance(cell, dict) and cell.get("cell_type") == "markdown" and f"Exercise `{key}`" in _cell_source(cell):
             return number + 1
@@ -123,7 +123,7 @@ def _place_for_cell(cells: list[Cell], key: str) -> int:
 
 
 def _back_up(file: Path) -> Path:
-    """Copy the notebook into the folder of backups, under a name with the time."""
+    """Copy the notebook into the folder of backups, under a name with the local time, and return the copy's path."""
     moment = datetime.now().strftime("%Y-%m-%d_%H%M%S")
     folder, number = file.parent / BACKUPS, 1
     while (backup := folder / f"{file.stem}.{moment}{f'-{number}' if number > 1 else ''}.ipynb").exists():

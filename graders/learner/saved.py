@@ -1,6 +1,6 @@
-"""Noticing that a notebook was saved, by looking at it twice a second.
+"""Notice when a notebook was saved, by polling the files.
 
-Looking works everywhere, on network drives, too, and a dozen files cost nothing.
+Polling works everywhere, even on network drives, and costs next to nothing for a dozen files.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from pathlib import Path
 from graders.learner.folder import lesson_notebooks
 
 State = tuple[int, int, int]
-"""Modification time in nanoseconds, size in bytes, inode number: a save changes one of them."""
+"""A file's modification time in nanoseconds, size in bytes and inode number: a save changes at least one of them."""
 
 
 class SavedNotebooks:
-    """The notebooks of a folder, as they were when last looked at."""
+    """The notebooks of a folder and their states at the last look."""
 
     def __init__(self, folder: Path) -> None:
-        """What is there now counts as seen."""
+        """Start with the files as they are now, which don't count as newly saved."""
         self.folder = folder
         self._seen = self._file_states()
         self._settled = dict(self._seen)
 
     def find_newly_saved(self) -> list[tuple[str, Path]]:
-        """Lesson and file of each notebook that was saved since the last look and is not being written any more.
+        """The lesson and file of each notebook that was saved and is no longer being written.
 
-        A file counts once two looks in a row found it the same: until then somebody may still be writing it.
+        A file counts once two looks in a row find it in the same state: before that, it may still be being written.
         """
         now = self._file_states()
         files = {file: lesson for lesson, file in lesson_notebooks(self.folder).items()}
@@ -43,7 +43,7 @@ class SavedNotebooks:
         for file in sorted(self.folder.glob("*.ipynb")):
             try:
                 facts = os.stat(file)
-            except OSError:  # replaced at this very moment; the next look finds it
+            except OSError:  # it is being replaced; the next look will find it
                 continue
             states[file] = (facts.st_mtime_ns, facts.st_size, facts.st_ino)
         return states

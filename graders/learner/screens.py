@@ -1,4 +1,4 @@
-"""What the learner's commands show in a terminal: functions from results to things that rich prints."""
+"""Lay out what the learner's commands show in a terminal: functions from results to objects that rich can print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CODE = "bold"
 
 
 def backticks_to_code(text: str, style: str = "") -> RenderableType:
-    """Text in which `backticked` parts are set off."""
+    """`text` with `backticked` parts in bold; if a backtick is unpaired, all of them stay as they are."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
         return plain_line(text, style=style)
@@ -37,7 +37,7 @@ def backticks_to_code(text: str, style: str = "") -> RenderableType:
 def result_screen(found: SubmissionResult, only: str | None = None, *, more: bool = False) -> Group:
     """A notebook's verdicts in a table, and below it what is not right yet.
 
-    `only` is the key of a single exercise. Of a recognised mistake one difference is shown, with `more` every check.
+    `only` is the key of the single exercise to show. For a recognised mistake, one check is shown, or all with `more`.
     """
     title = plain_line((course.lesson_title(found.lesson), "bold"), f"  {found.file}")
     if not found.exercises:
@@ -62,14 +62,14 @@ def result_screen(found: SubmissionResult, only: str | None = None, *, more: boo
 
 
 def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
-    """What is wrong with one exercise: the mistake and what shows it, or all checks."""
+    """What is wrong with one exercise: the mistake and the check that shows it best, or all checks."""
     look = STATUS_STYLES[found.status]
     parts: list[RenderableType] = [plain_line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
         parts.append(Padding(backticks_to_code(found.message), (0, 0, 0, 2)))
     lead = None if more else found.telling_check
-    if lead:  # its name would say once more what the mistake and the place say
+    if lead:  # without its name, which would only repeat the mistake's message
         parts.append(Padding(_describe_failure(lead), (0, 0, 0, 2)))
     else:
         parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
@@ -92,12 +92,12 @@ def _check_lines(check: CheckResult) -> RenderableType:
 
 
 def _describe_failure(check: CheckResult) -> RenderableType:
-    """What did not hold, without the name."""
+    """Why a check failed, without its name."""
     return _describe_difference(check.difference) if check.difference else plain_lines(check.message)
 
 
 def _describe_difference(found: Difference) -> RenderableType:
-    """Expected and seen in two columns, or what is said in words."""
+    """A difference in two columns, expected and seen, or if it has none, its sentence."""
     if not found.expected and not found.timelines:
         return backticks_to_code(found.sentence)
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
@@ -113,17 +113,17 @@ def _describe_difference(found: Difference) -> RenderableType:
 
 
 def next_exercise_line(standing: Standing) -> RenderableType:
-    """One line: how far the learner is, and what is next."""
+    """One line that says what comes next and how many points there are so far."""
     score = f"{format_points(standing.score)} of {format_point_count(standing.max_score)} in all"
     if standing.next is None:
-        return backticks_to_code(f"Every exercise of the course is passed: {score}.", "green")
+        return backticks_to_code(f"You have passed every exercise of the course: {score}.", "green")
     return backticks_to_code(
         f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}."
     )
 
 
 def progress_screen(standing: Standing, folder: Path) -> Group:
-    """Lessons with their exercises and points; the exercises of the lesson that is next, by name."""
+    """All lessons with their exercises and points, and the exercises of the next lesson by name."""
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     columns = [("", "left"), ("lesson", "left"), ("exercises", "left"), ("points", "right")]
     for name, justify in [*columns, ("predictions", "left")] if standing.predictions else columns:
@@ -145,19 +145,19 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
 
 
 def _predictions_right(lesson: Standing) -> str:
-    """How many predictions of a lesson were right."""
+    """How many predictions of a lesson were right, in words; empty if none was made."""
     return f"{sum(lesson.predictions.values())} of {len(lesson.predictions)}" if lesson.predictions else ""
 
 
 def _current_lesson(standing: Standing) -> Iterator[RenderableType]:
-    """The exercises of the lesson that is next."""
+    """The exercises of the next lesson; nothing if all have passed."""
     if standing.next is None:
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for done in standing.lessons[standing.next.lesson].exercises:
         look, exercise = STATUS_STYLES[done.status], done.exercise
         untouched = done.status is Status.NOT_ATTEMPTED
-        says = (untouched and describe_effort(exercise)) or look.word  # what it takes, until there is a verdict
+        says = (untouched and describe_effort(exercise)) or look.word  # the effort, until there is a verdict
         table.add_row(plain_line((look.sign, look.style)), exercise.key, exercise.title, plain_line((says, look.style)))
     yield ""
     yield plain_line((f"Lesson {course.lesson_title(standing.next.lesson)}", "bold"))
@@ -166,7 +166,7 @@ def _current_lesson(standing: Standing) -> Iterator[RenderableType]:
 
 
 def hint_panel(exercise: Exercise, given: int) -> Panel:
-    """Hint number `given`, counted from 0 and starting over after the last."""
+    """The hint to show when `given` have been shown before; after the last one, they start over."""
     index = given % len(exercise.hints)
     more = index + 1 < len(exercise.hints)
     after = (
@@ -179,7 +179,7 @@ def hint_panel(exercise: Exercise, given: int) -> Panel:
 
 
 def solution_screen(exercise: Exercise, source: str) -> Group:
-    """The worked answer, without a frame: it can be copied. Below it, why it is done this way."""
+    """The worked answer, and below it why it is done this way. It has no frame, so that it can be copied."""
     coloured = Syntax("", "python", background_color="default").highlight(source)
     coloured.rstrip()
     coloured.no_wrap, coloured.overflow = False, "fold"
@@ -188,7 +188,7 @@ def solution_screen(exercise: Exercise, source: str) -> Group:
 
 
 def not_yet_panel(exercise: Exercise) -> Panel:
-    """What is said the first time, before the exercise is passed."""
+    """What `hookwork solution` says the first time, if the exercise has not passed yet."""
     text = f"Try once more first, or take a hint: `hookwork hint {exercise.key}`. To see the answer anyway, ask again."
     return _titled_panel("The worked answer opens when your check has passed", backticks_to_code(text))
 

@@ -1,6 +1,6 @@
-"""The networks that lessons look into: ResNet-34 in plain torch.nn, and two small ones that were trained for them.
+"""The networks that the lessons look into: ResNet-34 in plain torch.nn, and two small ones trained for the course.
 
-One of these tells drawn shapes apart, the other continues lists of animals.
+Of the small ones, one tells drawn shapes apart, and the other continues lists of animals.
 """
 
 from graders.nets.decoder import Block, Decoder, complete

@@ -1,8 +1,8 @@
-"""A small decoder-only transformer in plain torch.nn, built as large ones are.
+"""A small decoder-only transformer in plain torch.nn, built like large ones.
 
-Each block reads the residual stream through a LayerNorm and adds to it what its attention and its MLP find: pre-norm,
-as in Xiong et al., "On layer normalization in the transformer architecture" (2020). A last norm and the unembedding,
-which has the weights of the embedding, turn the stream into logits.
+It is pre-norm, as in Xiong et al., "On layer normalization in the transformer architecture" (2020): attention and MLP
+read the residual stream through a LayerNorm, and add their outputs to it. A last norm and the unembedding, which shares
+the weights of the embedding, turn the stream into logits.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """Attention and an MLP, each behind a LayerNorm; what they find is added to the residual stream.
+    """Attention and an MLP, each after a LayerNorm; their outputs are added to the residual stream.
 
-    Between the heads and the `out_proj` of `nn.MultiheadAttention` there is no place for a hook: no module is called
-    there. So here `out_proj` is the identity and stays it, `attention` returns its heads side by side, and `mix` does
-    the work of `out_proj`. Head h is in the columns from h * width / heads up to (h + 1) * width / heads.
+    `nn.MultiheadAttention` has no place for a hook between its heads and its `out_proj`, because no module is called
+    there. So here `out_proj` is a frozen identity, `attention` returns its heads side by side, and `mix` does the work
+    of `out_proj`. Head h has the columns from h * width / heads up to, but not including, (h + 1) * width / heads.
     """
 
     def __init__(self, width: int, heads: int) -> None:
-        """A block for a stream of `width` numbers per token, a multiple of `heads`; its MLP is 4 * width wide."""
+        """Make a block for a stream of `width` numbers per token, a multiple of `heads`; its MLP is 4 * width wide."""
         super().__init__()
         self.norm1 = nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, heads, bias=False, batch_first=True)
@@ -32,10 +32,10 @@ class Block(nn.Module):
     def forward(
         self, hidden: Tensor, *, attn_mask: Tensor | None = None, cache: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """The stream [B, T, width] to the stream behind this block, [B, T, width], and the longer cache.
+        """Map the stream [B, T, width] to the stream after this block, [B, T, width], and the extended cache.
 
         `attn_mask`, bool [T, S], is True where a token may not look. `cache`, [B, S - T, width], is what attention has
-        read so far; without one, S is T, and None takes the place of the longer cache, [B, S, width].
+        read so far, and becomes [B, S, width]. Without a cache, S is T, and None is returned instead.
         """
         normed = self.norm1(hidden)
         seen = normed if cache is None else torch.cat([cache, normed], 1)
@@ -49,9 +49,9 @@ class Decoder(nn.Module):
     """Embeddings of tokens and positions, blocks, a last norm, and the unembedding."""
 
     def __init__(self, vocabulary: int, *, width: int = 64, heads: int = 4, blocks: int = 3, context: int = 32) -> None:
-        """An untrained decoder for tokens below `vocabulary`, and for up to `context` of them in a row.
+        """Make an untrained decoder for tokens from 0 to `vocabulary` - 1, in sequences of up to `context`.
 
-        `width` is the number of numbers that a token has in the residual stream, a multiple of `heads`.
+        `width` is the size of the residual stream per token, and a multiple of `heads`.
         """
         super().__init__()
         self.embed = nn.Embedding(vocabulary, width)
@@ -71,11 +71,11 @@ class Decoder(nn.Module):
         attn_mask: Tensor | None = None,
         cache: list[Tensor] | None = None,
     ) -> Tensor:
-        """Tokens, int64 [B, T], to the logits of each next token, [B, T, vocabulary].
+        """Map tokens, int64 [B, T], to the logits of each next token, [B, T, vocabulary].
 
-        `positions`, int64 [T], are by default those that follow the cache. By default, `attn_mask`, bool [T, S], lets
-        each token look at itself and at what came before it. With a `cache`, made by `empty_cache`, `tokens` continue
-        what the model has read before; the list is brought up to date in place.
+        With a `cache` from `empty_cache`, `tokens` continue what the model has read before, and the list is updated in
+        place. `positions`, int64 [T], follow those in the cache by default. `attn_mask`, bool [T, S], is True where a
+        token may not look; by default, each token sees itself and everything before it.
         """
         count, past = tokens.shape[1], cache[0].shape[1] if cache else 0
         if positions is None:
@@ -91,15 +91,15 @@ class Decoder(nn.Module):
         return logits
 
     def empty_cache(self, batch: int = 1) -> list[Tensor]:
-        """The cache of a model that has read nothing yet: one tensor [batch, 0, width] per block."""
+        """The cache of a model that has read nothing yet: a tensor [batch, 0, width] for each block."""
         return [self.embed.weight.new_zeros(batch, 0, self.embed.embedding_dim) for _ in self.blocks]
 
 
 @torch.no_grad()
 def complete(model: Decoder, tokens: Tensor, count: int) -> Tensor:
-    """`tokens`, int64 [B, T], and the `count` most probable ones after them, chosen one by one: [B, T + count].
+    """Continue `tokens`, int64 [B, T], by `count` tokens, each the most probable one at its place: [B, T + count].
 
-    The model reads each token once, and keeps a cache.
+    With a cache, the model reads each token only once.
     """
     cache, unread = model.empty_cache(len(tokens)), tokens
     for _ in range(count):

@@ -1,7 +1,7 @@
-"""Echoes: a few animals are named, and named again in the same order; and a small decoder that was trained to do it.
+"""Echoes, lists of animals that are repeated in the same order, and a small decoder that was trained to continue them.
 
-". fox owl bee . fox owl bee ! FOX OWL BEE": a dot begins a quiet round, an exclamation mark a loud one. The weights are
-shipped as `echo_decoder.safetensors`; `python -m graders.nets.train_echo` makes them again.
+In ". fox owl bee . fox owl bee ! FOX OWL BEE", a dot starts a quiet round and an exclamation mark a loud one. The
+weights are shipped as `echo_decoder.safetensors`; `python -m graders.nets.train_echo` makes them again.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ from graders.nets.decoder import Decoder
 ANIMALS = ("ant", "ape", "bat", "bee", "cat", "cod", "cow", "dog", "eel", "elk", "emu", "ewe",
            "fly", "fox", "gnu", "hen", "hog", "jay", "koi", "owl", "pig", "rat", "ram", "yak")  # fmt: skip
 WORDS = (".", "!", *ANIMALS, *(animal.upper() for animal in ANIMALS))
-"""What the tokens 0, 1, 2, ... stand for: two marks, 24 quiet animals, and the same animals, loud."""
+"""The words of tokens 0, 1, 2, ...: two marks, 24 quiet animals, and the same animals, loud."""
 
 CONTEXT = 32
-"""The number of tokens that the decoder can read."""
+"""The most tokens that the decoder can read at once."""
 
 WEIGHTS = Path(__file__).with_name("echo_decoder.safetensors")
 
 
 def echo_decoder() -> Decoder:
-    """The trained decoder, in eval mode: 3 blocks of 4 heads, 64 wide. After one round it knows what comes next."""
+    """The trained decoder in eval mode: 3 blocks of 4 heads, 64 wide. After one round, it knows how to go on."""
     model = Decoder(len(WORDS), context=CONTEXT)
     load_model(model, WEIGHTS)
     return model.eval()
 
 
 def encode(*texts: str) -> Tensor:
-    """Texts of T words each, with spaces between them, to tokens int64 [texts, T]; KeyError for unknown words."""
+    """The tokens, int64 [texts, T], of texts with T words each. Raises `KeyError` for an unknown word."""
     token = {word: number for number, word in enumerate(WORDS)}
     return torch.tensor([[token[word] for word in text.split()] for text in texts])
 
 
 def decode(tokens: Tensor) -> str:
-    """The words of tokens [T] or [1, T], with spaces between them."""
+    """The words of tokens, int64 [T] or [1, T], separated by spaces."""
     return " ".join(WORDS[token] for token in tokens.flatten().tolist())
 
 
 def draw_echoes(count: int, seed: int, length: int = CONTEXT) -> tuple[Tensor, Tensor]:
-    """`count` echoes: their tokens, and the number of the round of each token, both int64 [count, length].
+    """Draw `count` echoes: their tokens, and each token's round, counted from 0; both int64 [count, length].
 
-    A pure function of `seed`. Round 0 names 3 to 8 different animals. Each later round starts at the first of them,
-    half of the time, or at any, and goes on from there to the last. Rounds are quiet or loud by chance.
+    A pure function of `seed`. Round 0 names 3 to 8 different animals. Each later round starts at the first of them half
+    of the time, otherwise at a random one, and goes on to the last. Each round is quiet or loud at random.
     """
     generator = torch.Generator().manual_seed(seed)
     row = torch.arange(count)[:, None]

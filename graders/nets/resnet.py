@@ -1,4 +1,4 @@
-"""ResNet-34 in plain torch.nn, with the parameter names of torchvision's, so that its checkpoints load.
+"""ResNet-34 in plain torch.nn, with the parameter names of torchvision's, so that torchvision's checkpoints load.
 
 The architecture is that of He, Zhang, Ren and Sun, "Deep residual learning for image recognition" (2015), table 1:
 basic blocks in four stages of 3, 4, 6 and 3, with 64, 128, 256 and 512 channels.
@@ -15,14 +15,14 @@ IMAGENET_URL = "https://download.pytorch.org/models/resnet34-b627a593.pth"
 """PyTorch's own checkpoint, trained on ImageNet; its file name ends in the start of its SHA-256."""
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-"""Channel means and standard deviations that ImageNet checkpoints expect inputs in [0, 1] to be normalised with."""
+"""Means and standard deviations per channel, with which inputs in [0, 1] are normalised for ImageNet checkpoints."""
 
 
 class BasicBlock(nn.Module):
     """Two 3x3 convolutions and a shortcut: relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut(x))."""
 
     def __init__(self, inside: int, outside: int, stride: int) -> None:
-        """From `inside` to `outside` channels; the first convolution and the shortcut take `stride`."""
+        """Make a block from `inside` to `outside` channels; the first convolution and the shortcut have `stride`."""
         super().__init__()
         self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
         self.bn1 = nn.BatchNorm2d(outside)
@@ -34,7 +34,7 @@ class BasicBlock(nn.Module):
             self.downsample = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, inside, H, W] to [B, outside, H / stride, W / stride]."""
+        """Map [B, inside, H, W] to [B, outside, H / stride, W / stride], rounded up."""
         shortcut = x if self.downsample is None else self.downsample(x)
         x = self.relu(self.bn1(self.conv1(x)))
         x = self.bn2(self.conv2(x)) + shortcut
@@ -46,10 +46,10 @@ class ResNet(nn.Module):
     """A stem, four stages of basic blocks, global average pooling, and a linear classifier."""
 
     def __init__(self, blocks: tuple[int, int, int, int] = (3, 4, 6, 3), classes: int = 1000, width: int = 64) -> None:
-        """`blocks` counts the blocks of the four stages; (3, 4, 6, 3) is ResNet-34.
+        """Make an untrained network. The defaults are those of ResNet-34.
 
-        `width` is the number of channels of the first stage, and each later stage has twice as many as the one
-        before; 64 is that of the paper.
+        `blocks` has the number of blocks of each stage. `width` is the number of channels of the first stage; each
+        later stage has twice as many as the one before.
         """
         super().__init__()
         self.conv1 = nn.Conv2d(3, width, 7, 2, 3, bias=False)
@@ -67,7 +67,7 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
-        """[B, 3, H, W] to logits [B, classes]."""
+        """Map normalised images [B, 3, H, W] to logits [B, classes]."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         logits: Tensor = self.fc(self.avgpool(x).flatten(1))
@@ -80,18 +80,18 @@ def _residual_stage(inside: int, outside: int, blocks: int, stride: int) -> nn.S
 
 
 def resnet34() -> ResNet:
-    """An untrained ResNet-34: 36 convolutions, 33 in the stem and blocks, and 3 in downsampling shortcuts."""
+    """An untrained ResNet-34. It has 36 convolutions: 33 in the stem and blocks, and 3 in downsampling shortcuts."""
     return ResNet()
 
 
 def imagenet_resnet34(url: str = IMAGENET_URL) -> ResNet | None:
-    """A ResNet-34 with ImageNet weights, in eval mode; None when they are not at hand and cannot be downloaded.
+    """A ResNet-34 with ImageNet weights, in eval mode; None if the weights are not there and cannot be downloaded.
 
-    The checkpoint is kept in torch.hub's cache, so it is downloaded once.
+    The checkpoint is downloaded only once, into torch.hub's cache.
     """
     try:
         weights = torch.hub.load_state_dict_from_url(url, map_location="cpu", progress=False, weights_only=True)
-    except OSError as error:  # urllib's URLError is one
+    except OSError as error:  # includes urllib's URLError
         logging.getLogger(__name__).info("no ImageNet weights: %s", error)
         return None
     model = resnet34()

@@ -1,4 +1,4 @@
-"""Drawn shapes with their boxes, and a small convolutional net that was trained to tell them apart.
+"""Drawings of shapes with their bounding boxes, and a small convolutional net that was trained to tell them apart.
 
 The weights are shipped as `shapes_net.safetensors`; `python -m graders.nets.train` makes them again.
 """
@@ -20,10 +20,10 @@ WEIGHTS = Path(__file__).with_name("shapes_net.safetensors")
 
 
 class ShapesNet(nn.Module):
-    """Four convolutions, global average pooling, and a linear classifier. All maps of the last one are 16 x 16."""
+    """Four convolutions, global average pooling, and a linear classifier. The last feature maps are 16 x 16."""
 
     def __init__(self, classes: int = len(CLASSES)) -> None:
-        """A net for `classes` classes."""
+        """Make an untrained net for `classes` classes."""
         super().__init__()
         self.features = nn.Sequential(
             _conv_layer(3, 16),
@@ -36,7 +36,7 @@ class ShapesNet(nn.Module):
         self.fc = nn.Linear(64, classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drawings [B, 3, 64, 64] with values in [0, 1] to logits [B, classes]."""
+        """Map drawings [B, 3, 64, 64] with values in [0, 1] to logits [B, classes]."""
         logits: Tensor = self.fc(self.features(x).mean((2, 3)))
         return logits
 
@@ -46,17 +46,18 @@ def _conv_layer(inside: int, outside: int) -> nn.Sequential:
 
 
 def shapes_net() -> ShapesNet:
-    """The trained net, in eval mode."""
+    """The trained net in eval mode."""
     model = ShapesNet()
     model.load_state_dict(load_file(WEIGHTS))
     return model.eval()
 
 
 def draw_shapes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """`count` drawings of one shape each: images, labels and boxes; a pure function of `seed`.
+    """Make `count` drawings of one shape each: images, labels and bounding boxes. A pure function of `seed`.
 
-    Images are float32 [count, 3, 64, 64] in [0, 1], labels int64 [count] index `CLASSES`, boxes int64 [count, 4] are
-    (x0, y0, x1, y1) in pixels, x1 and y1 excluded. Position, size, rotation, colours, background and noise vary.
+    Images are float32 [count, 3, 64, 64] in [0, 1]. Labels, int64 [count], are indices into `CLASSES`. Boxes, int64
+    [count, 4], are (x0, y0, x1, y1) in pixels, without x1 and y1. Position, size, rotation, colours, background and
+    noise vary.
     """
     generator = torch.Generator().manual_seed(seed)
 
@@ -83,18 +84,18 @@ def draw_shapes(count: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _pixels_inside(labels: Tensor, x: Tensor, y: Tensor, radius: Tensor, turn: Tensor) -> Tensor:
-    """Which pixels lie in the shape: bool [count, 64, 64]. All three shapes lie in the circle of that radius."""
+    """The pixels inside the shapes, bool [count, 64, 64]. `turn` is in radians, everything else in pixels."""
     u, v = x * turn.cos() + y * turn.sin(), y * turn.cos() - x * turn.sin()
     circle = x**2 + y**2 <= radius**2
     square = torch.maximum(u.abs(), v.abs()) <= radius / math.sqrt(2)
-    # A triangle is the meeting of three half planes at distance radius / 2 from its centre.
+    # A triangle is the intersection of three half-planes at distance radius / 2 from its centre.
     angles = torch.tensor([90.0, 210.0, 330.0]).deg2rad()
     triangle = torch.stack([u * a.cos() + v * a.sin() <= radius / 2 for a in angles]).all(0)
     return torch.where(labels[:, None, None] == 0, circle, torch.where(labels[:, None, None] == 1, square, triangle))
 
 
 def _bounding_boxes(inside: Tensor) -> Tensor:
-    """The smallest boxes around the True pixels."""
+    """The smallest boxes around the True pixels of `inside`, bool [count, 64, 64]: int64 [count, 4]."""
     sides = []
     for dimension in (1, 2):  # over rows: which columns are hit; over columns: which rows
         hit = inside.any(dimension).long()

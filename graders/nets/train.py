@@ -1,6 +1,6 @@
-"""Train the shapes net and write its weights: `python -m graders.nets.train`.
+"""Train the net for shapes and write its weights: `python -m graders.nets.train`.
 
-Seeded and single-threaded, so that it makes the same weights again on the same version of torch.
+It is seeded and single-threaded, so that it makes the same weights again with the same version of torch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from graders.nets.shapes import WEIGHTS, ShapesNet, draw_shapes
 SEED = 2013
 STEPS, BATCH = 600, 64
 HELD_OUT_SEED, HELD_OUT = 99, 1000
-"""The drawings on which accuracy is measured are never trained on."""
+"""The seed and number of the drawings that measure accuracy; training never sees them."""
 
 
 def train_shapes_net(steps: int = STEPS) -> ShapesNet:
-    """A net after `steps` batches of fresh drawings, in eval mode."""
+    """A net in eval mode, trained on `steps` batches of new drawings."""
     torch.manual_seed(SEED)
     model = ShapesNet()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-3)
@@ -37,7 +37,7 @@ def train_shapes_net(steps: int = STEPS) -> ShapesNet:
 
 @torch.no_grad()
 def held_out_accuracy(model: ShapesNet, count: int = HELD_OUT) -> float:
-    """The share of held-out drawings that the net names right."""
+    """The share of `count` held-out drawings that the net classifies correctly, from 0 to 1."""
     images, labels, _ = draw_shapes(count, HELD_OUT_SEED)
     return float((model(images).argmax(1) == labels).float().mean())
 

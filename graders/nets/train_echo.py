@@ -1,6 +1,6 @@
 """Train the decoder of echoes and write its weights: `python -m graders.nets.train_echo`.
 
-Seeded and single-threaded, so that it makes the same weights again on the same machine and version of torch.
+It is seeded and single-threaded, so that it makes the same weights again on the same machine and version of torch.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from graders.nets.echo import CONTEXT, WEIGHTS, WORDS, draw_echoes
 SEED = 2017
 BATCH = 32
 HELD_OUT_SEED, HELD_OUT = 99, 500
-"""The echoes on which accuracy is measured are never trained on."""
+"""The seed and number of the echoes that measure accuracy; training never sees them."""
 LEARNING_PHASE, PRUNING_PHASE = (700, 3e-3, 0.01), (300, 2e-3, 0.05)
-"""Steps, highest learning rate and weight of the heads' norms, of the first and of the second part of the training."""
+"""Steps, highest learning rate and weight of the heads' norms in the loss, for each phase of the training."""
 
 
 def train_echo_decoder() -> Decoder:
-    """A decoder that has learned, and was pruned, in eval mode.
+    """A trained and pruned decoder in eval mode.
 
-    To the loss the norms of the heads are added, as in a group lasso (Yuan and Lin, "Model selection and estimation in
-    regression with grouped variables", 2006): a head that another one can stand in for costs more than it brings, and
-    fades. In the second part, the norms weigh more, and few heads are left that matter.
+    The norms of the heads are added to the loss, as in a group lasso (Yuan and Lin, "Model selection and estimation in
+    regression with grouped variables", 2006): a head that another can replace costs more than it is worth, and fades.
+    In the second phase the norms weigh more, so that only few heads matter in the end.
     """
     torch.manual_seed(SEED)
     model = Decoder(len(WORDS), context=CONTEXT)
@@ -36,10 +36,10 @@ def train_echo_decoder() -> Decoder:
 
 
 def fit_decoder(model: Decoder, steps: int, rate: float, sparsity: float, seed: int) -> None:
-    """Train for `steps` batches of fresh echoes, drawn with `seed`, `seed + 1` and so on.
+    """Train `model` on `steps` batches of new echoes, drawn with `seed`, `seed + 1` and so on.
 
-    The loss is the cross-entropy of the tokens of later rounds, and the norms of the heads. Their weight grows from 0
-    to `sparsity` in the first half.
+    `rate` is the highest learning rate. The loss is the cross-entropy of the tokens after round 0, plus the norms of
+    the heads, whose weight grows from 0 to `sparsity` during the first half.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.98))
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=steps, pct_start=0.1)
@@ -57,7 +57,7 @@ def fit_decoder(model: Decoder, steps: int, rate: float, sparsity: float, seed: 
 
 
 def head_norms(model: Decoder) -> Tensor:
-    """The norm of the weights with which each head makes its values and writes them, [blocks, heads]."""
+    """The norm of the weights with which each head makes its values and writes them to the stream, [blocks, heads]."""
     rows = []
     for block in model.blocks:
         assert isinstance(block, Block)
@@ -70,7 +70,7 @@ def head_norms(model: Decoder) -> Tensor:
 
 @torch.no_grad()
 def held_out_accuracy(model: Decoder, count: int = HELD_OUT) -> float:
-    """The share of animals that the decoder names right, of those in later rounds that follow another one."""
+    """The share of animals predicted correctly, from 0 to 1, among those after round 0 that follow another animal."""
     tokens, rounds = draw_echoes(count, HELD_OUT_SEED, CONTEXT + 1)
     follows = (rounds[:, 1:] > 0) & (tokens[:, 1:] > 1) & (tokens[:, :-1] > 1)
     return float((model(tokens[:, :-1]).argmax(2) == tokens[:, 1:])[follows].float().mean())
@@ -80,7 +80,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     trained = train_echo_decoder()
     save_model(trained, str(WEIGHTS))
-    print("norms of the heads, a line a block:")
+    print("norms of the heads, one line per block:")
     print("\n".join(" ".join(f"{norm:.2f}" for norm in row) for row in head_norms(trained).tolist()))
     print(f"accuracy on the animals of {HELD_OUT} held-out echoes: {held_out_accuracy(trained):.3f}")
     print(f"written: {WEIGHTS} ({WEIGHTS.stat().st_size / 1000:.0f} kB)")

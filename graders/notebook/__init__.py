@@ -1,1 +1,1 @@
-"""What a learner calls in a notebook: the same draw, probe and judge as in `pytest graders`."""
+"""The functions that a learner calls in a notebook. They use the same draws, probes and judge as `pytest graders`."""

@@ -1,4 +1,4 @@
-"""Whether a guess is what PyTorch showed, and how both look in a line. Nothing that a learner writes raises here."""
+"""Compare a learner's guess with what PyTorch showed, and describe both in a line. No guess makes this raise."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from graders.core.shown import describe_value
 from graders.core.text import clean_text
 
 RELATIVE_TOLERANCE = 0.015
-"""How far a guess may be off, as a part of the value: 0.33 stands for a third."""
+"""The largest relative error of a right guess, so that 0.33 will do for a third."""
 ROUNDING_TOLERANCE = 1e-5
-"""The same where the guess or the value is a whole number: there, only rounding is forgiven."""
+"""The same if the guess or the value is a whole number: then only rounding errors are forgiven."""
 ZERO_TOLERANCE = 1e-7
-"""What rounding leaves of a zero."""
+"""A value below this is a zero with rounding errors, so that a guess of 0 is right."""
 LIMIT = 160
-"""Characters of a value that is shown."""
+"""The most characters of a value that are shown."""
 
 _QUOTED = re.compile(r"'(?!(?:None|True|False|nan|inf)')([^\W\d][\w.]*(?: [\w.]+)*)'")
-"""A text in a list or dict that nobody takes for anything else without its quotes: words."""
+"""A quoted string of words in a list or dict, which can be shown without quotes and still not be misread."""
 
 _SAYINGS = {"none": None, "true": True, "yes": True, "false": False, "no": False}
 _RAISES = {"raises", "itraises", "raise", "raised", "error", "anerror", "exception", "anexception"}
 
 
 def guess_agrees(guess: Any, value: Any) -> bool:
-    """Whether `guess` is right. What cannot be compared with `value` is not.
+    """Whether `guess` is right. A guess that cannot be compared with `value` is wrong.
 
-    Numbers may be a little off (`RELATIVE_TOLERANCE`), a tensor may be given as lists or, where all entries are the same, as one
-    number; a list or tensor of one entry stands for this entry. Strings are compared without regard to case and blanks,
-    exceptions with "raises", with their class or its name, and lists in order.
+    Numbers may be a little off (`RELATIVE_TOLERANCE`). A tensor may be given as lists or, if all its entries are the
+    same, as one number; a list or tensor with a single entry stands for that entry. Strings are compared without case
+    and spaces. An exception may be given as "raises", as its class or as the class's name.
     """
     try:
         return _values_agree(guess, value)
-    except Exception:  # a comparison that only a learner's own object could break
+    except Exception:  # only an object of the learner's own class can get here
         return False
 
 
 def first_list_difference(guess: Any, value: Any) -> tuple[int, str, str] | None:
-    """Where two lists part: the place, counted from 1, and what stands there in each. None where they are no lists."""
+    """Where two lists first differ: the place, counted from 1, and what each has there; None if one is not a list."""
     try:
-        yours, theirs = _split_guess(_as_plain_value(guess)), _as_plain_value(value)
-        if not isinstance(yours, list) or not isinstance(theirs, list):
+        guessed, shown = _split_guess(_as_plain_value(guess)), _as_plain_value(value)
+        if not isinstance(guessed, list) or not isinstance(shown, list):
             return None
-        for place in range(max(len(yours), len(theirs))):
-            pair = [side[place : place + 1] for side in (yours, theirs)]
+        for place in range(max(len(guessed), len(shown))):
+            pair = [side[place : place + 1] for side in (guessed, shown)]
             if not all(pair) or not _values_agree(*pair):
                 left, right = (describe_briefly(entry[0]) if entry else "nothing more" for entry in pair)
                 return place + 1, left, right
@@ -60,7 +60,7 @@ def describe_briefly(value: Any) -> str:
     """A guess or a value in one short line."""
     try:
         return clean_text(_brief_text(value), LIMIT)
-    except Exception:  # a learner's own object may have no text
+    except Exception:  # an object of the learner's own class may have a broken `repr`
         return f"a {type(value).__name__}"
 
 
@@ -91,7 +91,7 @@ def _values_agree(guess: Any, value: Any) -> bool:
 
 
 def _as_plain_value(value: Any) -> Any:
-    """Tensors, arrays and sequences as lists; one of a single entry as this entry."""
+    """Tensors, arrays and sequences as lists, or if they have a single entry, as that entry."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     elif isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
@@ -100,7 +100,7 @@ def _as_plain_value(value: Any) -> Any:
 
 
 def _split_guess(guess: Any) -> Any:
-    """What was written as one string, "a, b", "a -> b" or "a b", where a list is asked for."""
+    """Split a guess that was written as one string, "a, b", "a -> b" or "a b", where the value is a list."""
     if not isinstance(guess, str):
         return guess
     plain = guess.strip().strip("()[]")
@@ -142,7 +142,7 @@ def _normalised_word(text: str) -> str:
 
 
 def _word_names_value(word: str, value: Any) -> bool:
-    """Whether a word names `value`."""
+    """Whether a normalised word stands for `value`: a string, None, a bool, an exception, a number or a name."""
     if isinstance(value, str):
         return word == _normalised_word(value)
     if value is None or isinstance(value, bool):
@@ -171,5 +171,5 @@ def _brief_text(value: Any) -> str:
 
 
 def _is_plain_text(entry: Any) -> bool:
-    """Whether one sees where a text ends when it stands in a list without quotes."""
+    """Whether a text can stand in a list without quotes, so that a reader still sees where it ends."""
     return isinstance(entry, str) and entry.strip() == entry != "" and "," not in entry

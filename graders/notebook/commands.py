@@ -1,4 +1,4 @@
-"""`check`, `hint`, `solution` and `progress`, as a learner calls them."""
+"""The commands of a notebook: `check`, `hint`, `solution`, `progress` and `rules`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from graders.wire.data import DataError, arrays_to_tensors, decode, encode
 
 
 def check(key: str, *, more: bool = False) -> None:
-    """Check your answer to an exercise on inputs drawn this moment, and show what was measured.
+    """Check your answer to an exercise on inputs drawn just now, and show what was measured.
 
-    `key` is the exercise's key, for example `"03-scale-grad"`. Once your mistake is recognised, the difference that
-    tells most is shown and the other checks are folded; `more=True` shows them all.
+    `key` is the exercise's key, for example `"03-scale-grad"`. If your mistake is recognised, the check that shows it
+    best comes first and the others are folded away; `more=True` shows them all.
     """
     exercise = _find_exercise(key)
     if exercise is None:
@@ -51,15 +51,16 @@ def check_namespace(
     draws: list[Inputs] | None = None,
     quiet: bool = True,
 ) -> ExerciseResult:
-    """The result of an exercise for the definitions in `namespace`, in this process.
+    """The result of an exercise for the definitions in `namespace`, run in this process.
 
-    `draws` are those of `seed`, when the caller has them already.
+    `seed` None draws a new one. `draws` are those of `seed`, if the caller has made them already. With `quiet`, nothing
+    that the answer prints is shown.
     """
     return mark_answer(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
 
 
 def probe_outcomes(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
-    """What became of the probe on these draws of a seed, with the definitions in `namespace`."""
+    """The outcome of the probe on each of these draws of a seed, with the definitions in `namespace`."""
     with known_state(seed):
         return _run_probe(exercise, namespace, seed, draws, quiet=True)
 
@@ -78,9 +79,9 @@ def mark_answer(
     *,
     quiet: bool = True,
 ) -> tuple[ExerciseResult, list[Outcome]]:
-    """The result of an exercise as by `check`, and what became of its probe on each draw.
+    """The result of an exercise as `check` finds it, and the outcome of the probe on each draw.
 
-    All of it in a known state: what a notebook left switched on decides over no draw and no verdict either.
+    Everything runs in a known state, so that a mode the notebook left switched on changes neither draws nor verdict.
     """
     with known_state(seed, quiet=quiet):
         draws = exercise.draws(seed) if draws is None else draws
@@ -91,13 +92,13 @@ def mark_answer(
 def _run_probe(
     exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs], *, quiet: bool
 ) -> list[Outcome]:
-    """What became of the probe on each draw."""
+    """The outcome of the probe on each draw. An exception or a time limit ends the run, and stands for the rest."""
     outcomes: list[Outcome] = []
     for draw in draws:
-        tree, body = encode(draw)  # what a probe changes must not reach the judge's copy
+        tree, body = encode(draw)  # the probe gets a copy, so that its changes don't reach the judge
         found = answer_probe(exercise.probe, namespace, arrays_to_tensors(decode(tree, body)), seed, quiet=quiet)
         outcomes.append(_outcome_of_answer(found.head, found.body))
-        if outcomes[-1].seen is None:  # one message is enough, and an endless wait should not repeat
+        if outcomes[-1].seen is None:  # one message is enough, and a time limit should not be waited for again
             break
     return outcomes + [outcomes[-1]] * (len(draws) - len(outcomes))
 
@@ -112,7 +113,7 @@ def _outcome_of_answer(head: dict[str, Any], body: bytes) -> Outcome:
 
 
 def hint(key: str) -> None:
-    """Show the next hint for an exercise; after the last one, the first again."""
+    """Show the next hint for an exercise; after the last one, they start over."""
     exercise = _find_exercise(key)
     if exercise is None:
         return
@@ -123,7 +124,7 @@ def hint(key: str) -> None:
 
 
 def solution(key: str) -> None:
-    """Show the worked answer: once your check has passed, or when you ask twice."""
+    """Show the worked answer, once your check has passed or you ask a second time."""
     exercise = _find_exercise(key)
     if exercise is None:
         return
@@ -136,7 +137,7 @@ def solution(key: str) -> None:
 
 
 def progress() -> None:
-    """Show which exercises are passed, and what is next."""
+    """Show which exercises have passed, and what comes next."""
     notes = record.load_record()
     titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
     render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
@@ -144,18 +145,18 @@ def progress() -> None:
 
 
 def rules() -> None:
-    """Show the rules that hold in every exercise."""
+    """Show the rules that apply to every exercise."""
     render.display_panel(render.rules_panel(RULES, INTRODUCTION))
 
 
 def _show_trouble(notes: record.Record) -> None:
-    """Say what happened to the progress file, when something did."""
+    """Show what went wrong with the progress file, if anything did."""
     if notes.trouble:
         render.display_panel(render.note_panel(notes.trouble))
 
 
 def _find_exercise(key: str) -> Exercise | None:
-    """The exercise, or None after a message: a typing error in a key ends in no traceback."""
+    """The exercise with this key; None, after a message, if there is none: a typo should not end in a traceback."""
     try:
         return course.find_exercise(key)
     except HookworkError as error:
@@ -164,7 +165,7 @@ def _find_exercise(key: str) -> Exercise | None:
 
 
 def _learners_names() -> Mapping[str, Any]:
-    """The namespace of the notebook, or of the main program elsewhere."""
+    """The namespace of the notebook, or outside of IPython, of the main program."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return shell.user_ns if shell is not None else vars(sys.modules["__main__"])

@@ -1,8 +1,8 @@
-"""The few pieces of HTML that panels are made of.
+"""The few pieces of HTML that panels in a notebook are made of.
 
-Styles stand in the tags: a front end may strip style sheets, and one cell's must not touch another's. Text takes the
-page's own colour, and backgrounds are transparent tints, so that both are right in light and dark themes. Whatever a
-colour says, a word says, too. There are no templates: jinja2 takes 85 ms to import, and the first check would wait.
+Styles are inline, because a front end may strip style sheets, and one cell's must not affect another. Text has the
+page's own colour and backgrounds are transparent tints, so that both work in light and dark themes. Whatever a colour
+says, a word says, too. There are no templates: importing jinja2 takes 85 ms, for which the first check would wait.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from graders.core.difference import Difference
 from graders.core.status_styles import StatusStyle
 
 INFO = StatusStyle("i", "", (50, 100, 190), "blue")
-"""How hints, answers and progress style: neither right nor wrong."""
+"""The style of hints, answers and progress, which are neither right nor wrong."""
 
 _CELL = "text-align:left;vertical-align:baseline;padding:.2em .5em;border:0;white-space:pre-wrap;overflow-wrap:anywhere"
-"""On a phone a value breaks where it has to: nothing is cut off, and nobody has to scroll a table."""
+"""The style of a table's cells. Long values may break anywhere, so that a phone neither cuts them off nor scrolls."""
 _MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace);font-size:.95em"
 _GREY = "rgba(127,127,127,.4)"
 
 
 def css_colour(style: StatusStyle, alpha: float = 1) -> str:
-    """A style's colour in CSS."""
+    """A style's colour as CSS, with an opacity `alpha` from 0 to 1."""
     return f"rgba({','.join(map(str, style.colour))},{alpha:g})"
 
 
 def backticks_to_code(text: str) -> str:
-    """Escaped text in which `backticked` parts are set as code."""
+    """`text`, escaped, with `backticked` parts as code."""
     parts = escape(text).split("`")
-    if len(parts) % 2 == 0:  # an odd backtick: leave the text as it is
+    if len(parts) % 2 == 0:  # a backtick is unpaired: leave the text as it is
         return escape(text)
     return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
 
 
 def status_badge(style: StatusStyle, label: str = "") -> str:
-    """The sign on a disc, or an empty ring where nothing was tried. Hidden from screen readers without `label`."""
+    """The sign on a disc, or an empty ring for an untried exercise. Without `label`, screen readers skip it."""
     hollow = style.sign == "·"
     paint = (
         f"border:2px dashed {css_colour(style)}"
@@ -52,12 +52,13 @@ def status_badge(style: StatusStyle, label: str = "") -> str:
 
 
 def card(style: StatusStyle, word: str, title: str, aside: str, body: str) -> str:
-    """A box with a headline: sign and word, what it is about, and an aside at the right."""
+    """A box around `body`, an HTML text, with a headline: the sign, a word, a title, and an aside on the right."""
     heading = f"<strong style='font-size:1.1em'>{backticks_to_code(word)}</strong>" if word else ""
     name = escape(f"{word}: {title}" if word and title else word or title)
     return (
-        f"<div role='group' aria-label='{name}' style='border:1px solid {_GREY};border-left:6px solid {css_colour(style)};"
-        f"border-radius:4px;background:{css_colour(style, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
+        f"<div role='group' aria-label='{name}' "
+        f"style='border:1px solid {_GREY};border-left:6px solid {css_colour(style)};border-radius:4px;"
+        f"background:{css_colour(style, 0.12)};padding:.6em .9em;margin:.4em 0;max-width:60em;"
         "line-height:1.5'>"
         f"<div role='status' style='display:flex;flex-wrap:wrap;gap:.2em .6em;align-items:center'>{status_badge(style)}"
         f"{heading}<span style='flex:1 1 14em'>{backticks_to_code(title)}</span>"
@@ -66,17 +67,17 @@ def card(style: StatusStyle, word: str, title: str, aside: str, body: str) -> st
 
 
 def paragraph(text: str) -> str:
-    """A paragraph with `code`."""
+    """A paragraph in which `backticked` parts are code; nothing if `text` is empty."""
     return f"<p style='margin:.5em 0 0'>{backticks_to_code(text)}</p>" if text else ""
 
 
 def titled_paragraph(title: str, text: str) -> str:
-    """A paragraph with `code` that begins with its title."""
+    """A paragraph that begins with its title in bold; `backticked` parts are code."""
     return f"<p style='margin:.5em 0 0'><strong>{backticks_to_code(title)}</strong> {backticks_to_code(text)}</p>"
 
 
 def preformatted_text(text: str, *, wrapped: bool = False) -> str:
-    """Lines of code, or anything else that keeps its columns; `wrapped` ones may break."""
+    """Lines of code, or other text in fixed-width columns; long lines scroll unless they are `wrapped`."""
     space = "pre-wrap;word-break:normal;overflow-wrap:anywhere" if wrapped else "pre"
     return (
         f"<pre style='margin:.3em 0 0;padding:.5em .7em;background:rgba(127,127,127,.12);border-radius:3px;"
@@ -85,13 +86,13 @@ def preformatted_text(text: str, *, wrapped: bool = False) -> str:
 
 
 def item_list(items: Iterable[str]) -> str:
-    """A list whose items bring their own signs. The role is repeated: some readers drop it with the bullets."""
+    """A list of HTML items with their own signs. Its role is explicit: without bullets, some screen readers drop it."""
     rows = "".join(f"<li style='margin:.35em 0;list-style:none'>{item}</li>" for item in items)
     return f"<ul role='list' style='list-style:none;margin:.5em 0 0;padding:0'>{rows}</ul>"
 
 
 def describe_difference(found: Difference) -> str:
-    """Expected and seen in two columns, or what is said in words."""
+    """A difference as HTML: expected and seen in two columns, or if it has none, its sentence."""
     if found.timelines:
         rows = [
             (("→ first difference" if row.first else "", row.expected, row.seen), row.first)
@@ -106,16 +107,16 @@ def describe_difference(found: Difference) -> str:
 
 
 def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> str:
-    """Rows with a header for each column and row; those that are marked stand out."""
+    """A table. A row is its cells, of which the first is its header, and whether it is marked to stand out."""
     line = f"{_CELL};border-bottom:1px solid {_GREY}"
-    blank = f"<td style='{line}'></td>"  # a header without words is none
+    blank = f"<td style='{line}'></td>"  # an empty cell must not be a header
     head = blank + "".join(
         f"<th scope='col' style='{line};overflow-wrap:normal'>{escape(text)}</th>" if text else blank for text in header
     )
     body = ""
     for (name, *cells), marked in rows:
         tint = "rgba(200,48,44,.18);font-weight:bold" if marked else "transparent"
-        # Long values do not squeeze a name, up to an eighth of the window: a phone has no room for more.
+        # Long values don't squeeze the name below its width, up to 12 % of the window, since phones are narrow.
         named = f"{_CELL};min-width:min({len(name) + 2}ch,12vw);font-weight:inherit"
         body += f"<tr style='background:{tint}'><th scope='row' style='{named}'>{escape(name)}</th>"
         body += "".join(f"<td style='{_CELL};{_MONO}'>{escape(text)}</td>" for text in cells) + "</tr>"
@@ -126,7 +127,7 @@ def table(header: Sequence[str], rows: Sequence[tuple[Sequence[str], bool]]) -> 
 
 
 def progress_bar(done: float, total: float, label: str) -> str:
-    """How far, as a bar."""
+    """A bar that shows `done` of `total`, labelled for screen readers."""
     percent = 100 * done / total if total else 0
     return (
         f"<div role='progressbar' aria-label='{escape(label)}' aria-valuemin='0' aria-valuemax='{total:g}' "
@@ -136,7 +137,7 @@ def progress_bar(done: float, total: float, label: str) -> str:
 
 
 def folded_details(summary: str, body: str, *, opened: bool) -> str:
-    """A line that opens to more."""
+    """A line, `summary`, that unfolds to show `body`; both are HTML."""
     return (
         f"<details{' open' if opened else ''} style='margin:.35em 0'>"
         f"<summary style='cursor:pointer'>{summary}</summary>"

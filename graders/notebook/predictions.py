@@ -1,7 +1,7 @@
-"""`guess` and `compare`: a prediction is written down before the code runs, and shown beside what came out.
+"""`guess` and `compare`: write down a prediction before the code runs, and see it next to what came out.
 
-A prediction is never marked. It has a key, as an exercise has: so it is the same one in whatever order cells run, and
-after the kernel was restarted.
+Predictions are never marked. Like an exercise, each has a key, so that it stays the same one in whatever order the
+cells run, and after the kernel was restarted.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from graders.notebook.agreement import describe_briefly, first_list_difference, 
 from graders.notebook.render import Panel
 
 _guesses: dict[str, dict[str, Any]] = {}
-"""Key of a prediction to what was guessed since the kernel started."""
+"""The guesses since the kernel started: the guessed values by name, for each prediction's key."""
 
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """One value: its name, the guess and what PyTorch showed, as text. `right` is None where nothing was guessed."""
+    """One value: its name, the guess and what PyTorch showed, as text. `right` is None if nothing was guessed."""
 
     name: str
     yours: str
@@ -35,16 +35,14 @@ class ComparisonRow:
 
 
 def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
-    """Write down what you think comes out, before you run the next cell: `guess("01-four-gradients", w=5, x=2)`.
+    """Write down what you think will come out before you run the next cell: `guess("01-four-gradients", w=5, x=2)`.
 
-    What is left at `...` is no guess; you may leave all of it. Nothing of this is marked.
+    A value left as `...` is no guess, and you may leave all of them. None of this is marked.
     """
     made = {name: value for name, value in values.items() if not _is_left_open(value)}
     if not isinstance(key, str) or not key or not all(map(_is_left_open, unnamed)):
         example = key if isinstance(key, str) and key else "01-four-gradients"
-        render.display_panel(
-            render.note_panel(f'Each guess stands behind its name, after the key: `guess("{example}", w=5)`.')
-        )
+        render.display_panel(render.note_panel(f'Give each guess by name, after the key: `guess("{example}", w=5)`.'))
         return
     _guesses[key] = made
     if not made:
@@ -60,7 +58,7 @@ def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
 
 
 def compare(key: str, /, **values: Any) -> None:
-    """Show what you guessed under this key beside `values`, what came out. Says nothing where nothing was guessed."""
+    """Show what you guessed under this key next to `values`, which is what came out; nothing if you didn't guess."""
     made = _guesses.get(key)
     if not made:
         return
@@ -75,7 +73,7 @@ def compare(key: str, /, **values: Any) -> None:
 
 
 def _is_left_open(value: Any) -> bool:
-    """Whether a place was left as it came."""
+    """Whether a guess was left as the notebook had it, at `...`."""
     return value is ... or (isinstance(value, str) and value.strip() in ("", "..."))
 
 
@@ -91,7 +89,7 @@ def _comparison_row(name: str, made: Mapping[str, Any], value: Any) -> Compariso
 
 
 def _other_names(guessed: Sequence[str], compared: Sequence[str]) -> list[str]:
-    """What is said where a guess has a name with which nothing is compared."""
+    """A note if some guesses have names that `compare` does not have; otherwise empty."""
     if set(guessed) <= set(compared):
         return []
     yours, theirs = (", ".join(f"`{name}`" for name in names) or "nothing" for names in (guessed, compared))
@@ -99,7 +97,7 @@ def _other_names(guessed: Sequence[str], compared: Sequence[str]) -> list[str]:
 
 
 def comparison_panel(rows: Sequence[ComparisonRow], notes: Sequence[str] = (), *, counted: bool = True) -> Panel:
-    """Guesses beside what came out. `counted` says whether this guess is the one that counts: the first."""
+    """The guesses next to what came out. `counted` is False if the first guess, which counts, had another verdict."""
     guessed = [row.right for row in rows if row.right is not None]
     look, rest = html.INFO, ""
     if not guessed:

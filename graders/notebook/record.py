@@ -1,10 +1,10 @@
-"""What a learner has done, kept in one small readable file beside their notebooks.
+"""Keep what a learner has done in a small, readable file next to their notebooks.
 
     {"exercises": {"01-branch-grads": "passed"}, "hints": {"01-chain-grads": 2}, "solutions": ["01-chain-grads"],
      "predictions": {"01-four-gradients": true}}
 
-The notebook and the commands of the command line write the same file. It is replaced whole, so that no crash
-leaves half of it; two writers wait for each other; and a file that cannot be understood is set aside, never lost.
+Notebooks and the command line write the same file. It is always replaced as a whole, so that a crash leaves no half of
+it; two writers wait for each other; and a file that cannot be understood is renamed, never lost.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ from graders.core.results import Status
 
 try:
     import fcntl
-except ImportError:  # Windows: two writers at the same moment are left to luck
+except ImportError:  # Windows: of two writers at the same moment, the last one wins
     fcntl = None  # type: ignore[assignment]
 
 FILE_NAME = "hookwork-progress.json"
 MAX_BYTES = 1 << 20
-"""Of such a file. That of the whole course has 6,000."""
+"""The largest file that is read. For the whole course, it has about 6,000 bytes."""
 HERE = Path()
+"""The folder of the notebook that is running, which is its working directory."""
 
 
 @dataclass
 class Record:
-    """Exercise key to its best status; how many hints were given; whose worked answer was asked for.
+    """What one learner has done, all by key.
 
-    `predictions` says of each prediction that was made whether the first guess was right.
-
-    `trouble` is one sentence for the learner when the file could not be read, or not written.
+    `exercises` has the best status of each exercise, `hints` how many were given, `solutions` the exercises whose
+    worked answers were asked for, and `predictions` whether the first guess was right. `trouble` is a sentence for the
+    learner if the file could not be read or written.
     """
 
     exercises: dict[str, str] = field(default_factory=dict)
@@ -51,41 +52,41 @@ class Record:
         return self.exercises.get(key) == Status.PASSED.value
 
     def note(self, key: str, status: Status) -> None:
-        """Keep the status of a check; what once passed stays passed, and an untouched stub says nothing."""
+        """Keep the status of a check. What has passed stays passed; an untouched stub or our own failure is ignored."""
         if not self.passed(key) and status not in (Status.NOT_ATTEMPTED, Status.NOT_GRADED):
             self.exercises[key] = status.value
 
     def next_hint(self, key: str) -> int:
-        """How many hints were given before this one."""
+        """Count one more hint, and return how many were given before it."""
         before = self.hints.get(key, 0)
         self.hints[key] = before + 1
         return before
 
     def ask_for_solution(self, key: str) -> bool:
-        """Ask for the worked answer: whether it was passed, or asked for before."""
+        """Ask for the worked answer. It may be shown (True) if the exercise has passed, or from the second time on."""
         open_now = self.passed(key) or key in self.solutions
         if key not in self.solutions:
             self.solutions.append(key)
         return open_now
 
     def keep_prediction(self, key: str, right: bool) -> bool:
-        """Keep whether a guess was right, unless there was one before; returns what is kept."""
+        """Keep whether the first guess was right, and return it; later guesses change nothing."""
         return self.predictions.setdefault(key, right)
 
 
 _unwritten: dict[Path, Record] = {}
-"""Records of folders that cannot be written: they last as long as the session."""
+"""Records of folders that cannot be written; they last as long as this process."""
 
 
 def load_record(folder: Path = HERE) -> Record:
-    """The record of a folder; an empty one when nothing was done yet. A broken file is set aside."""
+    """The record of a folder; empty if there is no file yet. A broken file is renamed, and `trouble` says so."""
     with _folder_lock(folder):
         return _load_unlocked(folder)
 
 
 @contextlib.contextmanager
 def edit_record(folder: Path = HERE) -> Iterator[Record]:
-    """The record of a folder, to be changed and then written. A folder that cannot be written is no error."""
+    """The record of a folder, to change inside the context and then written, or kept in memory if that fails."""
     with _folder_lock(folder):
         record = _load_unlocked(folder)
         before = _record_to_json(record)
@@ -135,15 +136,15 @@ def _failure_reason(error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno} is not JSON"
     if isinstance(error, RecursionError):
-        return "its lists and objects lie in each other in too many levels"
+        return "its lists and objects are nested too deeply"
     return (error.strerror or "").lower() if isinstance(error, OSError) else "it is not text in UTF-8"
 
 
 def _record_from_json(content: Any) -> tuple[Record, str]:
-    """What can be understood of a file's content, and what is strange about it."""
+    """The parts of a file's content that can be understood, and in words what is wrong with it; empty if nothing is."""
     record = Record()
     if not isinstance(content, dict):
-        return record, "it is no JSON object"
+        return record, "it is not a JSON object"
     statuses = {status.value for status in Status}
     parts = {"exercises": dict, "hints": dict, "solutions": list, "predictions": dict}
     strange = [name for name in content if name not in parts]
@@ -163,7 +164,7 @@ def _record_from_json(content: Any) -> tuple[Record, str]:
 
 
 def _set_aside(file: Path, why: str, copy: str = "") -> str:
-    """Rename a broken file and put `copy`, what was understood of it, in its place; says so in one sentence."""
+    """Rename a broken file, write `copy`, the part that was understood, in its place, and say so in one sentence."""
     number = 1
     while os.path.lexists(backup := file.with_name(f"{file.stem}.broken-{number}.json")):
         number += 1
@@ -173,16 +174,16 @@ def _set_aside(file: Path, why: str, copy: str = "") -> str:
             write_atomically(file, copy)
     except OSError:
         return f"{file} cannot be read ({why}), and could not be set aside. Move it away."
-    rest = "What could be understood of it was kept." if copy else "A new one begins."
+    rest = "What could be understood was kept." if copy else "A new one was started."
     return f"{file} could not be read ({why}). It is now {backup.name}; nothing in it was lost. {rest}"
 
 
 @contextlib.contextmanager
 def _folder_lock(folder: Path) -> Iterator[None]:
-    """Wait until no other process reads or writes the record of this folder.
+    """Hold a lock, so that no other process reads or writes the record of this folder meanwhile.
 
-    The folder itself is locked: filelock, which knows Windows as well, would leave a file of its own there, and takes
-    70 ms to import.
+    The folder itself is locked. The library filelock, which also works on Windows, would leave a file of its own there,
+    and takes 70 ms to import.
     """
     if fcntl is None:
         yield
@@ -193,7 +194,7 @@ def _folder_lock(folder: Path) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # some network drives know no locks
+        with contextlib.suppress(OSError):  # some network drives do not support locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:

@@ -1,4 +1,4 @@
-"""How results look in a notebook: HTML where it is shown, plain text everywhere else."""
+"""Show results in a notebook: as HTML where that can be displayed, as plain text everywhere else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Panel:
 
 
 def display_panel(panel: Panel) -> None:
-    """Display in a notebook or a terminal IPython; print elsewhere."""
+    """Display a panel in a notebook or IPython; print its text elsewhere."""
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:
         ipython.display.display(panel)
@@ -49,10 +49,10 @@ def result_panel(
     *,
     more: bool = False,
 ) -> Panel:
-    """The verdict and each check with its numbers; of a recognised mistake one difference, and the rest folded.
+    """The verdict, and each check with its numbers. For a recognised mistake, all checks but one are folded away.
 
-    `outcome` is that of the last probe: it knows the line and the call of an exception. `after` says what to do next.
-    With `more` nothing is folded.
+    `outcome` is that of the last probe, which knows the line and the call that raised an exception. `after` has
+    sentences on what to do next. With `more`, nothing is folded.
     """
     look = STATUS_STYLES[found.status]
     score = f"{format_points(found.score)} of {format_point_count(found.max_score)}"
@@ -86,14 +86,14 @@ def result_panel(
 
 
 def describe_other_checks(rest: Sequence[CheckResult]) -> str:
-    """What is folded, as in "6 other checks, 4 of them not yet right"."""
+    """The line for checks that are folded away, as in "6 other checks, 4 of them not yet right"."""
     failed = sum(not check.passed for check in rest)
     of_them = "none of them wrong" if not failed else f"{failed} of them not yet right"
     return format_count(len(rest), "other check") + (f", {of_them}" if len(rest) > 1 else "")
 
 
 def _exception_places(outcome: Outcome) -> list[tuple[str, str]]:
-    """Where an exception arose, and in which call."""
+    """The line that raised an exception and the call it happened in, each with a label; a part may be missing."""
     where, _, line = outcome.line.partition(": ")
     return [
         (label, text) for label, text in ((f"Your code, {where}", line or where), ("The call", outcome.call)) if text
@@ -118,7 +118,7 @@ def _check_html(check: CheckResult) -> str:
 
 
 def next_steps(exercise: Exercise, found: ExerciseResult, draws: int, course: Standing) -> list[str]:
-    """What is worth knowing after a check: one sentence each."""
+    """Sentences on what to do after a check. `draws` is the number of sets of inputs that were tried."""
     hint = f'A hint: `hint("{exercise.key}")`'
     if found.status is Status.NOT_ATTEMPTED:
         return [f"Write your answer in place of the last line of the stub. {hint}"]
@@ -136,12 +136,12 @@ def next_steps(exercise: Exercise, found: ExerciseResult, draws: int, course: St
 
 
 def format_point_count(value: float) -> str:
-    """Points with their noun, as in 1 point, 0.5 points."""
+    """Points with their noun, as in "1 point" and "0.5 points"."""
     return f"{format_points(value)} point{'' if value == 1 else 's'}"
 
 
 def hint_panel(exercise: Exercise, given: int) -> Panel:
-    """Hint number `given`, counted from 0 and starting over after the last."""
+    """The hint to show when `given` have been shown before; after the last one, they start over."""
     index = given % len(exercise.hints)
     title = f"Hint {index + 1} of {len(exercise.hints)}"
     text = exercise.hints[index]
@@ -156,26 +156,26 @@ def hint_panel(exercise: Exercise, given: int) -> Panel:
 
 
 def solution_panel(exercise: Exercise, source: str) -> Panel:
-    """The worked answer, why it is done this way, and what else would do."""
+    """The worked answer and why it is done this way."""
     text = f"Worked answer: {exercise.title}\n\n{source}" + (f"\n\n{exercise.why}" if exercise.why else "")
     body = html.preformatted_text(source) + html.paragraph(exercise.why)
     return Panel(text, html.card(html.INFO, "Worked answer", exercise.title, exercise.key, body))
 
 
 def not_yet_panel(exercise: Exercise) -> Panel:
-    """What `solution` says the first time, before the exercise is passed."""
+    """What `solution` says the first time, if the exercise has not passed yet."""
     text = f'Try once more first, or take a hint: `hint("{exercise.key}")`. To see the answer anyway, ask again.'
     title = "The worked answer opens when your check has passed"
     return Panel(f"{title}. {text}", html.card(html.INFO, title, "", "", html.paragraph(text)))
 
 
 def note_panel(text: str) -> Panel:
-    """A plain message."""
+    """A message without a headline."""
     return Panel(text, html.card(html.INFO, "", text, "", ""))
 
 
 def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
-    """The rules of all exercises."""
+    """The rules of all exercises, after an introduction."""
     title = "The rules of all exercises"
     lines = [f"{rule.number}. {rule.title} {rule.text}" for rule in every]
     text = "\n".join(textwrap.fill(line, 100, subsequent_indent="   ") for line in lines)
@@ -186,7 +186,7 @@ def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
 
 
 def progress_panel(course: Standing, titles: Mapping[str, str]) -> Panel:
-    """Every lesson with its exercises, the points, and what is next. `titles` are those of the lessons."""
+    """Every lesson with its exercises and points, and what comes next. `titles` has the lessons' titles by stem."""
     following = course.next
     last = f"Next: {following.key}, {following.title}" if following else "All exercises are passed."
     title = f"{format_count(course.passed, 'exercise')} of {len(course.exercises)} passed"
@@ -202,7 +202,8 @@ def progress_panel(course: Standing, titles: Mapping[str, str]) -> Panel:
         lines.append(f"{'→' if current else ' '} {name}  {signs}  {reached}")
         lines += [_exercise_text(done) for done in lesson.exercises] if current else []
         badges = " ".join(map(_exercise_badge, lesson.exercises))
-        summary = f"<span style='display:inline-block;min-width:17em'>{html.backticks_to_code(name)}</span>{badges}&ensp; {reached}"
+        label = f"<span style='display:inline-block;min-width:17em'>{html.backticks_to_code(name)}</span>"
+        summary = f"{label}{badges}&ensp; {reached}"
         body += html.folded_details(summary, html.item_list(map(_exercise_html, lesson.exercises)), opened=current)
     ends = (
         [f"{course.prediction_summary}. They are yours alone: nobody marks them.", last]
@@ -219,7 +220,7 @@ def _exercise_text(done: ExerciseStanding) -> str:
 
 
 def _points_and_effort(exercise: Exercise) -> str:
-    """What an exercise gives and takes, as in "1 point · 10 min · easy · core path"."""
+    """An exercise's points and effort, as in "1 point · 10 min · easy · core path"."""
     return " · ".join(filter(None, (format_point_count(exercise.points), describe_effort(exercise))))
 
 

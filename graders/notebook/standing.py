@@ -1,4 +1,4 @@
-"""Where a learner stands: the exercises, the record, what is next."""
+"""Work out where a learner stands, from the exercises and the record: what has passed, and what comes next."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class ExerciseStanding:
 
     @property
     def passed(self) -> bool:
-        """Whether it was passed."""
+        """Whether it has passed."""
         return self.status is Status.PASSED
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Exercises with their statuses, in order: those of the course, or of one lesson.
+    """The exercises of the course or of one lesson with their statuses, in order.
 
-    `predictions` are the keys of those that were made, and whether the first guess was right.
+    `predictions` maps the keys of the predictions that were made to whether the first guess was right.
     """
 
     exercises: tuple[ExerciseStanding, ...]
@@ -36,7 +36,7 @@ class Standing:
 
     @property
     def lessons(self) -> dict[str, Standing]:
-        """The same, lesson by lesson."""
+        """The standing in each lesson, by its stem."""
         stems = dict.fromkeys(done.exercise.lesson for done in self.exercises)
         return {
             stem: Standing(
@@ -48,32 +48,32 @@ class Standing:
 
     @property
     def passed(self) -> int:
-        """How many exercises are passed."""
+        """How many exercises have passed."""
         return sum(done.passed for done in self.exercises)
 
     @property
     def prediction_summary(self) -> str:
-        """How many predictions were right, in words; empty where none was made."""
+        """How many predictions were right, in words; empty if none was made."""
         right = sum(self.predictions.values())
         return f"{right} of {format_count(len(self.predictions), 'prediction')} right" if self.predictions else ""
 
     @property
     def score(self) -> float:
-        """The points of the exercises that are passed."""
+        """The points of the exercises that have passed."""
         return sum(done.exercise.points for done in self.exercises if done.passed)
 
     @property
     def max_score(self) -> float:
-        """The points that there are."""
+        """The points of all exercises."""
         return sum(done.exercise.points for done in self.exercises)
 
     @property
     def next(self) -> Exercise | None:
-        """The first exercise that is not passed."""
+        """The first exercise that has not passed; None if all have."""
         return next((done.exercise for done in self.exercises if not done.passed), None)
 
     def next_after(self, key: str) -> Exercise | None:
-        """The next exercise that is not passed, seen from this one: a later one, else the first."""
+        """The next exercise after this one that has not passed, or else the first one before it; None if all have."""
         keys = [done.exercise.key for done in self.exercises]
         start = keys.index(key) + 1 if key in keys else 0
         order = (*self.exercises[start:], *self.exercises[:start])
@@ -81,7 +81,7 @@ class Standing:
 
 
 def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:
-    """How far these exercises are."""
+    """Where the learner with this record stands in these exercises."""
     untouched = Status.NOT_ATTEMPTED.value
     return Standing(
         tuple(

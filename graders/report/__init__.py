@@ -1,1 +1,1 @@
-"""Reports: functions from results to files and text. Knows nothing of torch."""
+"""Turn results into files and text. Nothing in this room imports torch."""

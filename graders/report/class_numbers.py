@@ -1,4 +1,4 @@
-"""What a class understood and what it did not, in numbers: pure functions of a batch."""
+"""Count what a class has understood and what it has not. All functions are pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 
 STUCK = (Status.WRONG, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
-"""An answer was written, and it does not work."""
+"""The statuses of an answer that was written but does not work."""
 
 
 @dataclass(frozen=True)
 class ExerciseNumbers:
-    """One exercise: how many students there are for each status, and the share of its points that was reached."""
+    """One exercise: how many students have each status, and the mean share of its points that they reached, 0 to 1."""
 
     key: str
     counts: dict[Status, int]
@@ -21,22 +21,22 @@ class ExerciseNumbers:
 
     @property
     def students(self) -> int:
-        """How many were marked."""
+        """How many students were marked."""
         return sum(count for status, count in self.counts.items() if status is not Status.NOT_GRADED)
 
     @property
     def tried(self) -> int:
-        """How many wrote an answer."""
+        """How many students wrote an answer."""
         return self.students - self.counts.get(Status.NOT_ATTEMPTED, 0)
 
     def count(self, *statuses: Status) -> int:
-        """How many have one of these statuses."""
+        """How many students have one of these statuses."""
         return sum(self.counts.get(status, 0) for status in statuses)
 
 
 @dataclass(frozen=True)
 class CommonMistake:
-    """A recognised mistake: who made it, among how many who wrote an answer, and what it says."""
+    """A recognised mistake: its message, who made it, and how many students wrote an answer to the exercise."""
 
     key: str
     mistake: str
@@ -47,7 +47,7 @@ class CommonMistake:
 
 @dataclass(frozen=True)
 class StudentNumbers:
-    """One student: points, and how many exercises have come to what."""
+    """One student: points, and the numbers of exercises that passed, are stuck or untouched, and of missing lessons."""
 
     student: str
     score: float
@@ -59,13 +59,13 @@ class StudentNumbers:
 
     @property
     def share(self) -> float:
-        """The share of the points that was reached, of those that could be: 0 to 1."""
+        """The share of the possible points that was reached, from 0 to 1."""
         return self.score / self.max_score if self.max_score else 0.0
 
 
 @dataclass(frozen=True)
 class UngradedItem:
-    """Something without a verdict, or with one that somebody should look at."""
+    """An exercise or a notebook (with an empty `key`) that has no verdict, or one that somebody should look at."""
 
     student: str
     lesson: str
@@ -75,7 +75,7 @@ class UngradedItem:
 
 
 def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
-    """Every exercise in the order of the course. What is missing or unreadable counts for none."""
+    """The numbers of every exercise, in the order of the course. Missing and unreadable notebooks do not count."""
     found: defaultdict[str, list[ExerciseResult]] = defaultdict(list)
     for submission in sorted(batch.submissions, key=lambda submission: submission.lesson):
         for exercise in submission.exercises:
@@ -95,13 +95,13 @@ def exercise_numbers(batch: Batch) -> list[ExerciseNumbers]:
 
 
 def hardest_exercises(numbers: list[ExerciseNumbers], most: int = 5) -> list[ExerciseNumbers]:
-    """The exercises in which those who tried reached the smallest share of the points; none where all passed."""
+    """Up to `most` exercises that the smallest share of those who tried have passed; none that everybody passed."""
     hard = [exercise for exercise in numbers if exercise.tried and exercise.count(Status.PASSED) < exercise.tried]
     return sorted(hard, key=lambda exercise: exercise.count(Status.PASSED) / exercise.tried)[:most]
 
 
 def common_mistakes(batch: Batch) -> list[CommonMistake]:
-    """Recognised mistakes, the most common first."""
+    """The recognised mistakes in a batch, the most common first."""
     who: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     says: dict[tuple[str, str], str] = {}
     for submission in batch.submissions:
@@ -120,7 +120,7 @@ def common_mistakes(batch: Batch) -> list[CommonMistake]:
 
 
 def student_numbers(batch: Batch) -> list[StudentNumbers]:
-    """Every student, by name. What could not be graded is left out of their points, and of what can be reached."""
+    """The numbers of every student, sorted by name. What could not be graded counts in neither score nor maximum."""
     found: defaultdict[str, list[SubmissionResult]] = defaultdict(list)
     for submission in batch.submissions:
         found[submission.student].append(submission)
@@ -129,8 +129,8 @@ def student_numbers(batch: Batch) -> list[StudentNumbers]:
 
 def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
     results = [exercise for submission in submissions for exercise in submission.exercises]
-    ours = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
-    ours += sum(
+    not_graded = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
+    not_graded += sum(
         submission.max_score
         for submission in submissions
         if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
@@ -138,7 +138,7 @@ def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> St
     return StudentNumbers(
         student=student,
         score=sum(submission.score for submission in submissions),
-        max_score=sum(submission.max_score for submission in submissions) - ours,
+        max_score=sum(submission.max_score for submission in submissions) - not_graded,
         passed=sum(exercise.status is Status.PASSED for exercise in results),
         stuck=sum(exercise.status in STUCK for exercise in results),
         untouched=sum(exercise.status is Status.NOT_ATTEMPTED for exercise in results),
@@ -149,7 +149,7 @@ def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> St
 
 
 def students_needing_help(numbers: list[StudentNumbers], below: float = 0.5) -> list[StudentNumbers]:
-    """Students with less than this share of the points, the lowest first."""
+    """The students who reached less than this share of the points (0 to 1), the lowest first."""
     return sorted(
         (student for student in numbers if student.max_score and student.share < below),
         key=lambda student: student.share,
@@ -157,14 +157,14 @@ def students_needing_help(numbers: list[StudentNumbers], below: float = 0.5) -> 
 
 
 def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
-    """The modules that notebooks asked for and that are not installed, for how many students: the most wanted first."""
+    """Modules that notebooks import but that are not installed, with the number of students; the most wanted first."""
     wanted = {(name, submission.student) for submission in batch.submissions for name in submission.missing_modules}
     counts = Counter(name for name, _ in wanted)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
 def ungraded_items(batch: Batch) -> list[UngradedItem]:
-    """What has no verdict, or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
+    """Everything that has no verdict or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
     found = []
     for submission in batch.submissions:
         if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
@@ -177,7 +177,7 @@ def ungraded_items(batch: Batch) -> list[UngradedItem]:
                     why=submission.message,
                 )
             )
-            continue  # its exercises share that reason
+            continue  # its exercises have the same reason
         found += [
             UngradedItem(
                 student=submission.student,

@@ -1,4 +1,4 @@
-"""`class.html`: what the class has understood and what it has not, for the person who teaches it."""
+"""Render `class.html`, which shows a teacher what the class has understood and what it has not."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
 
 SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODULES = 12, 20, 8, 15, 200, 50
+"""The most entries of each list; the page says how many more there are."""
 SHOWN_STUDENTS = 100
-"""Rows of the matrix at a time."""
+"""The most rows of the matrix that are shown at a time."""
 
 _STATES = {
     SubmissionStatus.MISSING: "missing",
@@ -30,12 +31,12 @@ _SIGNS: dict[Status | str | None, tuple[str, str]] = {
     "partly": ("◐", Status.WRONG.value),
     None: ("", ""),
 }
-"""How an exercise is shown in the matrix: its sign and style. A row names it by its place here, a hexadecimal digit."""
+"""How an exercise is shown in the matrix: its sign and CSS class. A row has its index here as a hexadecimal digit."""
 _DIGITS = {kind: f"{place:x}" for place, kind in enumerate(_SIGNS)}
 
 
 def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Sequence[SimilarPair] = ()) -> str:
-    """The page. `folders` has the name of each student's folder in `feedback/`."""
+    """The page as HTML. `folders` maps each student to the name of their folder in `feedback/`."""
     found = numbers.exercise_numbers(batch)
     students = numbers.student_numbers(batch)
     lessons = sorted({submission.lesson for submission in batch.submissions})
@@ -91,7 +92,7 @@ def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
 
 
 def _bar_segments(exercise: ExerciseNumbers) -> list[int]:
-    """The counts of `plots.BAR_PARTS`."""
+    """The counts of students for `plots.BAR_PARTS`, in that order."""
     ended = exercise.students - exercise.count(Status.PASSED, Status.WRONG, Status.NOT_ATTEMPTED)
     return [exercise.count(Status.PASSED), exercise.count(Status.WRONG), ended, exercise.count(Status.NOT_ATTEMPTED)]
 
@@ -110,7 +111,7 @@ def _describe_distribution(shares: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class MistakeView:
-    """A mistake as the page shows it."""
+    """A mistake as the page shows it. `share` is the percentage of those who tried."""
 
     count: str
     function: str
@@ -136,7 +137,7 @@ def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
 
 
 class LessonView(NamedTuple):
-    """A lesson of one student in the matrix: the points, or the word that stands for them; and a digit an exercise."""
+    """A lesson of one student in the matrix: the points, or a word for why there are none, and a digit per exercise."""
 
     points: str
     digits: str
@@ -144,7 +145,7 @@ class LessonView(NamedTuple):
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """One student in the matrix. The points of a lesson lead into `folder`."""
+    """One student in the matrix. The points of a lesson link to a page in `folder`."""
 
     student: str
     folder: str
@@ -192,7 +193,7 @@ def _cell_kind(exercise: ExerciseResult | None) -> Status | str | None:
 
 
 def _rows_as_data(rows: Sequence[MatrixRow], lessons: Sequence[str]) -> dict[str, object]:
-    """All rows, for the script: in a large class some eighty bytes each, as many students have the same in a lesson."""
+    """All rows as data for `class.js`. Equal views of a lesson are shared, so that a row takes about 80 bytes."""
     views: dict[LessonView, int] = {}
     lines = [
         (row.student, row.folder, row.score, *(views.setdefault(view, len(views)) for view in row.lessons))

@@ -1,4 +1,4 @@
-"""`feedback/<student>/<NN_topic>.html`: what one student is told about one lesson."""
+"""Render `feedback/<student>/<NN_topic>.html`, the page that tells one student about one lesson."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _JUDGED = (Status.PASSED, Status.WRONG)
 _STATES = {
     SubmissionStatus.UNREADABLE: "This file could not be read as a notebook, so nothing in it was marked.",
     SubmissionStatus.MISSING: "Nothing was handed in.",
-    SubmissionStatus.NOT_GRADED: "This could not be graded. That is not your doing, and it is no zero.",
+    SubmissionStatus.NOT_GRADED: "This could not be graded. That is not your fault, and it does not count as zero.",
 }
 
 
 def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
-    """The page of one submission. All text from outside is cleaned and escaped."""
+    """The page for one submission as HTML. All text from outside is cleaned and escaped."""
     graded = submission.status is SubmissionStatus.GRADED
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)} points"
     return pages.render_template(
@@ -51,7 +51,7 @@ def _penalty_sentence(submission: SubmissionResult) -> str:
 
 
 def _format_time(iso: str) -> str:
-    """A time as people write it: `2026-01-02 03:04 UTC`."""
+    """A time in ISO 8601, as people write it: `2026-01-02 03:04 UTC`."""
     text = clean_text(iso, 40).replace("T", " ")
     return f"{text[:16]} UTC" if text.endswith("+00:00") else text
 
@@ -72,7 +72,7 @@ class CheckView:
 
 @dataclass(frozen=True)
 class ExerciseView:
-    """An exercise as the page shows it."""
+    """An exercise as the page shows it. `withheld`: some checks hold but earn nothing, because the first one failed."""
 
     key: str
     title: str
@@ -89,7 +89,7 @@ class ExerciseView:
 
 
 def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
-    # What was not judged has one reason, which is the message; its checks have none of their own.
+    # An exercise that was not judged has one reason, its message; its checks have none of their own.
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
@@ -109,7 +109,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
 
 
 def _verdict_word(exercise: ExerciseResult) -> str:
-    """The verdict. Who wrote an answer that Python cannot read has attempted it."""
+    """The verdict. A missing name is "Not defined": its answer may be in a cell that Python could not run."""
     missing = exercise.status is Status.NOT_ATTEMPTED and not exercise.defined
     return "Not defined" if missing else STATUS_STYLES[exercise.status].word
 

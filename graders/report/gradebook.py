@@ -1,4 +1,4 @@
-"""`gradebook.csv`: one row a student, one column an exercise, sums by lesson and in all."""
+"""Render `gradebook.csv`: a row per student, a column per exercise, and totals for each lesson and for the course."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from graders.core.text import clean_text, format_points
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
-"""What a formula starts with; also in the full width of East Asian keyboards, which some spreadsheets take as well."""
+"""The characters that start a formula, including the full-width forms that some spreadsheets also accept."""
 
 
 def render(batch: Batch) -> str:
-    """The gradebook. A cell holds points; it is empty where nothing was handed in or nothing could be graded."""
+    """The gradebook as CSV. A cell has points; it is empty if nothing was handed in or it could not be graded."""
     lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
     by_student: dict[str, dict[str, SubmissionResult]] = {}
@@ -43,24 +43,24 @@ def render(batch: Batch) -> str:
 
 
 def safe_cell_text(text: str) -> str:
-    """Clean text that no spreadsheet takes for a formula, also where it splits the cells of a file at semicolons."""
+    """`text`, cleaned, so that no spreadsheet takes it for a formula, whatever delimiter it splits a file at."""
     return escape_formulas(clean_text(text))
 
 
 def escape_formulas(text: str, delimiter: str = ",") -> str:
-    """A cell as it is, but for an apostrophe before what is a formula: in it, or behind a place where it may be split.
+    """The text of a cell with an apostrophe before every formula, at its start and wherever it could be split.
 
-    Spreadsheets split at commas, semicolons or tabs, as their country has it. A cell with the file's own `delimiter` is
-    in quotation marks.
+    Spreadsheets split at commas, semicolons or tabs, depending on their country. A `delimiter` of the file itself does
+    no harm, because the cell is quoted.
     """
-    if text.strip() == "-":  # Moodle writes it where there is no date
+    if text.strip() == "-":  # what Moodle writes for a missing date
         return text
     others = "".join({",", ";", "\t"} - {delimiter, "," if delimiter == "\t" else ""})
     return re.sub(rf"(^|[{others}])(?=[\s\"]*[{_FORMULA}])", r"\1'", text)
 
 
 def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
-    """The exercises of a lesson, as the first submission that was run lists them."""
+    """The keys of a lesson's exercises, from the submission that lists the most."""
     every = (
         [exercise.key for exercise in submission.exercises]
         for submission in batch.submissions
@@ -82,17 +82,17 @@ def _lesson_cells(submission: SubmissionResult | None, keys: list[str]) -> list[
 
 
 def _student_note(found: dict[str, SubmissionResult]) -> str:
-    odd = [
+    notes = [
         f"{lesson}: {submission.status.value}"
         for lesson, submission in sorted(found.items())
         if submission.status is not SubmissionStatus.GRADED
     ]
-    odd += [
+    notes += [
         f"{lesson}: late, {format_points(submission.penalty)} points are taken off"
         for lesson, submission in sorted(found.items())
         if submission.penalty
     ]
-    odd += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
+    notes += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
-    odd += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
-    return "; ".join(odd)
+    notes += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
+    return "; ".join(notes)

@@ -1,4 +1,4 @@
-"""File names for people: what a student is called, as a folder or file that is safe on every system, and unique."""
+"""Turn students' names into names of folders that are unique, and safe on every system."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 def file_names(students: Iterable[str]) -> dict[str, str]:
-    """For each student a name of letters, digits and `-_.`, that no other has even where case is ignored.
+    """A file name for each student: letters, digits and `-_.`, and unique even if case is ignored.
 
-    The same students get the same names in every run.
+    The same set of students gets the same names in every run.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
-    # Those first who are called like that: nobody takes another's place.
+    # Start with students whose name is already safe, so that nobody else takes it from them.
     for student in sorted(set(students), key=lambda name: (_safe_name(name) != name, name)):
         plain = _safe_name(student)
         name, count = plain, 1
@@ -34,7 +34,7 @@ def _safe_name(student: str) -> str:
         character if character.isalnum() or character in "-_." else "_"
         for character in unicodedata.normalize("NFC", student)
     )
-    # 60 characters of 4 bytes each fit a file name. A dot in front hides, one at the end is lost on Windows.
+    # 60 characters of 4 bytes fit into a file name. A leading dot hides a file; Windows drops one at the end.
     safe = re.sub(r"_{2,}", "_", safe)[:_LONGEST].strip("._-") or "student"
     return f"_{safe}" if _DEVICE.fullmatch(safe) else safe
 

@@ -1,4 +1,4 @@
-"""All files of `--out` that tell of results."""
+"""Write the files with results into the folder of `--out`: tables and pages."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from graders.report.titles import Titles
 
 
 def write_tables(batch: Batch, out: Path, file_notes: FileNotes) -> list[Path]:
-    """Write the results and the gradebook; the paths that a person would open.
+    """Write the results and the gradebook, and return the paths that a person would open.
 
-    Raises `OSError` where not even the results can be written: everything else can be made again from them.
+    Raises `OSError` only if the results cannot be written; everything else can be made again from them.
     """
     write_atomically(out / "results.json", results_json.render(batch), below=out)
     with file_notes.noting_failure(out / "gradebook.csv"):
@@ -28,7 +28,7 @@ def write_tables(batch: Batch, out: Path, file_notes: FileNotes) -> list[Path]:
 def write_pages(
     batch: Batch, out: Path, titles: Titles, file_notes: FileNotes, similar: Sequence[SimilarPair] = ()
 ) -> list[Path]:
-    """Write a page for each submission, and that of the class; the paths that a person would open."""
+    """Write a page for each submission and one for the class, and return the paths that a person would open."""
     folders = file_names(submission.student for submission in batch.submissions)
     for submission in batch.submissions:
         page = out / "feedback" / folders[submission.student] / f"{submission.lesson}.html"

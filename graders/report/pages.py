@@ -1,6 +1,6 @@
-"""HTML pages: one file each, without anything that is loaded from elsewhere.
+"""Render HTML pages from templates. Each page is a single file that loads nothing from elsewhere.
 
-No script runs in them but one of ours: a page allows it by its digest, and nothing that somebody else wrote.
+The only scripts that run are ours: a page allows them by their digests, so nothing that somebody else wrote can run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 
 def backticks_to_code(text: str) -> Markup:
-    """Escaped text in which `backticked` parts are set as code; with an odd backtick, as it is."""
+    """`text`, escaped, with `backticked` parts as code. If a backtick is unpaired, all of them stay as they are."""
     parts = str(escape(text)).split("`")
     if len(parts) % 2 == 0:
         return escape(text)
@@ -29,27 +29,27 @@ def backticks_to_code(text: str) -> Markup:
 
 
 def status_sign(status: Status) -> str:
-    """The sign of a status. Few fonts of browsers have the hourglass that terminals show."""
+    """The sign of a status. The hourglass that terminals show is missing from most fonts of browsers."""
     return "∞" if status is Status.TIMED_OUT else STATUS_STYLES[status].sign
 
 
 @dataclass(frozen=True)
 class Script:
-    """A script of ours, and the rule of a page that allows it (Content-Security-Policy)."""
+    """A script of ours, and the rule for a page's Content-Security-Policy that allows it."""
 
     source: Markup
     rule: Markup
 
 
 def load_script(name: str) -> Script:
-    """A script in `templates/`."""
+    """The script `name` in `templates/`, with the rule that allows it."""
     source = (FOLDER / name).read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
     return Script(source=Markup(source), rule=Markup(f"script-src 'sha256-{digest}'"))
 
 
 def _make_environment() -> Environment:
-    # Always escaping: the names of templates must not decide it.
+    # Always escape, whatever a template's name ends in.
     made = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -69,5 +69,5 @@ _TEMPLATES = _make_environment()
 
 
 def render_template(template: str, **values: object) -> str:
-    """A page from a template in `templates/`."""
+    """The page that a template in `templates/` makes from these values. Raises if it uses a value that is not given."""
     return _TEMPLATES.get_template(template).render(**values)

@@ -1,4 +1,4 @@
-"""Plots as SVG inside a page: no scripts, colours of the page in light and dark, and a text that says the same."""
+"""Draw plots as SVG for a page: without scripts, in the page's colours for light and dark, each with a text label."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from markupsafe import Markup, escape
 
 BAR_PARTS = (("passed", "✓", "--passed"), ("not yet right", "✗", "--wrong"), ("ended early", "!", "--other"),
          ("not attempted", "·", "--none"))  # fmt: skip
-"""Segments of a bar: what they mean, their sign, and the colour in the page's style sheet."""
+"""The segments of a bar: their meaning, their sign, and their colour as a variable of the page's style sheet."""
 
 
 def bar_chart(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
-    """A bar for each row, with one segment for each of `BAR_PARTS`: its count and sign stand in it where there is room.
+    """A bar chart with a row (name, counts) for each bar; the counts are those of `BAR_PARTS`.
 
-    The table next to it is the text for people who do not see it; `label` says what it is.
+    A segment shows its count and sign if there is room. `label` is read to people who cannot see the chart; the table
+    next to it has the numbers.
     """
     left, width, height = 190, 520, 24
     most = max((sum(counts) for _, counts in rows), default=0) or 1
@@ -38,7 +39,7 @@ def bar_chart(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
 
 
 def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
-    """How many of these shares, from 0 to 1, lie in each of `bins` equal parts. All of 1 belongs to the last."""
+    """A histogram of shares from 0 to 1 in `bins` equal parts, the last of which includes 1."""
     counts = count_in_bins(shares, bins)
     width, height, base = 560, 190, 150
     step = width / bins
@@ -59,7 +60,7 @@ def histogram(shares: Sequence[float], label: str, bins: int = 10) -> Markup:
 
 
 def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
-    """How many shares lie in each of `bins` equal parts of 0 to 1."""
+    """How many shares lie in each of `bins` equal parts of the range from 0 to 1."""
     counts = [0] * bins
     for share in shares:
         counts[min(bins - 1, max(0, int(share * bins + 1e-9)))] += 1

@@ -1,4 +1,4 @@
-"""What points count: late work, and other points than the course gives. Pure functions of results."""
+"""Change the points of results: take some off for late work, or use other points than the course's."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from graders.core.errors import HookworkError
 from graders.core.results import ExerciseResult, Status, SubmissionResult
 
 DAY = 86_400.0
+"""Seconds in a day."""
 _RULE = re.compile(r"(\d+(?:\.\d+)?)\s*%\s*/\s*(day|hour)(?:\s*,?\s*(?:at most|max)\s*(\d+(?:\.\d+)?)\s*%)?")
 
 
 class BadPolicy(HookworkError):
-    """A rule or a table of points that cannot be read; the message says how to write it."""
+    """A rule or a table of points cannot be read; the message says how to write it."""
 
 
 @dataclass(frozen=True)
 class LateRule:
-    """What lateness costs: a share of the points for each period that has begun, up to a share that is the most.
+    """What lateness costs: `share` of the points for each period that has begun, but no more than `most`.
 
-    Shares are from 0 to 1, `period` and `grace` are seconds; work that is late by no more than `grace` is in time.
+    Shares are from 0 to 1; `period` and `grace` are in seconds. Work that is late by no more than `grace` is on time.
     """
 
     share: float = 0.0
@@ -34,14 +35,14 @@ class LateRule:
     grace: float = 0.0
 
     def lost_share(self, seconds: float) -> float:
-        """The share of the points that work loses which is late by so many seconds."""
+        """The share of its points, from 0 to 1, that work loses when it is this many seconds late."""
         if seconds <= self.grace:
             return 0.0
         return min(self.most, self.share * math.ceil(seconds / self.period))
 
     @property
     def sentence(self) -> str:
-        """The rule for who is late."""
+        """The rule in words, for students who are late."""
         if self.share >= 1:
             return "Late work gets no points."
         period = "day" if self.period == DAY else "hour"
@@ -54,13 +55,13 @@ def _format_percent(share: float) -> str:
 
 
 def parse_late_rule(text: str) -> LateRule:
-    """The rule in `none`, `zero`, `10%/day`, `5%/hour`, `10%/day at most 50%`. Raises `BadPolicy`."""
+    """Parse a rule such as `none`, `zero`, `10%/day`, `5%/hour` or `10%/day at most 50%`. Raises `BadPolicy`."""
     plain = text.strip().casefold()
     if plain in ("none", "zero"):
         return LateRule(0.0 if plain == "none" else 1.0)
     match = _RULE.fullmatch(plain)
     if match is None:
-        raise BadPolicy(f"{text!r} is no rule for late work: none, zero, 10%/day, 5%/hour, 10%/day at most 50%")
+        raise BadPolicy(f"{text!r} is not a rule for late work: none, zero, 10%/day, 5%/hour, 10%/day at most 50%")
     most = float(match[3]) / 100 if match[3] else 1.0
     return LateRule(
         share=min(1.0, float(match[1]) / 100), period=DAY if match[2] == "day" else 3600.0, most=min(1.0, most)
@@ -68,9 +69,10 @@ def parse_late_rule(text: str) -> LateRule:
 
 
 def with_penalty(result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0) -> SubmissionResult:
-    """A submission that was handed in so many seconds after its deadline (before it: negative).
+    """A submission with the penalty for being handed in `seconds` after its deadline (negative if before it).
 
-    `handed_in` is when, in seconds since 1970; 0 where a platform says that it is late, and not when it came.
+    `handed_in` is the time in seconds since 1970, or 0 if a platform only says that the work was late. A penalty that
+    the submission had before is replaced.
     """
     reached = result.score + result.penalty
     penalty = round(reached * rule.lost_share(seconds), 4)
@@ -80,40 +82,40 @@ def with_penalty(result: SubmissionResult, rule: LateRule, seconds: float, hande
 
 def _how_late(seconds: float, handed_in: float) -> str:
     if not handed_in:
-        return "The platform says that it came in late, and not when: the least that it can be is counted."
+        return "The platform says that it was late, but not by how much, so the smallest possible delay counts."
     return f"Handed in at {_format_local_time(handed_in)}; the deadline was {_format_local_time(handed_in - seconds)}."
 
 
 def _format_local_time(seconds: float) -> str:
-    """A time as people write it, in the zone of this machine, which is that of the deadline."""
+    """A time in seconds since 1970, as people write it, in this machine's time zone, which deadlines use, too."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
 
 
 @dataclass(frozen=True)
 class PointsTable:
-    """Points by exercise key, and shares of them by key and check."""
+    """Points by exercise key, and weights of checks by exercise key and the check's name."""
 
     exercises: Mapping[str, float] = field(default_factory=dict)
     checks: Mapping[tuple[str, str], float] = field(default_factory=dict)
 
 
 def parse_points_table(text: str) -> PointsTable:
-    """Points from a CSV file with the columns exercise, points and, if wanted, check. Raises `BadPolicy`.
+    """Parse a CSV file with the columns exercise, points and, optionally, check. Raises `BadPolicy`.
 
-    A row without a check gives an exercise its points; rows with checks divide these in proportion.
+    A row without a check sets the points of an exercise; rows with checks divide those points in proportion.
     """
     exercises: dict[str, float] = {}
     checks: dict[tuple[str, str], float] = {}
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     if not {"exercise", "points"} <= set(reader.fieldnames or ()):
-        raise BadPolicy("it needs a header with the columns exercise, points, and if wanted check")
+        raise BadPolicy("it needs a header with the columns exercise, points and, optionally, check")
     for row in reader:
         try:
             value = float(row["points"])
         except (TypeError, ValueError):
             value = -1.0
         if not 0 <= value < math.inf:
-            raise BadPolicy(f"{row['points']!r} in line {reader.line_num} is no number of points")
+            raise BadPolicy(f"{row['points']!r} in line {reader.line_num} is not a number of points")
         key, check = (row["exercise"] or "").strip(), (row.get("check") or "").strip()
         if check:
             checks[key, check.replace("_", " ").removeprefix("test ")] = value
@@ -123,7 +125,7 @@ def parse_points_table(text: str) -> PointsTable:
 
 
 def with_points(result: SubmissionResult, table: PointsTable) -> SubmissionResult:
-    """A submission with the points of the table; what it does not name keeps the course's."""
+    """A submission with the points of the table and no penalty; what the table leaves out keeps the course's points."""
     exercises = tuple(_exercise_with_points(exercise, table) for exercise in result.exercises)
     before = sum(exercise.max_score for exercise in result.exercises)
     return replace(
@@ -139,7 +141,7 @@ def _exercise_with_points(exercise: ExerciseResult, table: PointsTable) -> Exerc
     most = table.exercises.get(exercise.key, exercise.max_score)
     shares = [table.checks.get((exercise.key, check.name), check.max_score) for check in exercise.checks]
     if any((exercise.key, check.name) in table.checks for check in exercise.checks):
-        # A check that the table leaves out of an exercise whose checks it names counts nothing.
+        # If the table names some checks of an exercise, the others count nothing.
         shares = [table.checks.get((exercise.key, check.name), 0.0) for check in exercise.checks]
     total = sum(shares)
     if not exercise.checks or not total:

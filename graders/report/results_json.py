@@ -1,4 +1,4 @@
-"""`results.json`: a batch as JSON, described by `results.schema.json`."""
+"""Write a batch as `results.json`, which `results.schema.json` describes, and read it back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA_FILE = Path(__file__).with_name("results.schema.json")
 
 
 def batch_to_data(batch: Batch) -> dict[str, Any]:
-    """The batch as JSON values, valid under the schema."""
+    """The batch as JSON values that follow the schema. Empty optional parts are left out."""
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     for part in data["submissions"]:
@@ -46,13 +46,13 @@ def batch_to_data(batch: Batch) -> dict[str, Any]:
 
 
 def submission_to_data(submission: SubmissionResult) -> dict[str, Any]:
-    """One submission as JSON values."""
+    """One submission as JSON values, with every part, even if empty."""
     data: dict[str, Any] = json.loads(json.dumps(asdict(submission)))
     return data
 
 
 def validate_results(data: dict[str, Any]) -> None:
-    """Raises `ValueError` when `data` does not follow the schema."""
+    """Raise `ValueError` if `data` does not follow the schema."""
     try:
         _schema_validator()(data)
     except fastjsonschema.JsonSchemaException as error:
@@ -61,7 +61,7 @@ def validate_results(data: dict[str, Any]) -> None:
 
 @functools.cache
 def _schema_validator() -> Callable[[Any], Any]:
-    # jsonschema takes longer to import than torch where the checkers of formats are installed, which JupyterLab needs.
+    # JupyterLab installs checkers of formats for jsonschema, which then takes longer to import than torch.
     found: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
     return found
 
@@ -72,7 +72,7 @@ def render(batch: Batch) -> str:
 
 
 def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
-    """The submission that `batch_to_data` wrote."""
+    """The submission in data from `batch_to_data` or `submission_to_data`."""
     exercises = tuple(
         ExerciseResult(
             **{
@@ -95,7 +95,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
 
 
 def _check_from_data(check: dict[str, Any]) -> CheckResult:
-    """A check. Results of earlier versions say in their message alone why it does not hold."""
+    """A check. In results of earlier versions, only its message says why it failed."""
     found = check.get("difference")
     if found is None:
         return CheckResult(**check)
@@ -110,15 +110,15 @@ def parse(raw: bytes) -> Batch:
     try:
         return batch_from_data(json.loads(raw, parse_constant=_reject_constant))
     except RecursionError:
-        raise ValueError("lists and objects in it lie in each other in too many levels") from None
+        raise ValueError("its lists and objects are nested too deeply") from None
 
 
 def _reject_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number in JSON")
 
 
 def batch_from_data(data: dict[str, Any]) -> Batch:
-    """The batch that `batch_to_data` wrote. Raises `ValueError` for anything else."""
+    """The batch in data from `batch_to_data`. Raises `ValueError` for anything else."""
     validate_results(data)
     submissions = tuple(map(submission_from_data, data["submissions"]))
     return Batch(seed=data["seed"], torch=data["torch"], created=data["created"], submissions=submissions)

@@ -1,10 +1,11 @@
-"""Answers that are alike: a hint to look, never a verdict.
+"""Find answers that are alike: a hint to take a look, never a verdict.
 
-Two answers are compared as sets of five tokens in a row, without comments, docstrings and layout, and with every name
-of the author's own replaced by one sign. Many short tasks have one natural answer. So what equals the stub or the
-worked answer says nothing, neither does what is short, or what many in the class wrote.
+Two answers are compared as sets of shingles, runs of five tokens, without comments, docstrings and layout, and with the
+student's own names all replaced by one word. Many short tasks have one natural answer. So an answer says nothing if it
+is like the stub or the worked answer, if it is short, or if many in the class wrote the same.
 
-Few pairs are compared, by an index that misses none: thirty lines do that, where a library's MinHash would guess.
+An index picks the few pairs worth comparing and misses none. It takes thirty lines; a library's MinHash would only
+estimate.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 _LENGTH = 5
+"""Tokens in a shingle."""
 MAX_COMPARED = 10_000
-"""Characters of an answer that is compared. To take tokens apart can cost the square of a line's length."""
+"""The longest answer, in characters, that is compared: tokenizing can be quadratic in the length of a line."""
 MIN_TOKENS = 40
+"""A shorter answer says nothing."""
 MIN_SHARE = 0.9
+"""The Jaccard similarity from which two answers are alike."""
 NATURAL_ANSWER_COUNT = 4
-"""An answer that this many have in common is the natural one."""
+"""An answer that this many students share is the natural one, and says nothing."""
 _COUNTERS = 1 << 16
 
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,
@@ -35,7 +39,7 @@ _KNOWN = {*keyword.kwlist, *dir(builtins), "torch", "nn", "F", "self"}
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to an exercise: the text of the cell by student; and the stub and the worked answer, given to all."""
+    """The answers to an exercise: each student's cell, and in `given` the stub and the worked answer, which all have."""
 
     key: str
     texts: Mapping[str, str]
@@ -44,7 +48,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class SimilarPair:
-    """Two students, the exercises whose answers are alike, and how alike they are on average: 0 to 1."""
+    """Two students, the exercises in which their answers are alike, and the mean similarity of these, 0 to 1."""
 
     first: str
     second: str
@@ -53,9 +57,10 @@ class SimilarPair:
 
 
 def comparable_tokens(source: str) -> list[str]:
-    """The tokens of Python code by which answers are compared; none for text that is no Python, or too long.
+    """The tokens of Python code by which answers are compared; empty if it is not Python or is too long.
 
-    Names that follow a dot, keywords and builtins stay; other names become one sign, as do texts and docstrings.
+    Names after a dot, keywords, builtins and a few others stay; any other name becomes "name", and any string "text".
+    Docstrings are left out.
     """
     found: list[str] = []
     if len(source) > MAX_COMPARED:
@@ -67,7 +72,7 @@ def comparable_tokens(source: str) -> list[str]:
             if token.type == tokenize.NAME:
                 found.append(token.string if token.string in _KNOWN or found[-1:] == ["."] else "name")
             elif token.type == tokenize.STRING:
-                # A text that is a statement by itself is a docstring: its line begins with it.
+                # A string that starts its line, at the beginning or after a colon, is a docstring.
                 if token.line.lstrip().startswith(token.string[:3]) and found[-1:] in ([], [":"]):
                     continue
                 found.append("text")
@@ -79,20 +84,20 @@ def comparable_tokens(source: str) -> list[str]:
 
 
 def make_shingles(source: str) -> frozenset[int]:
-    """All runs of five tokens, each as its hash."""
+    """The hashes of all runs of five tokens in an answer."""
     found = comparable_tokens(source)
     return frozenset(map(hash, zip(*(found[start:] for start in range(_LENGTH)))))
 
 
 def jaccard_similarity(first: frozenset[int], second: Collection[int]) -> float:
-    """How many of all runs both have: 0 to 1."""
+    """The share of all shingles of two answers that both have, from 0 to 1; 0 if both are empty."""
     both = len(first.intersection(second))
     union = len(first) + len(second) - both
     return both / union if union else 0.0
 
 
 def similar_pairs(exercises: Iterable[Answers]) -> list[SimilarPair]:
-    """Pairs of students with similar answers, those with the most first."""
+    """Pairs of students whose answers are alike, those with the most such exercises first."""
     found: defaultdict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for exercise in exercises:
         groups = informative_answers(exercise)
@@ -111,12 +116,13 @@ def similar_pairs(exercises: Iterable[Answers]) -> list[SimilarPair]:
 
 
 def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, int, float]]:
-    """The places of any two sets of hashes that are alike, and how alike they are.
+    """The indices of every two sets of hashes with a similarity of at least `MIN_SHARE`, and that similarity.
 
-    At most a tenth of the larger is not in the smaller, and a nineteenth of the smaller not in the larger. So with all
-    hashes in one order, the first so many of each, and one more, have one in common. The rarest come first, because few
-    have them (Bayardo, Ma, Srikant, "Scaling Up All Pairs Similarity Search", 2007). Any order finds the same pairs, so
-    hashes may share a counter.
+    If two sets are alike, at most a tenth of the larger is missing from the smaller, and at most a nineteenth of the
+    smaller from the larger. So if all hashes are sorted in one order, the prefixes of the two sets that are one hash
+    longer than that have a hash in common. Rare hashes come first, because few sets share them (Bayardo, Ma and
+    Srikant, "Scaling Up All Pairs Similarity Search", 2007). Any order finds the same pairs, so counts may be rough:
+    hashes share counters.
     """
     often = [0] * _COUNTERS
     for runs in sets:
@@ -124,12 +130,12 @@ def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, in
             often[run % _COUNTERS] += 1
     having: defaultdict[int, list[int]] = defaultdict(list)
     for two in sorted(range(len(sets)), key=lambda place: len(sets[place])):
-        mine, size = frozenset(sets[two]), len(sets[two])
-        rarest = sorted(mine, key=lambda run: (often[run % _COUNTERS], run))
+        larger, size = frozenset(sets[two]), len(sets[two])
+        rarest = sorted(larger, key=lambda run: (often[run % _COUNTERS], run))
         for one in {one for run in rarest[: size - int(MIN_SHARE * size) + 1] for one in having[run]}:
-            # The sizes alone bound the likeness, and cost nothing.
+            # The sizes alone bound the similarity from above, and are quick to compare.
             if len(sets[one]) >= MIN_SHARE * size:
-                share = jaccard_similarity(mine, sets[one])
+                share = jaccard_similarity(larger, sets[one])
                 if share >= MIN_SHARE:
                     yield min(one, two), max(one, two), share
         for run in rarest[: size - int(2 * MIN_SHARE / (1 + MIN_SHARE) * size) + 1]:
@@ -137,11 +143,13 @@ def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, in
 
 
 def informative_answers(exercise: Answers) -> dict[bytes, list[str]]:
-    """The students by the hashes of their answer, where it could tell something. As bytes, a large class is small."""
-    ours = [make_shingles(text) for text in exercise.given]
+    """The students who gave each answer that could say something, by its sorted hashes, as bytes to save memory."""
+    given = [make_shingles(text) for text in exercise.given]
     groups: defaultdict[bytes, list[str]] = defaultdict(list)
     for student in sorted(exercise.texts):
         runs = make_shingles(exercise.texts[student])
-        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(jaccard_similarity(runs, other) < MIN_SHARE for other in ours):
+        if len(runs) >= MIN_TOKENS - _LENGTH + 1 and all(
+            jaccard_similarity(runs, other) < MIN_SHARE for other in given
+        ):
             groups[array("q", sorted(runs)).tobytes()].append(student)
     return {runs: students for runs, students in groups.items() if len(students) < NATURAL_ANSWER_COUNT}

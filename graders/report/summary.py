@@ -1,4 +1,4 @@
-"""The summary that a teacher reads in a terminal."""
+"""Render the summary of a batch that a teacher reads in a terminal."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from graders.core.text import clean_text, format_count, format_points
 from graders.report.class_numbers import missing_module_counts
 
 FEW_LESSONS = 3
-"""So many lessons have room beside each other in a terminal, with a mark for each exercise."""
+"""The most lessons that fit side by side into a terminal with a mark for each exercise."""
 
 SHOWN_MODULES = 8
-"""Those that are wanted most stand for all."""
+"""The most missing modules that are named; a count stands for the others."""
 
 LONG_SECONDS = 20.0
-"""A notebook that takes no longer than this is not worth a line."""
+"""A notebook that takes less time than this, in seconds, is not worth a line."""
 
 
 def render(batch: Batch, *, brief: bool = False) -> Group:
-    """Points by students and lessons, the meaning of the marks, and whatever could not be graded.
+    """A table of points by student and lesson, a legend of its marks, and lines on what went wrong.
 
-    With `brief` what went wrong is left to the pages, except for what somebody has to look at.
+    With `brief`, wrong answers and missing notebooks are left to the pages; what somebody has to look at stays.
     """
     if why := _one_reason(batch):
         return Group(
@@ -58,7 +58,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
 
 
 def _one_reason(batch: Batch) -> str:
-    """Why nothing at all was graded; empty when something was, or when there is more than one reason."""
+    """The one reason why nothing at all was graded; empty if something was, or if there are several reasons."""
     reasons = {
         submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
     }
@@ -72,9 +72,9 @@ def _student_table(
     lessons: Sequence[str],
     cell: Callable[[SubmissionResult | None], RenderableType],
 ) -> Table:
-    """A row for each student; beyond a few lessons their columns have numbers for names."""
+    """A table with a row for each student. If there are many lessons, their columns are named by number."""
     table = Table(title="Points by student and lesson", title_justify="left")
-    if len(lessons) > FEW_LESSONS:  # frames take the room that names need
+    if len(lessons) > FEW_LESSONS:  # a frame would take space that the names need
         table.box, table.collapse_padding = box.SIMPLE, True
     table.add_column("student", overflow="fold")
     for lesson in lessons:
@@ -89,7 +89,7 @@ def _student_table(
 
 
 def _lesson_table(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
-    """A row for each lesson of one student."""
+    """A table with a row for each lesson of one student."""
     found = {submission.lesson: submission for submission in batch.submissions}
     table = Table(title=f"Points of {clean_text(student, 40)}", title_justify="left", show_footer=True)
     table.add_column("lesson", "all lessons", overflow="fold")
@@ -108,7 +108,7 @@ def _sum_of_points(submissions: Iterable[SubmissionResult]) -> str:
 
 
 def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableType:
-    """A mark for each exercise and what comes after them, or why there is none."""
+    """A mark for each exercise, followed by `after`; if the notebook was not graded, its status."""
     if submission.status is not SubmissionStatus.GRADED:
         return plain_line((submission.status.value, "yellow"))
     styles = [STATUS_STYLES[exercise.status] for exercise in submission.exercises]
@@ -116,21 +116,21 @@ def _verdict_marks(submission: SubmissionResult, after: str = "") -> RenderableT
 
 
 def _marks_and_points(submission: SubmissionResult | None) -> RenderableType:
-    """Marks and points."""
+    """The marks and points of a submission, or its status; empty if there is none."""
     if submission is None or submission.status is not SubmissionStatus.GRADED:
         return _points_or_status(submission)
     return _verdict_marks(submission, f"  {format_points(submission.score)}")
 
 
 def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
-    """Points, or why there are none."""
+    """The points of a submission, or its status; empty if there is none."""
     if submission is None or submission.status is SubmissionStatus.GRADED:
         return "" if submission is None else format_points(submission.score)
     return _verdict_marks(submission)
 
 
 def _mistake_lines(batch: Batch) -> Iterator[str]:
-    """What several people got wrong in the same way."""
+    """The most common of the mistakes that were recognised."""
     found = Counter(
         (exercise.key, exercise.mistake)
         for submission in batch.submissions
@@ -144,8 +144,8 @@ def _mistake_lines(batch: Batch) -> Iterator[str]:
 
 
 def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
-    """What is not full marks, one short message for each exercise; whole notebooks first."""
-    ours = (Status.NOT_GRADED, Status.SUSPECT)
+    """A short message for each notebook that was not graded, and then for each exercise that did not pass."""
+    always_shown = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
         f"  {_student_and_lesson(submission)}: {submission.status.value}. {clean_text(submission.message)}"
         for submission in batch.submissions
@@ -153,9 +153,9 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
         and not (brief and submission.status is SubmissionStatus.MISSING)
     ]
     for submission in batch.submissions:
-        # One reason is enough for a notebook that could not be run.
+        # A notebook that was not graded has had its one message already.
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
-            if exercise.status in ours or (exercise.status is not Status.PASSED and not brief):
+            if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(
                     f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {clean_text(exercise.message)}"
@@ -167,29 +167,29 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
 
 
 def _missing_module_lines(batch: Batch) -> Iterator[str]:
-    """What notebooks wanted to import, and what there is to do."""
+    """The modules that notebooks import and that are not installed, and how to add them."""
     if wanted := missing_module_counts(batch):
         named = ", ".join(
             f"{clean_text(name, 60)} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES]
         )
         more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""
-        yield from ("", f"Not installed here: {named}{more}. What needs them was left out, and all else was run.")
+        yield from ("", f"Not installed here: {named}{more}. Lines that need them were left out; all others were run.")
         yield ("To add a package: python -m pip install NAME, with the Python that runs hookwork; then mark again.")
 
 
 def _name_lines(batch: Batch) -> Iterator[str]:
-    """The names that can be taken for another's."""
+    """Warnings about names that look like another student's, or that have characters nobody can see."""
     students = {submission.student for submission in batch.submissions}
     for group in lookalike_names(students):
         names = ", ".join(repr(clean_text(student, 60)) for student in group)
         yield f"  {names}: different students whose names look alike."
     for student in sorted(students):
         if not is_plain_name(student):
-            yield f"  {clean_text(student, 60)!r}: the name has blanks (␣) or characters that cannot be seen."
+            yield f"  {clean_text(student, 60)!r}: the name has spaces (␣) or characters that cannot be seen."
 
 
 def _slowest_lines(batch: Batch) -> Iterator[str]:
-    """Which notebooks took far longer than others, when it is worth a line."""
+    """The notebooks that took far longer than others, if any did."""
     seconds = [submission.seconds for submission in batch.submissions if submission.seconds]
     if not seconds:
         return
@@ -212,7 +212,7 @@ def _footer_lines(batch: Batch) -> Iterator[str]:
     tiers = sorted({submission.isolation for submission in batch.submissions if submission.isolation})
     left_out = sum(not submission.graded for submission in batch.submissions)
     ungraded = (
-        f"; {format_count(left_out, 'submission')} not graded, which is not the learners' doing" if left_out else ""
+        f"; {format_count(left_out, 'submission')} not graded, which is not the learners' fault" if left_out else ""
     )
     yield ""
     yield (
@@ -222,7 +222,7 @@ def _footer_lines(batch: Batch) -> Iterator[str]:
 
 
 def _describe_seeds(batch: Batch) -> str:
-    """The seed of the inputs, where anything ran, or how many there are: what is marked later gets another one."""
+    """The seed of the inputs, or how many there are, since each later command has its own; empty if nothing ran."""
     ran = [submission for submission in batch.submissions if submission.exercises]
     seeds = {batch.seed if submission.seed is None else submission.seed for submission in ran}
     if len(seeds) > 1:

@@ -1,4 +1,4 @@
-"""What lessons and exercises are called. Results know only stems and keys."""
+"""The titles of lessons and exercises, since results contain only their stems and keys."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class Titles:
     functions: Mapping[str, str] = field(default_factory=dict)
 
     def lesson(self, stem: str) -> str:
-        """A lesson's title; its stem where there is none."""
+        """A lesson's title, or its stem if it has none."""
         return self.lessons.get(stem, stem)
 
     def exercise(self, key: str) -> str:
-        """An exercise's title; its key where there is none."""
+        """An exercise's title, or its key if it has none."""
         return self.exercises.get(key, key)
 
     def function(self, key: str) -> str:
-        """The function of an exercise; its key where there is none."""
+        """The name of the function that answers an exercise, or its key if that is unknown."""
         return self.functions.get(key, key)

@@ -21,7 +21,7 @@ def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
     two = changed(["hook-removed", "model.block.0"], ["mode", "model"])
     assert unwanted_changes(two) == [
         (Kind.HOOK_GONE, "a hook of the caller on `model.block.0` was removed"),
-        (Kind.CHANGED, "the mode (training or eval) of `model` is not as before"),
+        (Kind.CHANGED, "the mode (training or eval) of `model` is not what it was before"),
     ]
 
 
@@ -53,8 +53,8 @@ def test_the_witness_knows_no_kind_without_a_sentence() -> None:
     ("what", "message"),
     [
         ("swallowed", "the model raised an exception, and your function did not pass it on"),
-        ("never raised", "the model was to raise an exception, and your function never came there"),
-        ("ValueError: no", "another one came out of your function: ValueError: no"),
+        ("never raised", "the model was meant to raise an exception, but your function never got there"),
+        ("ValueError: no", "a different one came out of your function: ValueError: no"),
     ],
 )
 def test_exceptions_that_did_not_come_through(what: str, message: str) -> None:

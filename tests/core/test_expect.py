@@ -181,9 +181,9 @@ def test_a_list_has_the_length_that_is_asked_for() -> None:
 def test_timelines_part_at_the_first_event_that_differs() -> None:
     expect(Seen(["a", "b"])).equals_timeline(["a", "b"])
     assert why(expect(Seen(["a", "c"], "log")).equals_timeline, ["a", "b"]) == (
-        "log: the timelines part at event 2: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
+        "log: the timelines differ from event 2 on: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
     )
-    assert "part at event 3" in why(expect(Seen(["a", "b", "c"])).equals_timeline, ["a", "b"])
+    assert "differ from event 3" in why(expect(Seen(["a", "b", "c"])).equals_timeline, ["a", "b"])
     assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).equals_timeline, ["a"])
 
 
@@ -247,7 +247,7 @@ def test_float64_that_went_through_float32_shows_its_digits_and_says_so() -> Non
     assert difference.kind is Kind.PRECISION
     assert (difference.expected, difference.seen, difference.entry) == ("0.642857143", "0.642857134", "[0]")
     assert difference.note == (
-        "1 of 2 entries differ; the values are float64, and these agree only as far as float32 goes"
+        "1 of 2 entries differ; the values are float64, and these agree only to float32 precision"
     )
 
 
@@ -270,7 +270,7 @@ def test_a_number_that_went_through_float32_says_so() -> None:
         expect(out_of_the_box(9 / 14 + 1e-7)).close_to(9 / 14, rtol=1e-10, atol=1e-10)
     difference = caught.value.difference
     assert difference.kind is Kind.PRECISION
-    assert difference.note == "the values are float64, and these agree only as far as float32 goes"
+    assert difference.note == "the values are float64, and these agree only to float32 precision"
 
 
 def test_a_number_that_is_another_one_says_nothing_of_float32() -> None:

@@ -56,23 +56,23 @@ def test_the_first_difference_is_quoted() -> None:
     dtype = Difference(Kind.DTYPE, "x.grad", "", "the dtype torch.float64", "torch.float32")
     assert explain_by_kind([dtype]) == Explanation(
         "another-dtype",
-        "Expected is the dtype torch.float64, and yours is torch.float32. Make new tensors from those that you get, as "
-        "with `torch.zeros_like(t)`, and convert nothing.",
+        "Expected is the dtype torch.float64, and yours is torch.float32. Make new tensors from those that you get, "
+        "for example with `torch.zeros_like(t)`, and convert nothing.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
     found = explain_by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])
     assert found == Explanation(
-        "another-type", "Another type than asked for: grads is a list, and expected is a tuple."
+        "another-type", "This is not the type that was asked for: grads is a list, and expected is a tuple."
     )
     changed = explain_by_kind([Difference(Kind.CHANGED, note="the values of `x` changed")])
     assert changed is not None
-    assert changed.message.startswith("The values of `x` changed. What your function is given stays as it was")
+    assert changed.message.startswith("The values of `x` changed. Leave what your function is given as it was")
 
 
 def test_braces_of_a_learner_are_text() -> None:
     found = explain_by_kind([Difference(Kind.TYPE, "x", "", "a list", "a {where} {0}")])
     assert found is not None
-    assert found.message == "Another type than asked for: x is a {where} {0}, and expected is a list."
+    assert found.message == "This is not the type that was asked for: x is a {where} {0}, and expected is a list."
 
 
 CALLS = [{"call": call, "rank": rank} for rank in (1, 2) for call in ("once", "again", "in turn")]
@@ -101,7 +101,7 @@ def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
     found = explain_by_circumstance(CALLS, [0, 1, 2])
     assert found is not None
     assert found.message == (
-        "It goes wrong in one circumstance alone (the number of dimensions: 1), and is right in all others."
+        "It goes wrong in only one circumstance (the number of dimensions: 1), and is right in all others."
     )
 
 
@@ -109,7 +109,7 @@ def test_of_a_single_case_nobody_can_tell_which_of_its_circumstances_it_is() -> 
     found = explain_by_circumstance([{"rank": rank} for rank in (0, 1, 2)], [1])
     assert found is not None
     assert found.message == (
-        "It is right in 2 of 3 cases. The one in which it is not is the only one with this circumstance "
+        "It is right in 2 of 3 cases. The case where it is wrong is the only one with this circumstance "
         "(the number of dimensions: 1), which may be the reason."
     )
 

@@ -53,7 +53,7 @@ def test_the_old_file_stays_whole_when_writing_fails(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_link_is_refused_with_its_name_and_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs").symlink_to(tmp_path / "elsewhere")
-    said = r"runs is a link or no folder, and is not followed; remove it: '.*runs/a\.frames'"
+    said = r"runs is a link or not a folder, and is not followed; remove it: '.*runs/a\.frames'"
     with pytest.raises(NotADirectoryError, match=said):
         write_atomically(tmp_path / "runs" / "a.frames", b"x", below=tmp_path)
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -63,7 +63,7 @@ def test_first_name_and_surname_are_one_name() -> None:
 
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
 def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
-    with pytest.raises(BadTable, match=r"names nobody|no CSV"):
+    with pytest.raises(BadTable, match=r"names nobody|not a CSV"):
         parse_roster(text)
 
 

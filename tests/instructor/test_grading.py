@@ -406,18 +406,29 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--student", "an"), "There is no student 'an'. Did you mean ann?"),
         (("--exercise", "01-nothing"), "There is no exercise '01-nothing'."),
         (("--exercise", "02-record-grad"), "Nobody handed in a notebook with these exercises."),
+<<<<<<< HEAD
         (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
         (("--late", "much"), "is no rule for late work: none, zero, 10%/day"),
+=======
+        (("--deadline", "friday"), "'friday' is no time; write it like 2026-11-20T18:00"),
+        (("--late", "much"), "is not a rule for late work: none, zero, 10%/day"),
+>>>>>>> w3
         (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),
         (("--roster", "bad.csv"), "bad.csv cannot be used: it names nobody."),
-        (("--roster", "book.csv"), "book.csv cannot be used: it is a workbook and no CSV file."),
+        (("--roster", "book.csv"), "book.csv cannot be used: it is a workbook, not a CSV file."),
         (("--groups", "bad.csv"), "bad.csv cannot be used: it has no column Group."),
         (("--groups", "none.csv"), "none.csv: No such file or directory"),
         (("--points", "points.csv"), "There is no exercise '99-x'."),
+<<<<<<< HEAD
         (("--isolation", "Z"), "'Z' is not a tier"),
         (("--memory-limit", "much"), "'much' is no size"),
         (("--cell-timeout", "-1"), "is no number of seconds above 0"),
+=======
+        (("--isolation", "Z"), "'Z' is no tier"),
+        (("--memory-limit", "much"), "'much' is not a size"),
+        (("--cell-timeout", "-1"), "is not a number of seconds above 0"),
+>>>>>>> w3
     ],
 )
 def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: Sequence[str], part: str) -> None:
@@ -555,7 +566,7 @@ def test_a_file_that_cannot_be_written_is_said_and_all_others_are_written() -> N
     Path("out/executed").mkdir(parents=True)
     Path("out/executed/ann").write_text("mine")
     text = " ".join(grade("--keep-outputs", "--export", "canvas", code=3).split())
-    assert f"out/executed/ann/{LESSON}.ipynb was not written: ann is a link or no folder" in text
+    assert f"out/executed/ann/{LESSON}.ipynb was not written: ann is a link or not a folder" in text
     assert Path(f"out/executed/bob/{LESSON}.ipynb").exists()
     assert {name: found["score"] for name, found in results().items()} == {"ann": 4, "bob": 4}
 

@@ -126,4 +126,4 @@ def test_the_summary_warns_of_names_that_look_alike() -> None:
     passed = exercise("01-a", Status.PASSED)
     lines = printed(batch(graded("ann", passed), graded("Ann", passed), graded("␣eve", passed)))
     assert "'Ann', 'ann': different students whose names look alike." in lines
-    assert "'␣eve': the name has blanks (␣) or characters that cannot be seen." in lines
+    assert "'␣eve': the name has spaces (␣) or characters that cannot be seen." in lines

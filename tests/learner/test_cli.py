@@ -38,7 +38,7 @@ def test_start_copies_says_what_is_next_and_continues() -> None:
     assert "Next: lesson 0. Three hooks in ten minutes, hookwork/00_three_hooks.ipynb" in text
     Path("hookwork", FIRST).write_text("mine")
     text = hookwork("start", "--no-open").stdout
-    assert "none of them new; yours are as they were" in text
+    assert "none of them new; yours are unchanged" in text
     assert Path("hookwork", FIRST).read_text() == "mine"
 
 
@@ -135,16 +135,16 @@ def test_reset_says_where_the_backup_lies() -> None:
     [
         (("hint", "01-branch-grad"), "There is no exercise '01-branch-grad'. Did you mean 01-branch-grads?"),
         (("solution", "x"), "There is no exercise 'x'. Exercises: 00-layer-output, "),
-        (("reset", "01-branch-grads"), "This folder holds no notebook of lesson 1"),
-        (("reset", "01-branch-grads", "-C", "other"), "other holds no notebook of lesson 1"),
+        (("reset", "01-branch-grads"), "This folder contains no notebook of lesson 1"),
+        (("reset", "01-branch-grads", "-C", "other"), "other contains no notebook of lesson 1"),
         (("check",), "No lesson in this folder has been worked on yet."),
-        (("check", "1"), "This folder holds no notebook of lesson 1"),
+        (("check", "1"), "This folder contains no notebook of lesson 1"),
         (("check", "99"), "There is no lesson '99'. Lessons: 00_three"),
         (("check", "02-nothing"), "There is no exercise '02-nothing'."),
         (("check", "nowhere.ipynb"), "nowhere.ipynb does not exist."),
-        (("check", "."), ". holds no notebook of a lesson."),
-        (("check", "1", "--isolation", "Z"), "'Z' is no tier: auto, A, B, C, D"),
-        (("watch",), "holds no notebook of a lesson. Get the lessons with: hookwork start"),
+        (("check", "."), ". contains no notebook of a lesson."),
+        (("check", "1", "--isolation", "Z"), "'Z' is not a tier: auto, A, B, C, D"),
+        (("watch",), "contains no notebook of a lesson. Get the lessons with: hookwork start"),
         (("start", "taken"), "taken is a file. Name a folder"),
         (("check", "1", "--seed", "-1"), "Invalid value for '--seed'"),
         (("nonsense",), "No such command"),

@@ -80,7 +80,7 @@ def test_the_next_lesson_is_the_first_that_is_not_done() -> None:
 
 
 def test_what_is_missing_or_in_the_way_is_said_with_a_remedy(tmp_path: Path) -> None:
-    with pytest.raises(LearnerError, match=r"holds no notebook of lesson 1 .*hookwork start"):
+    with pytest.raises(LearnerError, match=r"contains no notebook of lesson 1 .*hookwork start"):
         notebook_of(tmp_path, LESSONS[1])
     (tmp_path / "file").write_text("")
     with pytest.raises(LearnerError, match=r"file is a file\. Name a folder"):

@@ -235,7 +235,7 @@ def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys:
     assert "✓ Passed" in text
     assert text.endswith(
         "hookwork-progress.json could not be read (line 1 is not JSON). It is now hookwork-progress.broken-1.json; "
-        "nothing in it was lost. A new one begins.\n"
+        "nothing in it was lost. A new one was started.\n"
     )
     assert record.load_record().exercises == {"01-branch-grads": "passed"}
 

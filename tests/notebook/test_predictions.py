@@ -133,7 +133,7 @@ def test_a_key_with_a_typing_error_is_said(capsys: pytest.CaptureFixture[str]) -
 def test_a_guess_without_a_name_or_key_is_said(arguments: tuple[Any, ...], capsys: pytest.CaptureFixture[str]) -> None:
     guess(*arguments)
     (line,) = said(capsys)
-    assert line.startswith("Each guess stands behind its name, after the key: `guess(")
+    assert line.startswith("Give each guess by name, after the key: `guess(")
 
 
 def test_two_orders_part_at_an_event(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_an_answer_opens_when_passed_or_asked_for_twice() -> None:
         ("", "line 1 is not JSON"),
         ('{"exercises": {\n"01-branch', "line 2 is not JSON"),
         ("\xff", "it is not text in UTF-8"),
-        ("[]", "it is no JSON object"),
+        ("[]", "it is not a JSON object"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_set_aside(tmp_path: Path, text: str, why: str) -> None:
@@ -169,7 +169,7 @@ def test_whatever_has_its_place_is_set_aside_and_nothing_is_waited_for(tmp_path:
         "pipe": "it is not an ordinary file",
         "link": "it is a link to another file",
         "folder": "it is not an ordinary file",
-        "deep": "its lists and objects lie in each other in too many levels",
+        "deep": "its lists and objects are nested too deeply",
         "large": "it has more than 1 MB",
     }
     assert kept.trouble.startswith(

@@ -22,9 +22,9 @@ def test_other_errors_come_through() -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "says"),
     [
-        (parse_size, "2 parsecs", "'2 parsecs' is no size; write it like 512M or 2G"),
-        (parse_seconds, "-1", "'-1' is no number of seconds above 0"),
-        (parse_whole_number, "1.5", "'1.5' is no whole number between 0 and 2\\*\\*53"),
+        (parse_size, "2 parsecs", "'2 parsecs' is not a size; write it like 512M or 2G"),
+        (parse_seconds, "-1", "'-1' is not a number of seconds above 0"),
+        (parse_whole_number, "1.5", "'1.5' is not a whole number from 0 to below 2\\*\\*53"),
         (parse_jobs, "0", "at least 1 notebook has to run at a time"),
     ],
 )

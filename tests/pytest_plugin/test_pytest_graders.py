@@ -178,7 +178,7 @@ def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.Compl
         (("--memory-limit", "lots"), "no size"),
         (("--jobs", "0"), "at least 1"),
         (("--lessons", "01,99"), "There is no lesson '99'. Lessons: 00_three"),
-        (("--cell-timeout", "soon"), "no number of seconds"),
+        (("--cell-timeout", "soon"), "not a number of seconds"),
     ],
 )
 def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: str) -> None:

@@ -35,7 +35,7 @@ def test_it_says_what_is_not_understood_and_who_needs_help() -> None:
         "eve 0 of 3 0 0 0 1",
         "di 01-a not-graded Disk full.",
         "gil 01_first unreadable Empty.",
-        "No two answers are so alike",
+        "No two answers are similar enough",
     ):
         assert part in text, part
 
@@ -115,7 +115,7 @@ def test_what_could_not_be_graded_is_listed_up_to_a_limit() -> None:
 
 def test_similar_answers_are_a_hint() -> None:
     text = Page(source(CLASS, SimilarPair("ann", "bob", ("01-a", "01-b"), 0.957))).text
-    assert "A hint to look, never a verdict" in text
+    assert "A hint to take a look, never a verdict" in text
     assert "ann and bob 01-a 01-b 96 %" in text
 
 

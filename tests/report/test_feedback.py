@@ -99,8 +99,8 @@ def test_what_the_answer_printed_is_shown() -> None:
 def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
     found = page(wrong("", Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b", "c"), ("a", "c"), 2))))
     assert (
-        "log: the timelines part at event 4: expected b, saw c Both timelines, from top to bottom expected yours "
-        "(2 equal) a a → first difference b c c (end)" in found.text
+        "log: the timelines differ from event 4 on: expected b, saw c Both timelines, from top to bottom expected "
+        "yours (2 equal) a a → first difference b c c (end)" in found.text
     )
     assert [row.get("class") for row in found.named("tr")].count("first") == 1
 
@@ -127,7 +127,7 @@ def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
     [
         (SubmissionStatus.UNREADABLE, "could not be read as a notebook"),
         (SubmissionStatus.MISSING, "Nothing was handed in."),
-        (SubmissionStatus.NOT_GRADED, "not your doing, and it is no zero"),
+        (SubmissionStatus.NOT_GRADED, "not your fault, and it does not count as zero"),
     ],
 )
 def test_a_submission_without_results_says_why(status: SubmissionStatus, says: str) -> None:
@@ -143,7 +143,7 @@ def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
     late = {"late_note": note, "penalty": 0.2, "superseded": ("class/ann/old.ipynb",)}
     found = page(exercise("01-a"), **late)
     assert f"{note} So 0.2 of the 1.2 points reached are taken off." in found.text
-    assert "kept without counting: old.ipynb" in found.text
+    assert "kept, but not counted: old.ipynb" in found.text
 
 
 def test_packages_that_were_not_installed_are_named() -> None:

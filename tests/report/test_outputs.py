@@ -78,6 +78,6 @@ def test_whatever_lesson_results_name_nothing_is_written_elsewhere(tmp_path: Pat
     file_notes = FileNotes()
     outputs.write_pages(found, tmp_path / "a/b/out", Titles(), file_notes)
     assert [note.partition(": ")[2] for note in file_notes.notes] == [
-        f"it leads out of {tmp_path / 'a/b/out'}, so it is not written."
+        f"it leads out of {tmp_path / 'a/b/out'}, so it was not written."
     ]
     assert not list(tmp_path.rglob("x.html"))

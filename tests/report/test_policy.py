@@ -118,5 +118,5 @@ def test_who_is_late_is_told_the_deadline_and_the_rule(rule: str, sentence: str)
     assert late.late_note == f"{times} {sentence}"
     unknown = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 1)
     assert unknown.late_note.endswith(sentence)
-    assert unknown.late_note.startswith("The platform says that it came in late, and not when")
+    assert unknown.late_note.startswith("The platform says that it was late, but not by how much")
     assert with_penalty(unknown, parse_late_rule(rule), -1).late_note == ""

@@ -98,7 +98,7 @@ def test_what_could_not_be_graded_is_counted_apart() -> None:
     )
     assert lines[-2] == (
         "3 submissions; seed 42 (repeat with --seed 42); torch 2.13.0; isolation D; "
-        "2 submissions not graded, which is not the learners' doing"
+        "2 submissions not graded, which is not the learners' fault"
     )
 
 
@@ -155,7 +155,7 @@ def test_the_modules_that_notebooks_wanted_are_counted_by_students_the_most_want
     found = [replace(graded(name, exercise("01-a")), missing_modules=names) for name, names in wanted.items()]
     again = replace(graded("ann", exercise("02-a"), lesson="02_second"), missing_modules=("pandas",))
     text = " ".join(printed(batch(*found, again)))
-    assert "Not installed here: pandas (2 students), utils (1 student). What needs them was left out" in text
+    assert "Not installed here: pandas (2 students), utils (1 student). Lines that need them were left out" in text
     assert "python -m pip install NAME" in text
     many = replace(found[0], missing_modules=tuple(f"m{number:02}" for number in range(11)))
     assert "m07 (1 student) and 3 more." in " ".join(printed(batch(many)))

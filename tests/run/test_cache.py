@@ -289,7 +289,7 @@ def test_nothing_is_kept_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(Unkept, match=r"out/runs should hold the runs of notebooks, but is a link\. Move it"):
         cache.check_folder()
     cache.keep("good", "A", KEPT)
-    assert "runs is a link or no folder" in cache.trouble
+    assert "runs is a link or not a folder" in cache.trouble
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""Results as other programs read them. Each format is a function from what is wanted to files."""
+"""Export results in formats that other programs read. Each format is a function from a request to files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Canvas: a CSV file for *Grades > Import*, one column for each lesson.
+"""Export to Canvas: a CSV file for *Grades > Import*, with a column for each lesson.
 
 Canvas finds students by ID, SIS User ID or SIS Login ID, and an assignment by the number in brackets after its name.
-Both come from the roster: its own exported gradebook. An empty cell changes nothing in Canvas, so what is missing or
-was not graded stays empty.
+Both come from the roster, which is Canvas's own exported gradebook. An empty cell changes nothing in Canvas, so work
+that is missing or was not graded has empty cells.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from graders.report.titles import Titles
 FILE = "canvas.csv"
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 _FOUND_BY = slice(1, 4)
-"""The columns by which Canvas finds somebody."""
+"""The columns of `_IDENTITY` by which Canvas finds a student."""
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """`canvas.csv`. A column is called as in the roster, where one assignment there names the lesson.
+    """Make `canvas.csv`, with each column named like the roster's one assignment for the lesson.
 
-    Otherwise it is called by its lesson: Canvas asks which assignment is meant, or makes one.
+    If there isn't exactly one, it has the lesson's title, and Canvas asks which assignment is meant or creates one.
     """
     lessons = wanted.all_lessons
     listed = wanted.roster.columns if wanted.roster else ()
@@ -68,7 +68,7 @@ def export(wanted: ExportRequest) -> ExportResult:
 
 
 def _column_title(lesson: str, titles: Titles, assignments: list[str]) -> str:
-    """What a lesson is called: the one assignment whose name has the lesson's stem, title or file in it."""
+    """The one assignment whose name contains the lesson's stem or title; otherwise the lesson's title."""
     title = titles.lesson(lesson)
     wanted = {lesson.casefold(), title.casefold(), title.partition(". ")[2].casefold()} - {""}
     found = [column for column in assignments if any(name in column.casefold() for name in wanted)]
@@ -76,7 +76,7 @@ def _column_title(lesson: str, titles: Titles, assignments: list[str]) -> str:
 
 
 def _platform_number(student: str, wanted: ExportRequest) -> str:
-    """The number that the platform gave; none of Moodle's, which in Canvas would be another person's."""
+    """The student's number on the platform; empty if it is Moodle's, which could be another person's in Canvas."""
     moodles = wanted.roster is not None and wanted.roster.worksheet is not None
     numbers = (one.student_id for one in wanted.batch.submissions if one.student == student and one.student_id)
     return "" if moodles else next(numbers, "")

@@ -1,4 +1,4 @@
-"""What an export is made of, and what comes of it."""
+"""What an export gets and what it returns, and a few functions that several formats share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from graders.report.titles import Titles
 
 @dataclass(frozen=True)
 class ExportRequest:
-    """A batch to be exported.
+    """A batch to export.
 
-    With `scale` points are converted to those that the roster has for an assignment. `lessons` are those that were
-    marked just now; the batch may hold others, of earlier commands. None means all.
+    With `scale`, points are converted to the roster's maximum for an assignment. `lessons` are those that were marked
+    just now, since the batch may include others from earlier commands; None means all.
     """
 
     batch: Batch
@@ -27,34 +27,34 @@ class ExportRequest:
 
     @property
     def all_lessons(self) -> list[str]:
-        """The lessons in the batch."""
+        """The lessons in the batch, sorted."""
         return sorted({submission.lesson for submission in self.batch.submissions})
 
     def scale_factor(self, lesson: str, most: float | None) -> float:
-        """By what points are multiplied where the roster has `most` points for a lesson, or says nothing (None)."""
+        """The factor for a lesson's points if the roster's maximum is `most` (None if it says nothing)."""
         own = self.lesson_max_score(lesson)
         return most / own if self.scale and most and own else 1.0
 
     def lesson_max_score(self, lesson: str) -> float:
-        """The points that there are in a lesson."""
+        """The maximum points of a lesson."""
         return max(submission.max_score for submission in self.batch.submissions if submission.lesson == lesson)
 
     def points_note(self, path: str, lesson: str, most: float | None) -> str:
-        """What a person should know of the points of a lesson in a file, where the roster has `most`; often nothing."""
+        """A note on a lesson's points in the file `path`, if they differ from the roster's maximum `most`; or empty."""
         own = self.lesson_max_score(lesson)
         if self.scale:
             return "" if most else f"{path}: the roster has no points for {lesson}, so --scale converts nothing."
         if not most or abs(most - own) < 0.005:
             return ""
         return (
-            f"{path}: {lesson} has {format_points(most)} points on the roster, and at most {format_points(own)} are entered. "
-            "--scale converts them."
+            f"{path}: {lesson} has {format_points(most)} points on the roster, and at most {format_points(own)} are "
+            "entered. --scale converts them."
         )
 
 
 @dataclass
 class ExportResult:
-    """The files of an export by their paths; why one is not there, by its path; and what a person should know."""
+    """What an export made: contents and reasons for refusing, both by path, and notes for a person."""
 
     files: dict[str, str | bytes] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -62,16 +62,16 @@ class ExportResult:
 
 
 def format_score(submission: SubmissionResult | None, factor: float = 1.0) -> str:
-    """Points, multiplied; empty where nothing was handed in or something could not be graded."""
+    """A submission's points times `factor`; empty if nothing was handed in or part of it could not be graded."""
     if submission is None or submission.status is SubmissionStatus.MISSING or not submission.graded:
         return ""
     return format_points(submission.score * factor)
 
 
 def describe_duplicates(rows: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """Why a table would put two marks on one person; empty where it does not.
+    """Which students a platform would take for the same person, in words; empty if there are none.
 
-    A row is the name of a student, and by the titles of columns what a platform finds people by.
+    A row is a student's name, and a mapping from a column's title to the text by which the platform finds people.
     """
     seen: dict[tuple[str, str], list[str]] = {}
     for student, identities in rows:
@@ -80,7 +80,8 @@ def describe_duplicates(rows: Iterable[tuple[str, Mapping[str, str]]]) -> str:
             if key:
                 seen.setdefault((column, key), []).append(student)
     found = [
-        f"{column} {clean_text(identity, 60)} stands for {' and for '.join(clean_text(student, 60) for student in students)}"
+        f"{column} {clean_text(identity, 60)} stands for "
+        f"{' and for '.join(clean_text(student, 60) for student in students)}"
         for (column, identity), students in seen.items()
         if len(students) > 1
     ]

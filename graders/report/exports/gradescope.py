@@ -1,4 +1,4 @@
-"""Gradescope: a `results.json` for each student, as its autograders write it.
+"""Export to Gradescope: a `results.json` for each student, as autograders write it.
 
 The format is documented at https://gradescope-autograders.readthedocs.io/en/latest/specs/#output-format.
 """
@@ -16,11 +16,11 @@ from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.names import file_names
 from graders.report.titles import Titles
 
-_NOT_GRADED_SENTENCE = "This could not be graded, and that is not your doing. Your instructor sees it, too."
+_NOT_GRADED_SENTENCE = "This could not be graded, and that is not your fault. Your instructor sees it, too."
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """`gradescope/<student>/results.json`."""
+    """Make `gradescope/<student>/results.json` for each student."""
     folders = file_names(submission.student for submission in wanted.batch.submissions)
     found: dict[str, list[SubmissionResult]] = {}
     for submission in wanted.batch.submissions:
@@ -33,7 +33,7 @@ def export(wanted: ExportRequest) -> ExportResult:
 
 
 def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles) -> str:
-    """The file of one student, with all lessons that were handed in together."""
+    """The file for one student, with all lessons that were handed in together."""
     tests: list[dict[str, Any]] = []
     for number, submission in enumerate(submissions, 1):
         tests += _test_entries(submission, number, titles)

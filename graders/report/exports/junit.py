@@ -1,4 +1,4 @@
-"""JUnit XML: a suite for each submission and a case for each check, as CI systems read it."""
+"""Export as JUnit XML, which CI systems read: a suite for each submission and a case for each check."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from graders.report.titles import Titles
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """`junit.xml`."""
+    """Make `junit.xml`."""
     return ExportResult({"junit.xml": render(wanted.batch, wanted.titles)})
 
 
 def render(batch: Batch, titles: Titles) -> str:
-    """The file. A check that does not hold is a failure, what was not graded an error, what is missing is skipped."""
+    """The text of the file. A failed check is a failure, ungraded work an error, and missing work is skipped."""
     root = Element("testsuites", name="hookwork")
     for submission in batch.submissions:
         root.append(_suite_element(submission, batch, titles))
@@ -33,8 +33,13 @@ def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -
         "testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=clean_text(batch.created)[:19]
     )
     properties = SubElement(suite, "properties")
-    for name, value in (("student", student), ("lesson", submission.lesson), ("points", format_points(submission.score)),
-                        ("max_points", format_points(submission.max_score)), ("status", submission.status.value)):  # fmt: skip
+    for name, value in (
+        ("student", student),
+        ("lesson", submission.lesson),
+        ("points", format_points(submission.score)),
+        ("max_points", format_points(submission.max_score)),
+        ("status", submission.status.value),
+    ):
         SubElement(properties, "property", name=name, value=value)
     if not submission.exercises:
         case = SubElement(

@@ -1,8 +1,8 @@
-"""Moodle: a grading worksheet for each lesson, for *Assignment > Upload grading worksheet*.
+"""Export to Moodle: a grading worksheet for each lesson, for *Assignment > Upload grading worksheet*.
 
-Moodle finds students by `Identifier`, the number in the names of the files it lets you download. A worksheet that is
-given as the roster is given back filled in. Without one the file is in English; the gradebook's CSV import can read it,
-too, and finds students by their email address.
+Moodle finds students by `Identifier`, the number in the names of the files that teachers download. If the roster is a
+worksheet from Moodle, that worksheet is filled in. Otherwise the file is in English; the gradebook's CSV import can
+read it as well, and finds students by their email address.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", 
 
 
 def export(wanted: ExportRequest) -> ExportResult:
-    """`moodle/<lesson>.csv`. A given worksheet is that of the lessons that were marked just now, and of no others."""
+    """Make `moodle/<lesson>.csv`; a worksheet given as the roster is filled in only for lessons marked just now."""
     exported = ExportResult()
     given = wanted.roster.worksheet if wanted.roster else None
     for lesson in wanted.all_lessons:
         found = {one.student: one for one in wanted.batch.submissions if one.lesson == lesson}
         if given is None or not _belongs_to_lesson(given, found):
-            # What was written with the worksheet of another assignment stays.
+            # A file for an earlier lesson may have been made from the worksheet of its own assignment: keep it.
             if given is None or wanted.lessons is None or lesson in wanted.lessons:
                 _export_in_english(exported, lesson, wanted, found)
         elif wanted.lessons is None or lesson in wanted.lessons:
@@ -39,7 +39,7 @@ def export(wanted: ExportRequest) -> ExportResult:
 
 
 def _belongs_to_lesson(given: Worksheet, found: Mapping[str, SubmissionResult]) -> bool:
-    """Whether a worksheet is that of a lesson: the numbers of its students are in it, as far as there are any."""
+    """Whether a worksheet lists at least one of the lesson's students by number; also true if none has a number."""
     listed = {person.participant for person in given.people if person}
     numbers = {one.student_id for one in found.values() if one.student_id}
     return not numbers or bool(numbers & listed)
@@ -48,7 +48,7 @@ def _belongs_to_lesson(given: Worksheet, found: Mapping[str, SubmissionResult]) 
 def _export_given_worksheet(
     exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult], given: Worksheet
 ) -> None:
-    """The worksheet itself with grades and feedback."""
+    """Fill in the given worksheet with grades and feedback."""
     path, most = f"moodle/{lesson}.csv", worksheet.maximum_points(given)
     rows = ((person.name, {"the identifier": person.participant}) for person in given.people if person)
     if why := describe_duplicates(rows):
@@ -60,7 +60,7 @@ def _export_given_worksheet(
     exported.files[path] = table.to_bytes()
     exported.notes += filter(None, [wanted.points_note(path, lesson, most)])
     if given.columns.comment is None:
-        exported.notes.append(f"{path}: the worksheet has no column for feedback, so it has grades alone.")
+        exported.notes.append(f"{path}: the worksheet has no column for feedback, so only grades were entered.")
     strangers = sorted(set(found) - {person.name for person in given.people if person})
     if strangers:
         exported.notes.append(
@@ -69,14 +69,15 @@ def _export_given_worksheet(
     if unencodable_count := table.unencodable_count:
         encoding = table.layout.encoding
         exported.notes.append(
-            f"{path}: {encoding} lacks {format_count(unencodable_count, 'character')} of the feedback; each is a question mark."
+            f"{path}: {encoding} lacks {format_count(unencodable_count, 'character')} of the feedback; each is a "
+            "question mark."
         )
 
 
 def _export_in_english(
     exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult]
 ) -> None:
-    """A worksheet in English. Students without a number of Moodle's have an empty identifier."""
+    """Make a worksheet in English. Students without a number from Moodle have an empty identifier."""
     path = f"moodle/{lesson}.csv"
     people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
     rows, identities = [], []
@@ -97,7 +98,7 @@ def _export_in_english(
 
 
 def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
-    """One sentence for each exercise that is not passed. Long comments belong on the feedback page."""
+    """A sentence for each exercise that has not passed, cut to 2000 characters; the feedback page has the rest."""
     said = [
         f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
         for exercise in submission.exercises
@@ -105,5 +106,5 @@ def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
     ]
     if submission.penalty:
         said.insert(0, f"{submission.late_note or 'Late.'} {format_points(submission.penalty)} points are taken off.")
-    # Moodle shows plain text, in which the marks around code are noise.
+    # Moodle shows plain text, where backticks around code would only be noise.
     return clean_text(" | ".join([*([submission.message] if submission.message else []), *said]), 2000).replace("`", "")

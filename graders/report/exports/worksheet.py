@@ -1,7 +1,7 @@
-"""A grading worksheet of Moodle's, given back with grades and feedback and everything else as it was.
+"""Fill in a grading worksheet from Moodle with grades and feedback, and leave everything else as it was.
 
-Moodle compares header and identifiers with what it calls them in the language of whoever uploads the file. Its own file
-is the one that it surely takes.
+Moodle compares the header and the identifiers with its own words for them, in the language of the person who uploads
+the file. So the only file that it is sure to accept is its own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from graders.report.gradebook import escape_formulas, safe_cell_text
 
 
 def maximum_points(worksheet: Worksheet) -> float | None:
-    """The points of the assignment; None where the worksheet does not say, or says different ones."""
+    """The maximum points of the assignment; None if the worksheet does not say, or its rows disagree."""
     index = worksheet.columns.maximum
     found = {parse_number(written) for written in worksheet.table.column(index)} if index is not None else set()
     return found.pop() if len(found) == 1 else None
@@ -30,9 +30,12 @@ def fill_worksheet(
     comment: Callable[[SubmissionResult], str],
     factor: float = 1.0,
 ) -> Table:
-    """The worksheet with the results of students, by name. A row without one, or without points, keeps its own."""
+    """The worksheet with results by student's name; a row without a graded result keeps its grade.
+
+    `comment` makes the feedback, and points are multiplied by `factor`.
+    """
     columns, delimiter = worksheet.columns, worksheet.table.layout.delimiter
-    ours = (columns.identifier, worksheet.grade, columns.maximum)
+    moodles = (columns.identifier, worksheet.grade, columns.maximum)  # Moodle reads these: they must not be escaped
     decimal = "," if any(re.search(r"\d,\d", one) for one in _number_cells(worksheet)) else "."
     rows = []
     for row, person in zip(worksheet.table.rows, worksheet.people):
@@ -44,7 +47,7 @@ def fill_worksheet(
             handed_in = result.graded and result.status is not SubmissionStatus.MISSING
             if handed_in or not cell_text(row, columns.comment):
                 cells[columns.comment] = safe_cell_text(comment(result))
-        rows.append(tuple(one if at in ours else escape_formulas(one, delimiter) for at, one in enumerate(cells)))
+        rows.append(tuple(one if at in moodles else escape_formulas(one, delimiter) for at, one in enumerate(cells)))
     return replace(worksheet.table, rows=tuple(rows))
 
 

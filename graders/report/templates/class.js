@@ -1,4 +1,4 @@
-// Finding a student, the order of rows, and a page of them at a time. Without this script the table has the first page.
+// Searches students, sorts rows and shows one page of them at a time. Without this script the table has the first page.
 const at = (id) => document.getElementById(id), body = document.querySelector(".matrix tbody");
 const { size, signs, files, views, rows } = JSON.parse(at("rows").textContent);
 const element = (name, properties) => Object.assign(document.createElement(name), properties);
@@ -19,7 +19,7 @@ function line([student, folder, score, ...found]) {
 }
 function points(row, column) {
   const found = parseFloat(column ? views[row[2 + column]][0] : row[2]);
-  return Number.isNaN(found) ? -1 : found; // what is missing comes before what has no points
+  return Number.isNaN(found) ? -1 : found; // a missing notebook sorts below one without points
 }
 function show(wanted) {
   const name = at("find").value.trim().toLowerCase(), [column, sign] = at("order").value.split(" ").map(Number);

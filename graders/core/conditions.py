@@ -11,31 +11,33 @@ from graders.core.expect import Seen, expect, raise_mismatch
 CHANGE_SENTENCES = {
     "values": "the values of `{place}` changed",
     "buffer": "the buffer `{place}` changed",
-    "requires-grad": "`{place}.requires_grad` is not as before",
+    "requires-grad": "`{place}.requires_grad` has changed",
     "retains-grad": "`retain_grad()` was called on `{place}`, which belongs to the caller",
     "grad-filled": "`{place}.grad` was `None` before and holds something now",
     "grad-emptied": "`{place}.grad` held a gradient before and is `None` now",
-    "grad-replaced": "`{place}.grad` is another tensor than before",
+    "grad-replaced": "`{place}.grad` is a different tensor from before",
     "grad-changed": "the values of `{place}.grad` changed",
-    "mode": "the mode (training or eval) of `{place}` is not as before",
-    "class": "`{place}` is of another class than before",
-    "forward": "`{place}.forward` is another function than before",
-    "parameters": "the parameters of `{place}` are other objects than before",
-    "buffers": "the buffers of `{place}` are other objects than before",
-    "modules": "the submodules of `{place}` are other objects than before",
-    "attribute": "a flag or function of `{place}` is another one than before",
-    "attribute-left": "something of yours is left on `{place}`: it has an attribute that it did not have",
-    "entries": "`{place}` belongs to the caller, and its entries are not as before",
-    "hook-removed": "a hook of the caller on `{place}` was removed",
-    "hook-order": "the hooks of the caller on `{place}` are in another order",
-    "hook-options": "the hooks of the caller on `{place}` have other options than before",
-    "hook-dict": "`{place}` keeps its hooks in another dict than before, which no handle of the caller knows",
-    "hook-left": "a hook of yours is left on `{place}`",
-    "autograd-mode": "autograd is switched on or off, other than before",
-    "default-dtype": "the default dtype is not as before",
-    "anomaly-mode": "anomaly detection is not as before",
-    "saved-tensor-hooks": "hooks on saved tensors are active that were not, or the other way round",
-    "module-call": "`nn.Module.__call__` is another function than before",
+    "mode": "the mode (training or eval) of `{place}` has changed",
+    "class": "the class of `{place}` has changed",
+    "forward": "`{place}.forward` is a different function from before",
+    "parameters": "the parameters of `{place}` are different objects from before",
+    "buffers": "the buffers of `{place}` are different objects from before",
+    "modules": "the submodules of `{place}` are different objects from before",
+    "attribute": "a flag or function of `{place}` is not the same as before",
+    "attribute-left": "something of yours is left on `{place}`: it has an attribute that it did not have before",
+    "entries": "`{place}` belongs to the caller, and its entries have changed",
+    "hook-removed": "one of the caller's hooks on `{place}` was removed",
+    "hook-order": "the caller's hooks on `{place}` are in a different order",
+    "hook-options": "the caller's hooks on `{place}` do not have the same options as before",
+    "hook-dict": (
+        "`{place}` keeps its hooks in a different dict from before, which none of the caller's handles knows about"
+    ),
+    "hook-left": "one of your hooks is left on `{place}`",
+    "autograd-mode": "autograd was on before and is off now, or the other way round",
+    "default-dtype": "the default dtype has changed",
+    "anomaly-mode": "the setting of anomaly detection has changed",
+    "saved-tensor-hooks": "hooks on saved tensors are active now and were not before, or the other way round",
+    "module-call": "`nn.Module.__call__` is a different function from before",
 }
 """A sentence for each kind of change that a `Witness` reports. `{place}` is a name such as `model.block.0`."""
 
@@ -77,10 +79,13 @@ def _reported_changes(changed: Seen) -> list[list[str]]:
 def check_exception_passed_on(what: Seen, raised_by: str) -> None:
     """The exception of a `Failure` reached the caller. `raised_by` is "the model", "a loss", or the like."""
     if what.value == "swallowed":
-        raise_mismatch(f"{raised_by} raised an exception, and your function did not pass it on", Kind.SWALLOWED)
+        raise_mismatch(f"{raised_by} raised an exception, but your function did not pass it on", Kind.SWALLOWED)
     if what.value == "never raised":
-        raise_mismatch(f"{raised_by} was to raise an exception, and your function never came there", Kind.EXCEPTION)
+        raise_mismatch(
+            f"{raised_by} was meant to raise an exception, but your function never got that far", Kind.EXCEPTION
+        )
     if what.value != "came through":
         raise_mismatch(
-            f"{raised_by} raised an exception, and another one came out of your function: {what.value}", Kind.EXCEPTION
+            f"{raised_by} raised an exception, but a different one came out of your function: {what.value}",
+            Kind.EXCEPTION,
         )

@@ -21,20 +21,20 @@ COMMON_MESSAGES: dict[str, str] = {
         "A hook is still registered after your function returned. Keep every handle and call its `remove()`."
     ),
     "hook-left-after-exception": (
-        "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, "
-        "or use the handle as a context manager: `with module.register_forward_hook(hook):`."
+        "The model raised an exception, and your `remove()` was skipped. Put it in `finally`, or use the handle as a "
+        "context manager: `with module.register_forward_hook(hook):`."
     ),
     "another-mode": (
-        "These are the numbers of the model in another mode: your function calls `eval()` or `train()`. A model may "
-        "compute something else then; run it in the mode in which it is."
+        "These are the model's numbers in a different mode: your function calls `eval()` or `train()`. A model may "
+        "compute something else then; run it in the mode it is in."
     ),
     "late-binding": (
         "All your hooks read the loop variable when they run, and by then it has its last value. "
         "Bind it with a default argument: `def hook(..., name=name):`, or `lambda *args, name=name: ...`."
     ),
     "hooked-a-copy": (
-        "No hook of yours is on the tensor when your function has returned. A hook on a new tensor (`t * 1`, a view, a "
-        "detached copy) does not see the loss, and `with` removes a hook at the end of its block."
+        "None of your hooks is on the tensor once your function has returned. A hook on a new tensor (`t * 1`, a "
+        "view, a detached copy) does not see the loss, and `with` removes a hook at the end of its block."
     ),
     "reads-dot-grad": (
         "Inside the hook, `.grad` has not been written yet for this pass. "
@@ -48,29 +48,31 @@ COMMON_MESSAGES: dict[str, str] = {
         "`register_...` method gives you."
     ),
     "changed-callers-tensor": (
-        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) hand on the tensor "
-        "that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
+        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) pass on the very "
+        "tensor that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
     ),
     "the-same-list": (
-        "You return the same list object in every call. A caller who changes it changes what the next call returns. "
+        "You return the same list object from every call. A caller who changes it changes what the next call returns. "
         "Make the list inside the function."
     ),
     "changed-dtype": (
-        "Your new tensor has another dtype than the gradient. "
-        "Build it from the gradient, with `torch.zeros_like(grad)` or `torch.ones_like(grad)`."
+        "Your new tensor does not have the dtype of the gradient. Build it from the gradient, with "
+        "`torch.zeros_like(grad)` or `torch.ones_like(grad)`."
     ),
     "changed-values": (
         "You edited the values of the tensor. The task is about its gradient; the values stay as they are."
     ),
     "wrong-axis": "You indexed the wrong axis: rows are dimension 0, channels are dimension 1.",
-    "wrong-hook-kind": "This kind of hook fires at another moment, or on other tensors, than the task needs.",
+    "wrong-hook-kind": (
+        "This kind of hook fires at a different moment, or on different tensors, from what the task needs."
+    ),
     "registration-order": (
-        "Hooks run in the order in which they were registered, unless `prepend=True`; "
-        "hooks on tensors know no `prepend`."
+        "Hooks run in the order in which they were registered, unless `prepend=True`; hooks on tensors have no "
+        "`prepend`."
     ),
     "one-bound-only": (
-        "Elements beyond one of the two bounds go on as they are. Both count, also one that is 0 (`lo or ...` takes it "
-        "for none)."
+        "Elements beyond one of the two bounds go on as they are. Both bounds count, even one that is 0 (`lo or ...` "
+        "treats 0 as no bound at all)."
     ),
     "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
@@ -92,12 +94,13 @@ COMMON_MESSAGES: dict[str, str] = {
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
     "one-slot-for-all": (
-        "Used once it is right, and again, for another object or in the middle of a call, it is not: both uses share "
-        "one slot. Keep what you store for each call by itself, and not in a global or an attribute of the function."
+        "Your function is right when used once, but not when used again, for another object or in the middle of a "
+        "call: both uses share one slot. Store things for each call separately, and not in a global or an attribute "
+        "of the function."
     ),
     "zeros-left-out": (
-        "A gradient of zeros has arrived, and you leave it out, while all others are there. Zeros are a gradient, too; "
-        "only `None` says that none came."
+        "A gradient of zeros has arrived, and you leave it out, while all the others are there. Zeros are a gradient, "
+        "too; only `None` means that none came."
     ),
     "returned-a-value": (
         "Your hook returned a value, and PyTorch refuses it. A post-accumulate-grad hook has to return `None`, but "

@@ -1,4 +1,4 @@
-"""Messages for mistakes that many exercises share, by the mistake's id. An exercise may use a more exact one."""
+"""Messages of the mistakes that many exercises share. An exercise may say it more exactly."""
 
 COMMON_MESSAGES: dict[str, str] = {
     "forgot-return": (
@@ -21,11 +21,11 @@ COMMON_MESSAGES: dict[str, str] = {
         "A hook is still registered after your function returned. Keep every handle and call its `remove()`."
     ),
     "hook-left-after-exception": (
-        "The model raised an exception, and your `remove()` was skipped. Put it into `finally`, "
-        "or use the handle as a context manager: `with module.register_forward_hook(hook):`."
+        "The model raised an exception, and your `remove()` was skipped. Put it in `finally`, or use the handle as a "
+        "context manager: `with module.register_forward_hook(hook):`."
     ),
     "another-mode": (
-        "These are the numbers of the model in another mode: your function calls `eval()` or `train()`. A model may "
+        "These are the model's numbers in a different mode: your function calls `eval()` or `train()`. A model may "
         "compute something else then; run it in the mode it is in."
     ),
     "late-binding": (
@@ -33,8 +33,8 @@ COMMON_MESSAGES: dict[str, str] = {
         "Bind it with a default argument: `def hook(..., name=name):`, or `lambda *args, name=name: ...`."
     ),
     "hooked-a-copy": (
-        "No hook of yours is on the tensor once your function has returned. A hook on a new tensor (`t * 1`, a view, a "
-        "detached copy) does not see the loss, and `with` removes a hook at the end of its block."
+        "None of your hooks is on the tensor once your function has returned. A hook on a new tensor (`t * 1`, a "
+        "view, a detached copy) does not see the loss, and `with` removes a hook at the end of its block."
     ),
     "reads-dot-grad": (
         "Inside the hook, `.grad` has not been written yet for this pass. "
@@ -48,29 +48,31 @@ COMMON_MESSAGES: dict[str, str] = {
         "`register_...` method gives you."
     ),
     "changed-callers-tensor": (
-        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) pass on the tensor "
-        "that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
+        "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) pass on the very "
+        "tensor that they were given, so the edit reached the caller's input. Clone, edit the clone, return it."
     ),
     "the-same-list": (
-        "You return the same list object in every call. A caller who changes it changes what the next call returns. "
+        "You return the same list object from every call. A caller who changes it changes what the next call returns. "
         "Make the list inside the function."
     ),
     "changed-dtype": (
-        "Your new tensor has a different dtype than the gradient. "
-        "Build it from the gradient, with `torch.zeros_like(grad)` or `torch.ones_like(grad)`."
+        "Your new tensor does not have the dtype of the gradient. Build it from the gradient, with "
+        "`torch.zeros_like(grad)` or `torch.ones_like(grad)`."
     ),
     "changed-values": (
         "You edited the values of the tensor. The task is about its gradient; the values stay as they are."
     ),
     "wrong-axis": "You indexed the wrong axis: rows are dimension 0, channels are dimension 1.",
-    "wrong-hook-kind": "This kind of hook fires at a different moment, or on different tensors, than the task needs.",
+    "wrong-hook-kind": (
+        "This kind of hook fires at a different moment, or on different tensors, from what the task needs."
+    ),
     "registration-order": (
-        "Hooks run in the order in which they were registered, unless `prepend=True`; "
-        "hooks on tensors have no `prepend`."
+        "Hooks run in the order in which they were registered, unless `prepend=True`; hooks on tensors have no "
+        "`prepend`."
     ),
     "one-bound-only": (
-        "Elements beyond one of the two bounds pass unchanged. Both bounds count, even one that is 0 (`lo or ...` "
-        "takes 0 for `None`)."
+        "Elements beyond one of the two bounds go on as they are. Both bounds count, even one that is 0 (`lo or ...` "
+        "treats 0 as no bound at all)."
     ),
     "only-last-call": ("A module can run more than once per forward pass, and your store kept only its last call."),
     "definition-order": (
@@ -92,12 +94,13 @@ COMMON_MESSAGES: dict[str, str] = {
         "You used the gradients of the parameters. The task is about the gradients of the activations."
     ),
     "one-slot-for-all": (
-        "It is right when used once, but not when used again for another object or in the middle of a call: both uses "
-        "share one slot. Store things for each call separately, not in a global or an attribute of the function."
+        "Your function is right when used once, but not when used again, for another object or in the middle of a "
+        "call: both uses share one slot. Store things for each call separately, and not in a global or an attribute "
+        "of the function."
     ),
     "zeros-left-out": (
-        "A gradient of zeros arrived and you left it out; all the others are there. Zeros are a gradient, too; only "
-        "`None` means that none came."
+        "A gradient of zeros has arrived, and you leave it out, while all the others are there. Zeros are a gradient, "
+        "too; only `None` means that none came."
     ),
     "returned-a-value": (
         "Your hook returned a value, and PyTorch refuses it. A post-accumulate-grad hook has to return `None`, but "

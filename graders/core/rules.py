@@ -20,25 +20,25 @@ RULES = (
     Rule(
         1,
         "Any tensor, any number of calls.",
-        "Your function works for tensors of any shape and in any layout (a slice such as `t[:, 0]` does not "
-        "lie in memory as a new tensor does), in `float32` and in `float64`; no tensor or gradient is sparse. It "
-        "works however often it is called, on one object or on several at the same time, and also when one call "
-        "runs inside another, on another object.",
+        "Your function works for tensors of any shape and in any layout (a slice such as `t[:, 0]` is not laid out in "
+        "memory as a new tensor is), in `float32` and in `float64`; no tensor or gradient is sparse. It works however "
+        "often it is called, on one object or on several at the same time, and also when one call runs inside "
+        "another, on another object.",
     ),
     Rule(
         2,
         "What you were given stays as it was.",
-        "Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor with the same "
-        "values. A model keeps its parameters, its buffers (tensors that it stores but does not train), "
-        "the mode of each part (`train()` or `eval()`) and the `forward` of each part. Lists and dicts keep their "
-        "entries. What a model or a function of the caller changes itself while you run it, such as the running "
-        "statistics of a batch norm, may change, unless the contract says otherwise. Settings of PyTorch are "
-        "afterwards as they were, such as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` "
-        "switches it off). Random numbers are your caller's, too: set no seed.",
+        "Tensors keep their values, their `requires_grad` and their `.grad`: the same tensor with the same values. A "
+        "model keeps its parameters, its buffers (tensors that it stores but does not train), the mode of each part "
+        "(`train()` or `eval()`) and the `forward` of each part. Lists and dicts keep their entries. What a model or "
+        "one of the caller's functions changes by itself while you run it, such as the running statistics of a batch "
+        "norm, may change, unless the contract says otherwise. PyTorch's settings are afterwards as they were, such "
+        "as grad mode (whether PyTorch records graphs at all; `torch.no_grad()` switches it off). Random numbers "
+        "belong to your caller, too: set no seed.",
     ),
     Rule(
         3,
-        "Hooks of others stay; yours go.",
+        "Other people's hooks stay; yours go.",
         "A hook is a function that PyTorch calls at a certain moment (lesson 0). Hooks that were there before "
         "are there afterwards, the same ones in the same order. They may watch or replace values, and may sit "
         'on any tensor, parameter or part of a model. "As it left the module" means the value that the next '
@@ -52,14 +52,14 @@ RULES = (
         4,
         "Errors come through.",
         "When the model, the loss or `backward()` raises an exception, the caller of your function gets this "
-        "exception. That holds for every exception, also for `KeyboardInterrupt` (you stopped the run). Rules "
-        "2 and 3 hold then, too.",
+        "exception. That holds for every exception, including `KeyboardInterrupt` (you stopped the run). Rules 2 and "
+        "3 hold then, too.",
     ),
     Rule(
         5,
         "Hooks and handles work in every pass:",
         "`backward()`, `backward(create_graph=True)` (then gradients can be differentiated again), "
-        "`torch.autograd.grad`, and a good pass after one that an exception has stopped.",
+        "`torch.autograd.grad`, and a pass that goes well after one that an exception has stopped.",
     ),
     Rule(
         6,
@@ -72,19 +72,19 @@ RULES = (
     Rule(
         7,
         'What "run the model" means (from lesson 5 on).',
-        "Call `model(x)` exactly once, to its end, and with each part in its mode. It computes the same as "
-        "without you. A part of the model is called what `model.named_modules()` calls it; if it has several "
-        "names, the first one counts. What it returned is the value as it left the module, also when a later "
-        "layer overwrites this value in place. Where no gradient is asked for, you may switch grad mode off for "
-        "the run, and your caller may have done so; the model does not switch it.",
+        "Call `model(x)` exactly once, to its end, and with each part in its own mode. It computes the same as "
+        "without you. The name of a part of the model is the one that `model.named_modules()` gives it; if it has "
+        "several, the first one counts. What it returned is the value as it left the module, even when a later layer "
+        "overwrites this value in place. Where no gradient is asked for, you may switch grad mode off for the run, "
+        "and your caller may have done so; the model does not switch it.",
     ),
     Rule(
         8,
         "What you may count on.",
-        "Where a gradient is asked for, grad mode is on when you are called. The models, losses and functions "
-        "that you are given run no backward pass, unless they call your function (rule 1). No hook on a tensor "
-        "gets `None` for a gradient. Nobody changes a list or dict that you were given, or one that you returned. "
-        "A leaf of which the contract says nothing may get a `.grad` in the passes that you run.",
+        "Where a gradient is asked for, grad mode is on when you are called. The models, losses and functions that "
+        "you are given run no backward pass, unless they call your function (rule 1). No hook on a tensor gets `None` "
+        "for a gradient. Nobody changes a list or dict that you were given, or one that you returned. A leaf that the "
+        "contract does not mention may get a `.grad` in the passes that you run.",
     ),
 )
 
@@ -97,7 +97,7 @@ BRIEF = (
     ),
     Rule(
         2,
-        "Take your own hooks off, and leave those of others on.",
+        "Take your own hooks off, and leave everyone else's on.",
         "Some contracts ask for a hook that stays.",
     ),
     Rule(
@@ -110,8 +110,8 @@ BRIEF = (
 RULES_FILE_NAME = "rules.md"
 """The page with all rules, a file next to the lessons."""
 INTRODUCTION = """\
-The check of an exercise tries what its contract says, and what stands here. You do not have to know it by heart: come
-back when a check puzzles you. Where a contract says something else, the contract counts."""
+The check of an exercise tests what its contract says, and what is written here. You do not have to know it by heart:
+come back when a check puzzles you. Where a contract says something different, the contract counts."""
 
 UNBREAKABLE_SPACE = "\0"
 """Stands for a space at which a line must not be broken."""

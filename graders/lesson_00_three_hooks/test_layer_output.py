@@ -10,7 +10,7 @@ from graders.scenes.one_layer import call_with_layer, runs_one_layer
     minutes=3,
     difficulty=1,
     core=True,
-    title="What a layer puts out",
+    title="What a layer returns",
     hints=(
         "It is the first hook of this lesson, inside a function: an empty list, the `with` block, and the model called "
         "in it.",
@@ -47,7 +47,7 @@ class TestLayerOutput:
             return kept(model, layer, x, lambda args, output: args)[0]
 
         def returned_the_list(model, layer, x):
-            """You returned the list in which the output is. Return its entry: `kept[0]`."""
+            """You returned the list that holds the output. Return its entry: `kept[0]`."""
             return kept(model, layer, x)
 
         def returned_the_models_output(model, layer, x):
@@ -55,14 +55,14 @@ class TestLayerOutput:
             return model(x)
 
         def skipped_the_model(model, layer, x):
-            """You called `layer` on `x` itself. In the model other layers come before it: call `model(x)`, and a hook
+            """You called `layer` on `x` itself. In the model, other layers come before it: call `model(x)`, and a hook
             on `layer` sees the output that it has there.
             """
             return layer(x)
 
         def left_over(model, layer, x, kept_before=[]):  # noqa: B006 - the mistake
-            """Two calls with two inputs returned the same: what an earlier call had kept. Make the list inside your
-            function, so that each call has a new one.
+            """Two calls with different inputs returned the same thing: what an earlier call had kept. Make the list
+            inside your function, so that each call gets a new one.
             """
             kept_before += kept(model, layer, x)
             return kept_before[0]

@@ -34,8 +34,8 @@ from graders.scenes.worlds import two_leaves
     ),
 )
 class TestBranchGrads:
-    """Write `branch_grads(w, x)`. For two leaves of one shape that require grad, compute `a = w + x`, `b = w + 1` and
-    `y = (a * b).sum()`, and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`.
+    """Write `branch_grads(w, x)`. For two leaves of the same shape that require grad, compute `a = w + x`, `b = w + 1`
+    and `y = (a * b).sum()`, and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`.
 
     **Example.**
 
@@ -44,7 +44,7 @@ class TestBranchGrads:
     {"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}
 
     **Fine print.** `w.grad` and `x.grad` are `None` when you are called. You may fill them, and an entry may be the
-    tensor in them. Equal entries may be one tensor.
+    tensor that they hold. Equal entries may be one and the same tensor.
     """
 
     def reference(w, x):

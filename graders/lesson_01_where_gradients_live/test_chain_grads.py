@@ -20,7 +20,7 @@ from graders.scenes.worlds import a_chain
         "A function that works in place overwrites what you give it: then two steps are one tensor. What could you "
         "give it instead of `h` itself?",
         "`fn(h.clone())`: the copy may be overwritten, and gradients pass through `clone()` unchanged. One "
-        "`backward()` on the sum of the last result fills every `.grad`, also that of `x`.",
+        "`backward()` on the sum of the last result fills every `.grad`, including that of `x`.",
     ),
     why=(
         "Each function gets a copy, so one that works in place overwrites the copy and not the step before; "
@@ -54,9 +54,9 @@ class TestChainGrads:
     >>> x.grad
     tensor([36.])
 
-    **Fine print.** `x.grad` is `None` when you are called. A function may mix the elements of its argument, change its
-    shape, return it as it is, or overwrite it in place, also the first one: give it a copy of `x`. Gradients that are
-    equal may be one tensor, also with `x.grad`. Hooks on an `h` may stay.
+    **Fine print.** `x.grad` is `None` when you are called. Any function, even the first one, may mix the elements of
+    its argument, change its shape, return it as it is, or overwrite it in place, so give the first one a copy of `x`.
+    Equal gradients may be one and the same tensor, `x.grad` included. Hooks on an `h` may stay.
     """
 
     def reference(fns, x):
@@ -77,13 +77,13 @@ class TestChainGrads:
             return kept(fns, x.clone(), lambda h: h)
 
         def cut_between_steps(fns, x):
-            """A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient came further
-            back than that. Pass each result on as it is, or a `clone()` of it.
+            """A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient got any further
+            back. Pass each result on as it is, or a `clone()` of it.
             """
             return kept(fns, x, lambda h: h.detach().requires_grad_().clone())
 
         def retained_only_last(fns, x):
-            """Only the last result kept its gradient. Every step must call `retain_grad()` on its own result."""
+            """Only the last result kept its gradient. Call `retain_grad()` on the result of every step."""
             h = x
             for fn in fns:
                 h = fn(h.clone())
@@ -92,7 +92,9 @@ class TestChainGrads:
             return [None] * (len(fns) - 1) + [h.grad]
 
         def reversed_list(fns, x):
-            """All gradients are there, but from the last step to the first. The order asked for is `h_1` first."""
+            """All gradients are there, but from the last step to the first. The list has to begin with the gradient of
+            `h_1`.
+            """
             return kept(fns, x, torch.clone)[::-1]
 
 

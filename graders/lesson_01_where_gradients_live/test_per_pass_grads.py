@@ -38,8 +38,8 @@ from graders.scenes.worlds import losses_alone
 )
 class TestPerPassGrads:
     """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, `losses` a list of functions of `p` that
-    return one number, as a tensor. Evaluate each once, in this order, and return a list with the gradient of each loss
-    alone with respect to `p`.
+    return one number, as a tensor. Evaluate each once, in order, and return a list with the gradient of each loss alone
+    with respect to `p`.
 
     **Example.**
 
@@ -47,9 +47,9 @@ class TestPerPassGrads:
     >>> per_pass_grads(p, [lambda p: 2 * p.sum(), lambda p: (p * p).sum()])
     [tensor([2.]), tensor([6.])]
 
-    **Fine print.** `p.grad` may hold an old value, which must not enter the result. It may end as anything but an entry
-    of your list, and the old tensor in it may be overwritten. A loss that stands in the list twice counts twice. While
-    a loss is evaluated, it may call your function for another tensor.
+    **Fine print.** `p.grad` may hold an old value, which must not enter the result. It may end up as anything but an
+    entry of your list, and the old tensor in it may be overwritten. A loss that is in the list twice counts twice.
+    While a loss is evaluated, it may call your function on another tensor.
     """
 
     def reference(p, losses):

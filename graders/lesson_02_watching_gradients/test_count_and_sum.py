@@ -13,7 +13,7 @@ from graders.scenes.recorders import watch_into_dict, watches_tensor
     difficulty=1,
     title="Count the calls and add up the gradients",
     hints=(
-        "How often is the hook of a tensor called that is used twice? Once for each backward pass, with the sum.",
+        "How often is a tensor's hook called if the tensor is used twice? Once for each backward pass, with the sum.",
         'At the first call there is no sum yet: `d["sum"]` is still `None`.',
         "Change the entries of the dict that you returned. A new dict would be invisible to the caller.",
     ),
@@ -48,7 +48,7 @@ class TestCountAndSum:
 
     **Fine print.** `t` requires grad, and may be a leaf or not. The hook stays for good. `"n"` is an `int`; the sum has
     no graph, and nothing outside your hook changes it. A gradient of zeros counts, too. Each call makes a dict of its
-    own, also for the same tensor. The gradients that flow through `t` stay as they are.
+    own, even for the same tensor. The gradients that flow through `t` stay as they are.
     """
 
     def reference(t):
@@ -77,8 +77,8 @@ class TestCountAndSum:
             return adding(t, add, flows=lambda received: received)
 
         def another_dict(t):
-            """A hook of yours is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of
-            that very dict; a new one is invisible to the caller.
+            """Your hook is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of that
+            very dict; a new one is invisible to the caller.
             """
             adding(t, add)
             return {"n": 0, "sum": None}

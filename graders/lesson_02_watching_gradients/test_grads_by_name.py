@@ -22,9 +22,9 @@ from graders.scenes.worlds import tensors_and_a_loss
         "Call `remove()` on every handle in a `finally` block, so that it also happens when `backward()` raises.",
     ),
     why=(
-        "The hook of a tensor is called only if the gradient reaches it, so the names of the others are absent "
-        "without further ado. `name=name` binds each name at once; `functools.partial` does that, too, and an "
-        "`ExitStack` can take the place of `try` and `finally`."
+        "The hook of a tensor is called only if the gradient reaches it, so the names of the others stay out all by "
+        "themselves. `name=name` binds each name at once; `functools.partial` does that, too, and an `ExitStack` can "
+        "take the place of `try` and `finally`."
     ),
     scene=runs_passes(
         world=tensors_and_a_loss,
@@ -49,9 +49,9 @@ class TestGradsByName:
     >>> grads_by_name({"b": b, "c": c}, c.sum())
     {'b': tensor([6.]), 'c': tensor([1.])}
 
-    **Fine print.** All tensors require grad; among them are leaves and others, perhaps `loss` itself, or one under two
-    names. A gradient of zeros is one, too. Each gradient is a copy of its own, taken after the hooks that were on the
-    tensor before. `backward()` gets no arguments. Leaves accumulate their `.grad` as usual; no other tensor gets one,
+    **Fine print.** All tensors require grad; they may be leaves or not, perhaps `loss` itself, or one under two names.
+    A gradient of zeros is a gradient, too. Each gradient is a copy of its own, taken after the hooks that were already
+    on the tensor. `backward()` gets no arguments. Leaves accumulate their `.grad` as usual; no other tensor gets one,
     except where the caller asked for it with `retain_grad()`.
     """
 
@@ -83,7 +83,7 @@ class TestGradsByName:
             return {name: t.grad.clone() for name, t in tensors.items() if t.grad is not None}
 
         def a_key_for_everybody(tensors, loss):
-            """Your dict has an entry for a tensor that no gradient reached. Its name has to be absent: let the hook
+            """Your dict has an entry for a tensor that no gradient reached. Its name should not be there: let the hook
             make the entry.
             """
             return {**dict.fromkeys(tensors), **hooked(tensors, loss)}
@@ -95,7 +95,7 @@ class TestGradsByName:
             return {name: grad for name, grad in hooked(tensors, loss).items() if grad.any()}
 
         def loss_is_one(tensors, loss):
-            """For `loss` itself you put down 1, and hooks of the caller on `loss` may have changed that. Hook it like
+            """For `loss` itself you put down 1, but the caller's hooks on `loss` may have changed that. Hook it like
             the others.
             """
             grads = hooked(tensors, loss)

@@ -22,8 +22,8 @@ from graders.scenes.worlds import losses_of_a_leaf
     ),
     why=(
         "A hook sees the gradient of one pass, whatever `p.grad` held before, and the `with` block removes it even "
-        "when a loss raises. You could also put `p.grad` aside for each pass and add it again afterwards, with "
-        "`try` and `finally` in case a loss raises."
+        "when a loss raises. You could also put `p.grad` aside for each pass and add it back afterwards, with `try` "
+        "and `finally` in case a loss raises."
     ),
     scene=runs_passes(
         world=losses_of_a_leaf,
@@ -49,9 +49,9 @@ class TestNormLog:
     >>> p.grad
     tensor([5., 4.])
 
-    **Fine print.** `p.grad` may hold something at the start, and ends as the plain loop would leave it, also
-    when a loss raises: each pass adds to it. Other leaves in a loss get their gradient, too. Where hooks were on `p`
-    before, the norm is that of what they have left of the gradient. A loss may differ from call to call.
+    **Fine print.** `p.grad` may hold something at the start, and ends as the plain loop would leave it, even when a
+    loss raises: each pass adds to it. Other leaves in a loss get their gradient, too. If there were hooks on `p`
+    before, the norm is that of the gradient as they left it. A loss may differ from call to call.
     """
 
     def reference(p, losses):
@@ -83,8 +83,8 @@ class TestNormLog:
             return [torch.autograd.grad(loss(p), p)[0].norm().item() for loss in losses]
 
         def only_p_accumulates(p, losses):
-            """`p.grad` was filled, and that of another leaf in a loss was not: `torch.autograd.grad` writes none, and
-            `inputs=[p]` writes this one. Run `loss(p).backward()`, and let a hook on `p` take the norm.
+            """`p.grad` was filled, but that of another leaf in a loss was not: `torch.autograd.grad` fills none, and
+            `inputs=[p]` fills only this one. Run `loss(p).backward()`, and let a hook on `p` take the norm.
             """
             norms = []
             for loss in losses:

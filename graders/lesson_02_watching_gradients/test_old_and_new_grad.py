@@ -48,10 +48,10 @@ class TestOldAndNewGrad:
     >>> x.grad
     tensor([210.])
 
-    **Fine print.** Multiply in place or not, as you like. `x` is a leaf, and its gradient is added to `x.grad`; there,
-    `torch.autograd.grad` and an addition of your own do as well. `loss_fn` returns a scalar; it may use `x`, too, and
-    may overwrite the `t` that it gets: your second gradient is with respect to the value that it got. `k` may be 0.
-    Hooks on `t` may stay.
+    **Fine print.** Multiply in place or not, as you like. `x` is a leaf, and its gradient is added to `x.grad`;
+    `torch.autograd.grad` and an addition of your own will do for that, too. `loss_fn` returns a scalar; it may use `x`,
+    too, and may overwrite the `t` that it gets: your second gradient is with respect to the value that it got. `k` may
+    be 0. Hooks on `t` may stay.
     """
 
     def reference(x, k, loss_fn):
@@ -81,7 +81,7 @@ class TestOldAndNewGrad:
             return hooked(x, k, loss_fn)[::-1]
 
         def moved_on(x, k, loss_fn):
-            """`loss_fn` works in place on the tensor that it gets, and your second gradient went along to the newest
+            """`loss_fn` works in place on the tensor that it gets, and your second gradient moved along to the newest
             value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.
             """
             got = []
@@ -89,8 +89,8 @@ class TestOldAndNewGrad:
             return old, got[0].grad
 
         def never_accumulated(x, k, loss_fn):
-            """Both gradients are right, and what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes
-            none, and nothing comes through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.
+            """Both gradients are right, but what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes no
+            `.grad`, and nothing gets through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.
             """
             old = 3 * x
             new = old * k

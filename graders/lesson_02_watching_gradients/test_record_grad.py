@@ -47,9 +47,9 @@ class TestRecordGrad:
     >>> store
     [tensor([4.])]
 
-    **Fine print.** `t` requires grad, and may be a leaf or not. Where hooks were on `t` before, an entry is what they
-    have left of the gradient. A gradient of zeros is one, too. The gradients that flow through `t` stay as they are,
-    and so do the entries that `store` has already.
+    **Fine print.** `t` requires grad, and may be a leaf or not. If there were hooks on `t` before, an entry is the
+    gradient as they left it. A gradient of zeros is a gradient, too. The gradients that flow through `t` stay as they
+    are, and so do the entries that `store` already has.
     """
 
     def reference(t, store):

@@ -17,9 +17,9 @@ from graders.scenes.tensor_hooks import changes_gradient
         "Return the clamped tensor from the hook, and return the handle from your function.",
     ),
     why=(
-        "The hook gets the sum over all uses of `t` in this pass, before it is added to `t.grad`: exactly what is "
-        "to be limited. `torch.where`, or two hooks of which one limits from below and one from above, would do as "
-        "well; the handle must then remove both."
+        "The hook gets the sum over all uses of `t` in this pass, before it is added to `t.grad`: exactly what has to "
+        "be limited. `torch.where`, or two hooks, one that limits from below and one from above, would do as well; "
+        "the handle must then remove both."
     ),
     scene=changes_gradient(
         arguments=two_bounds,

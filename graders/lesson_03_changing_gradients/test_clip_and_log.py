@@ -10,7 +10,7 @@ from graders.scenes.tensor_hooks import changes_gradient
     points=2,
     minutes=20,
     difficulty=2,
-    title="Clip, and log both sides of it",
+    title="Clip, and log before and after",
     hints=(
         "One hook can do both: it receives the raw gradient, and it makes the clipped one.",
         "With two hooks the order of registration matters: the one that logs the raw gradient has to come first.",
@@ -48,9 +48,9 @@ class TestClipAndLog:
     (tensor([0.5000, 7.0000]), tensor([0.5000, 2.0000]), tensor([0.5000, 2.0000]))
 
     **Fine print.** `t` requires grad and may be a leaf or not; `lo < hi`. The dict holds copies of the latest pass,
-    each with memory of its own and without a graph, also in a pass with `create_graph=True`; the gradient that goes on
-    keeps its graph there. Hooks that are on `t` already come before yours, later ones after. Your hooks stay for good,
-    also when the caller has thrown the dict away.
+    each with memory of its own and without a graph, even in a pass with `create_graph=True`; the gradient that goes on
+    keeps its graph there. Hooks that are already on `t` come before yours, later ones after. Your hooks stay for good,
+    even when the caller has thrown the dict away.
     """
 
     def reference(t, lo, hi):

@@ -49,8 +49,8 @@ class TestFreezeRows:
             [5., 5.],
             [0., 0.]])
 
-    **Fine print.** `p` requires grad and has one dimension or more. `rows` holds one index or more, each 0 or more; an
-    index may stand in it twice.
+    **Fine print.** `p` requires grad and has one or more dimensions. `rows` holds one or more indexes, none of them
+    negative; an index may be in it twice.
     """
 
     def reference(p, rows):
@@ -71,7 +71,8 @@ class TestFreezeRows:
 
         def wrong_hook_kind(p, rows):
             """You set rows of `.grad` to zero after each pass. So what they held before is lost, too, and
-            `torch.autograd.grad`, which fills no `.grad`, gives the rows. Change the gradient itself: `register_hook`.
+            `torch.autograd.grad`, which fills no `.grad`, still returns their gradient. Change the gradient itself:
+            `register_hook`.
             """
 
             def hook(p):
@@ -80,14 +81,14 @@ class TestFreezeRows:
             return p.register_post_accumulate_grad_hook(hook)
 
         def wrong_axis(p, rows):
-            """Your zeros do not stand in rows. Rows lie along dimension 0: write `grad[rows]`, not `grad[:, rows]`. A
-            mask of shape `(n,)` applies to the last dimension: for a matrix it needs the shape `(n, 1)`.
+            """Your zeros are not in rows. Rows run along dimension 0: write `grad[rows]`, not `grad[:, rows]`. A mask
+            of shape `(n,)` applies to the last dimension: for a matrix it needs the shape `(n, 1)`.
             """
             return p.register_hook(lambda grad: grad.index_fill(-1, torch.tensor(rows), 0.0))
 
         def froze_everything(p, rows):
-            """`requires_grad` belongs to a whole tensor. It cannot be switched off for some rows, and switched off for
-            `p` it takes the gradient from all of them. Let a hook set the gradient of the rows to zero.
+            """`requires_grad` belongs to a whole tensor. It cannot be switched off for some rows, and switching it off
+            for `p` takes the gradient away from all of them. Let a hook set the gradient of the rows to zero.
             """
             p[rows].requires_grad_(False)
 

@@ -19,7 +19,7 @@ from graders.scenes.guarded_nets import guards_gradients
         "A parameter lives as long as the module: register the hook on `fc.bias` once, in `__init__`.",
         "The output of `body` is a new tensor in every forward pass: register its hook in `forward`, and only "
         "`if h.requires_grad`.",
-        "The hook on the bias returns `torch.zeros_like(grad)`, which has the right shape and dtype at any time.",
+        "The hook on the bias returns `torch.zeros_like(grad)`, which always has the right shape and dtype.",
     ),
     why=(
         "A parameter stays the same tensor, so one hook in `__init__` is enough; the output of `body` is new in "

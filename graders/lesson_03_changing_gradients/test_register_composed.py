@@ -46,10 +46,10 @@ class TestRegisterComposed:
     >>> x.grad
     tensor([31.])
 
-    **Fine print.** `t` requires grad and may be a leaf or not. `fs` holds one function or more, each from a tensor to a
-    new tensor of the same shape and dtype; the same one may stand in it twice. Each entry is called once for each pass,
-    and never before the first. Hooks that are on `t` already come before yours, later ones after. The list that you
-    return holds one handle or more.
+    **Fine print.** `t` requires grad and may be a leaf or not. `fs` holds one or more functions, each from a tensor to
+    a new tensor of the same shape and dtype; a function may be in it twice. Each entry is called once for each pass,
+    and never before the first. Hooks that are already on `t` come before yours, later ones after. The list that you
+    return holds one or more handles.
     """
 
     def reference(t, fs):

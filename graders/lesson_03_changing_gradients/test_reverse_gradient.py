@@ -58,8 +58,8 @@ class TestReverseGradient:
 
     class Mistakes:
         def hooked_the_input(x, lam):
-            """You hooked `x` itself, always or under `no_grad` alone. So all of its gradient is reversed, also the part
-            from its other uses. Make a new tensor with the same values, hook that one and return it.
+            """You hooked `x` itself, always or only under `no_grad`. So all of its gradient is reversed, including the
+            part from its other uses. Make a new tensor with the same values, hook that one and return it.
             """
             x.register_hook(lambda grad: -lam * grad)
             return x

@@ -16,12 +16,12 @@ from graders.scenes.tensor_hooks import changes_gradient
     title="Scale a gradient on its way back",
     hints=(
         "A hook may return a tensor. What happens to the gradient then, and what happens when it returns `None`?",
-        "Do not use a method whose name ends in an underscore, nor `grad *= s`: both write into a shared buffer.",
+        "Do not use a method whose name ends in an underscore, or `grad *= s`: both write into a shared buffer.",
         "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
     ),
     why=(
         "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
-        "`grad.clone().mul_(s)` would do as well: what may not be written into is `grad` itself."
+        "`grad.clone().mul_(s)` would do as well: it is `grad` itself that must not be written into."
     ),
     scene=changes_gradient(
         arguments=a_number,

@@ -53,8 +53,8 @@ class TestOffloadGrads:
 
     **Fine print.** `params` is a list of different parameters without a `.grad`, and none is in two lists at a time.
     The key is the parameter itself; before its first pass it may be missing, or its sum may be zeros. A pass may reach
-    some of the parameters only. `torch.autograd.grad` is not counted. A sum may have a graph. When the caller has
-    called `remove()` of all handles, `backward()` stores `.grad` again, and the sums stay as they are.
+    only some of the parameters. `torch.autograd.grad` is not counted. A sum may have a graph. Once the caller has
+    called `remove()` on all handles, `backward()` stores `.grad` again, and the sums stay as they are.
     """
 
     def reference(params):

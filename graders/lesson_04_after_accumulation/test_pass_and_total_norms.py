@@ -16,13 +16,13 @@ from graders.scenes.recorders import records_each_pass
         "holds the new total.",
         "`register_hook` gives you the gradient of this pass; `.grad` is still the old one then. A hook that was "
         "registered with `register_post_accumulate_grad_hook` receives `p` itself, and `p.grad` is the new total.",
-        "The order comes by itself: in every backward pass the tensor hook runs first. Both hooks append to the same "
-        "list. `.item()` makes a Python float of a norm.",
+        "The order takes care of itself: in every backward pass the tensor hook runs first. Both hooks append to the "
+        "same list. `.item()` turns a norm into a Python float.",
     ),
     why=(
         "A tensor hook sees the gradient of this pass, and a post-accumulate-grad hook runs once the total is in "
-        "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, "
-        "if the first one leaves it the gradient."
+        "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, if "
+        "the first one leaves the gradient for it."
     ),
     scene=records_each_pass(),
 )
@@ -42,8 +42,8 @@ class TestPassAndTotalNorms:
 
     **Fine print.** A norm is what `t.norm().item()` gives: the L2 norm over all elements, as a Python float. Your hooks
     stay for good, and change no gradient. Each call returns a list of its own. Between two passes the caller may set
-    `p.grad` to `None`, or to another tensor. The total counts what a hook that was registered later made of the
-    gradient. Nobody calls `torch.autograd.grad`.
+    `p.grad` to `None`, or to another tensor. If a hook that was registered later changes the gradient, the total counts
+    the changed one. Nobody calls `torch.autograd.grad`.
     """
 
     def reference(p):
@@ -58,8 +58,8 @@ class TestPassAndTotalNorms:
 
     class Mistakes:
         def reads_dot_grad_too_early(p):
-            """Your total is not that of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the old
-            one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook.
+            """Your total is not the norm of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the
+            old one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook.
             """
             return logged(p, lambda grad: [one(grad), total(p.grad)])
 
@@ -76,8 +76,8 @@ class TestPassAndTotalNorms:
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
 
         def total_before_later_hooks(p):
-            """A hook that the caller registered after yours changed the gradient, and your total does not know it. Read
-            `p.grad` when it has been written: in a post-accumulate-grad hook.
+            """A hook that the caller registered after yours changed the gradient, and your total missed that. Read
+            `p.grad` once it has been written: in a post-accumulate-grad hook.
             """
             return logged(p, lambda grad: [one(grad), total(grad if p.grad is None else grad + p.grad)])
 

@@ -15,7 +15,7 @@ from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_
     core=True,
     title="Step during backward",
     hints=(
-        "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly this moment.",
+        "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly that moment.",
         "Register the same function on every parameter. It receives the parameter: subtract `lr * p.grad` from it in "
         "place, under `torch.no_grad()`.",
         "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
@@ -54,7 +54,7 @@ class TestSgdInBackward:
 
     **Fine print.** All parameters of `model` count, at any depth. Each requires grad and has no `.grad` yet. One that
     is used in several places takes one step in each pass, with the sum of its gradients. `torch.autograd.grad` changes
-    nothing. Your function is called once for a model. When the caller has called `remove()` of all handles,
+    nothing. Your function is called once for each model. Once the caller has called `remove()` on all handles,
     `backward()` takes no step and stores `.grad` again.
     """
 

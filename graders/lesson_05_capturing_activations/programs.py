@@ -82,7 +82,7 @@ def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
 
 
 def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
-    """A hook of the caller replaced the output, and you took it before that. Hooks of a module run in the order in
+    """One of the caller's hooks replaced the output, and you took it before that. Hooks of a module run in the order in
     which they were registered, those for all modules first: register yours on the module, without `prepend`.
     """
     run_with_hooks(model, keep, x, prepend=True)

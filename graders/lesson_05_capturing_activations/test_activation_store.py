@@ -42,20 +42,20 @@ class Store:
     name="ActivationStore",
     title="A store for activations, as a context manager",
     hints=(
-        "`__init__` only notes what it gets. Register the hooks in `__enter__`, and return `self` from it.",
-        "Remove all handles in `__exit__`. Python calls it also when the block raises.",
+        "`__init__` only stores what it is given. Register the hooks in `__enter__`, and return `self` from it.",
+        "Remove all handles in `__exit__`. Python also calls it when the block raises.",
         "Return `None` or `False` from `__exit__`, and the exception comes through. `True` would swallow it.",
     ),
     why=(
-        "Hooks are registered in `__enter__` and removed in `__exit__`, which Python calls also when the block "
-        "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do "
-        "as well, and needs no list of them."
+        "Hooks are registered in `__enter__` and removed in `__exit__`, which Python also calls when the block "
+        "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do as "
+        "well, and needs no list of them."
     ),
     scene=records_activations(),
 )
 class TestActivationStore:
-    """Write a class `ActivationStore(model, names)`, a context manager. Inside `with store:` it records what the
-    modules `names` put out: `store.data` maps each name to a list with one copy, without a graph, for each call.
+    """Write a class `ActivationStore(model, names)`, a context manager. Inside `with store:` it records the outputs of
+    the modules `names`: `store.data` maps each name to a list with one copy, without a graph, for each call.
     `store.clear()` empties the record.
 
     **Example.**
@@ -70,8 +70,8 @@ class TestActivationStore:
     **Fine print.** `with store as s` gives `s is store`. A second block adds to the record; after `clear()` inside a
     block, recording goes on. Where nothing is recorded, as before the first block, `data` has an empty list or no
     entry. Two names may belong to one module: each gets a copy of every call. The outputs are tensors. Outside the
-    block the model has no hook of the store, also after an exception, which comes through. The model goes on as without
-    it, gradients included.
+    block the model has none of the store's hooks, even after an exception, which comes through. The model goes on as
+    without it, gradients included.
     """
 
     def reference(model, names):
@@ -79,8 +79,8 @@ class TestActivationStore:
 
     class Mistakes:
         class registered_too_early(Store):
-            """There are hooks of yours on the model before the `with` block begins. Register them in `__enter__`, not
-            in `__init__`.
+            """Some of your hooks are on the model before the `with` block begins. Register them in `__enter__`, not in
+            `__init__`.
             """
 
             def __init__(self, model, names):
@@ -122,7 +122,7 @@ class TestActivationStore:
                 self.data[name].append(output.detach())
 
         class swallowed_exception(Store):
-            """The exception of the block disappeared: `__exit__` returned something true. Return `None`."""
+            """The exception from the block disappeared: `__exit__` returned something true. Return `None`."""
 
             def __exit__(self, kind, error, traceback):
                 super().__exit__(kind, error, traceback)

@@ -38,7 +38,7 @@ def capture(model, name, x, **how):
 )
 class TestCaptureActivation:
     """Write `capture_activation(model, name, x)`: run the model on `x` and return the output of its submodule `name`,
-    for example `"stem.0"`, as a copy without a graph. Leave no hook behind, also when the model raises.
+    for example `"stem.0"`, as a copy without a graph. Leave no hook behind, even when the model raises.
 
     **Example.**
 
@@ -47,9 +47,9 @@ class TestCaptureActivation:
     tensor([[0., 2.]])
 
     **Fine print.** In this run the submodule is called once, and its output is one tensor; it may get several inputs.
-    What other parts of the model return may be anything. The copy has the values with which the output left the module,
-    also when a later layer works in place. The model runs once, to its end, in its own mode, and goes on as it does
-    without you.
+    What other parts of the model return may be anything. The copy has the values that the output had when it left the
+    module, even when a later layer works in place. The model runs once, to its end, in its own mode, and goes on as it
+    does without you.
     """
 
     def reference(model, name, x):

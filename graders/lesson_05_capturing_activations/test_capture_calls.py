@@ -44,7 +44,7 @@ class TestCaptureCalls:
     >>> capture_calls(model, "1", torch.tensor([[-1.0, 2.0]]))
     [tensor([[0., 2.]]), tensor([[0., 2.]])]
 
-    **Fine print.** The module is called once or more often, and its outputs are tensors of one dtype, which a later
+    **Fine print.** The module is called one or more times, and its outputs are tensors of one dtype, which a later
     layer may overwrite. It may have two names; `name` is any that `model.get_submodule` knows, and every call counts,
     whichever name the model uses for it. Each call of your function returns a new list.
     """
@@ -57,7 +57,7 @@ class TestCaptureCalls:
             return capture(model, name, x)[-1:]
 
         def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
-            """Your list outlives the call: every call of your function hands out the same list. Make a new list inside
+            """Your list outlives the call: every call of your function returns the same list. Make a new list inside
             the function.
             """
             capture(model, name, x, copy=lambda output: calls.append(copied(output)))

@@ -24,9 +24,9 @@ def capture(model, names, x, **how):
         "A dict keeps the order in which its keys were first written. Write a key only when its hook fires.",
     ),
     why=(
-        "The dict is filled while the model runs, so its keys come in the order of execution. `name=name` binds "
-        "each name at once; `functools.partial` does that, too, and one hook for all layers would do that looks up "
-        "its module in a dict from modules to names."
+        "The dict is filled while the model runs, so its keys come in the order of execution. `name=name` binds each "
+        "name at once; `functools.partial` does that, too, and one hook for all layers, which looks up its module in "
+        "a dict from modules to names, would do as well."
     ),
     scene=captures_outputs(
         ask=call_with_names,
@@ -36,7 +36,7 @@ def capture(model, names, x, **how):
 )
 class TestCaptureMany:
     """Write `capture_many(model, names, x)`: run the model on `x` and return a dict that maps each name in the list
-    `names` to the output of that submodule, as a copy without a graph. The keys stand in the order in which the
+    `names` to the output of that submodule, as a copy without a graph. The keys are in the order in which the
     submodules ran.
 
     **Example.**
@@ -45,9 +45,9 @@ class TestCaptureMany:
     >>> capture_many(model, ["1", "0"], torch.tensor([[-1.0, 2.0]]))
     {'0': tensor([[-1., 2.]]), '1': tensor([[0., 2.]])}
 
-    **Fine print.** `names` is in any order. Each name belongs to another submodule, none of which contains another;
-    each is called once in this run, and its output is one tensor, which a later layer may overwrite. The model runs
-    once for all names, and goes on as it does without you.
+    **Fine print.** `names` is in any order. Each name belongs to a different submodule, and none of them contains
+    another; each is called once in this run, and its output is one tensor, which a later layer may overwrite. The model
+    runs once for all names, and goes on as it does without you.
     """
 
     def reference(model, names, x):
@@ -68,8 +68,8 @@ class TestCaptureMany:
             return capture(model, names, x, copy=lambda output: output.detach())
 
         def given_order(model, names, x):
-            """The keys stand in the order of `names`. The order asked for is that of execution: write a key into the
-            dict only when its hook fires.
+            """The keys are in the order of `names`. The task asks for the order of execution: write a key into the dict
+            only when its hook fires.
             """
             found = capture(model, names, x)
             return {name: found[name] for name in names}

@@ -26,13 +26,13 @@ def shapes(model, x, names=leaves, which=-1, **how):
         "A module without children is one for which `list(module.children())` is empty.",
         "`model.named_modules()` yields the modules of all levels with their full names, each module once, under its "
         "first name.",
-        "Write into the dict when the hook fires. A key that is there already keeps its place when its value is "
+        "Write into the dict when the hook fires. A key that is already there keeps its place when its value is "
         "written again.",
     ),
     why=(
-        "`named_modules()` goes through all levels and gives each module once, under its first name; a module "
-        "without children is one for which `children()` yields nothing. The hook writes when the module runs, so "
-        "the order comes by itself. One function and `functools.partial` would do as well."
+        "`named_modules()` goes through all levels and yields each module once, under its first name; a module "
+        "without children is one for which `children()` yields nothing. The hook writes when the module runs, so the "
+        "order takes care of itself. One function and `functools.partial` would do as well."
     ),
     scene=captures_outputs(
         ask=call_without_names,

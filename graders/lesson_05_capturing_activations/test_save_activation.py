@@ -30,7 +30,7 @@ def save(model, name, x, path, which=0, **how):
     ),
     why=(
         "A view is saved with the whole storage that it looks into, so what goes to the file is a clone. The hook "
-        "could also write the file itself and remove its own handle in the first call; then nothing has to be kept "
+        "could also write the file itself and remove its own handle in the first call; then there is nothing to keep "
         "until the model is done."
     ),
     scene=captures_outputs(
@@ -55,10 +55,10 @@ class TestSaveActivation:
     >>> save_activation(model, "1", torch.tensor([[-1.0, 2.0]]), folder.name + "/relu.pt")
     (1, 2)
 
-    **Fine print.** The submodule is called once or more often, and its outputs are tensors. The file holds one tensor
+    **Fine print.** The submodule is called one or more times, and its outputs are tensors. The file holds one tensor
     that does not require grad, and no other numbers: the output may be a small view into a large tensor. `path` is a
-    `str` or a `pathlib.Path`, and need not end in `.pt`. A file that is already there is overwritten, and no other one
-    stays behind. If the model raises, you may write the file or not.
+    `str` or a `pathlib.Path`, and need not end in `.pt`. A file that is already there is overwritten, and no other file
+    is left behind. If the model raises, you may write the file or not.
     """
 
     def reference(model, name, x, path):
@@ -95,7 +95,7 @@ class TestSaveActivation:
             return shapes[0]
 
         def kept_the_old_file(model, name, x, path):
-            """A file was already there, and you kept it. Find out in another way whether this is the first call, and
+            """A file was already there, and you kept it. Find another way to tell whether this is the first call, and
             overwrite old files.
             """
             if not Path(path).exists():

@@ -36,8 +36,9 @@ def another_mode(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor: 
 
 
 def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
-    """Your change comes first, and then a hook of the caller changes the output once more. What counts is the output as
-    the next layer gets it: register your hook behind the others, without `prepend=True`, and leave `forward` alone.
+    """Your change comes first, and then one of the caller's hooks changes the output once more. What counts is the
+    output as the next layer gets it: register your hook after the others, without `prepend=True`, and leave `forward`
+    alone.
     """
     return run(model, name, hook, x, prepend=True)
 

@@ -32,7 +32,7 @@ def all_but(output, channels):
     hints=(
         "In a forward hook: clone the output, set the channels to 0 in the clone, return the clone.",
         "Channels are dimension 1: `clone[:, channels] = 0` works for any number of dimensions, and for no channels.",
-        "Clean up: `with layer.register_forward_hook(hook):` removes the hook also when the model raises.",
+        "Clean up: `with layer.register_forward_hook(hook):` removes the hook even when the model raises.",
     ),
     why=(
         "The hook writes zeros into a copy, so the layer's own output stays as it was for whoever holds it. "
@@ -65,8 +65,8 @@ class TestAblateChannels:
 
     **Fine print.** `channels` is a list of indices 0, 1, ...; it may be empty, or hold an index twice. `name` may be
     nested (`"block.0"`), or `""`, the model itself. In a run the submodule is called once, with any arguments; its
-    output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they were, also `inf`;
-    all other entries stay, also `nan`. The model returns one tensor.
+    output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they were, even `inf`;
+    all other entries stay, even `nan`. The model returns one tensor.
     """
 
     def reference(model, name, channels, x):
@@ -85,8 +85,8 @@ class TestAblateChannels:
             return model(x).detach()
 
         def multiplied_by_zero(model, name, channels, x):
-            """Where a channel held `inf` or `nan`, it holds `nan` now: so it is with `0 * inf`, and with `inf - inf`.
-            Do not compute zeros from the old values. Write them: `output[:, channels] = 0`, in a clone.
+            """Where a channel held `inf` or `nan`, it holds `nan` now: that is what `0 * inf` and `inf - inf` give. Do
+            not compute zeros from the old values. Write them: `output[:, channels] = 0`, in a clone.
             """
 
             def off(output, channels):

@@ -50,10 +50,10 @@ class TestForceKwargs:
     >>> module(torch.tensor(2.0), scale=3.0, shift=1.0)
     tensor(21.)
 
-    **Fine print.** The values may be of any kind, also `0` and `None`, and the module receives these very objects. `kw`
+    **Fine print.** The values may be of any kind, even `0` and `None`, and the module receives these very objects. `kw`
     may be empty. The caller may pass everything by keyword, the input too, and passes by position nothing that `kw`
-    forces. Keywords of one call reach no later one, and in each call `forward` runs once. If two calls of your function
-    force the same keyword, either may win. Pre-hooks of others only watch.
+    forces. Keywords of one call do not reach a later one, and in each call `forward` runs once. If two calls of your
+    function force the same keyword, either may win. Other people's pre-hooks only watch.
     """
 
     def reference(module, **kw):
@@ -78,8 +78,8 @@ class TestForceKwargs:
             return module.register_forward_pre_hook(lambda module, args, kwargs: {**kwargs, **kw}, with_kwargs=True)
 
         def dropped_arguments(module, **kw):
-            """Your keywords arrive, but arguments of the caller are lost. What you return is the whole new set of
-            arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.
+            """Your keywords arrive, but some of the caller's arguments are lost. What you return is the whole new set
+            of arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, kw), with_kwargs=True)
 
@@ -98,8 +98,8 @@ class TestForceKwargs:
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}))
 
         def never_arrive(module, **kw):
-            """Your keywords never arrive. A pre-hook adds some only when it is registered with `with_kwargs=True` and
-            returns `args, new_kwargs`; `None` means "keep the old ones".
+            """Your keywords never arrive. A pre-hook adds keywords only when it is registered with `with_kwargs=True`
+            and returns `args, new_kwargs`; `None` means "keep the old ones".
             """
 
             def hook(module, args, kwargs):
@@ -108,8 +108,8 @@ class TestForceKwargs:
             return module.register_forward_pre_hook(hook, with_kwargs=True)
 
         def wrong_hook_kind(module, **kw):
-            """`forward` ran twice, at first without your keywords. A forward hook comes after `forward`, and calling
-            the module a second time repeats all its work. Register a forward *pre*-hook.
+            """`forward` ran twice, the first time without your keywords. A forward hook comes after `forward`, and
+            calling the module a second time repeats all its work. Register a forward *pre*-hook.
             """
             return module.register_forward_hook(
                 lambda module, args, kwargs, output: module.forward(*args, **{**kwargs, **kw}), with_kwargs=True

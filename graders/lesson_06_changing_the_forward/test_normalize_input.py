@@ -49,10 +49,10 @@ class TestNormalizeInput:
     >>> module(torch.tensor([5.0]), torch.tensor([3.0])).detach()  # (5 - 1) / 2 * 3
     tensor([6.])
 
-    **Fine print.** `a` is a floating tensor, and there always is one; its dtype stays. `mean` and `std` are two
-    numbers; `std` is not 0. All other arguments, also those by keyword, reach `forward` as the caller passed them: the
-    same objects. After two calls of your function on one module both normalise, in either order. Other pre-hooks of the
-    module may come before or after yours.
+    **Fine print.** `a` is a floating-point tensor, and there is always one; its dtype stays. `mean` and `std` are two
+    numbers; `std` is not 0. All other arguments, including those by keyword, reach `forward` as the caller passed them:
+    the same objects. After two calls of your function on one module both normalise, in either order. Other pre-hooks of
+    the module may come before or after yours.
     """
 
     def reference(module, mean, std):
@@ -69,8 +69,8 @@ class TestNormalizeInput:
 
     class Mistakes:
         def dropped_arguments(module, mean, std):
-            """Positional arguments of the caller are lost. What a pre-hook returns stands for all of them, and a bare
-            tensor becomes the only one. Return `(new, *args[1:])`.
+            """Some of the caller's positional arguments are lost. What a pre-hook returns replaces all of them, and a
+            bare tensor becomes the only one. Return `(new, *args[1:])`.
             """
             return module.register_forward_pre_hook(lambda module, args: (args[0] - mean) / std)
 
@@ -105,8 +105,8 @@ class TestNormalizeInput:
             return module.register_forward_pre_hook(hook)
 
         def cut_the_graph(module, mean, std):
-            """The values are right, but no gradient comes to the caller's tensor any more. Leave out `detach()`,
-            `.data` and `torch.no_grad()` in your hook.
+            """The values are right, but no gradient reaches the caller's tensor any more. Leave out `detach()`, `.data`
+            and `torch.no_grad()` in your hook.
             """
             return module.register_forward_pre_hook(lambda module, args: ((args[0].detach() - mean) / std, *args[1:]))
 

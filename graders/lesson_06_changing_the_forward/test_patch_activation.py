@@ -40,12 +40,12 @@ class Stop(Exception):
         "which another hook puts it in.",
         "Take the snapshot with `.detach().clone()`: the next module may work in place. Remove the first hook before "
         "the second run.",
-        "For a part of the channels: clone the output of the corrupt run, write the clean channels into the clone, "
-        "and return it. `None` and `[]` are two different things.",
+        "For some of the channels: clone the output of the corrupt run, write the clean channels into the clone, and "
+        "return it. `None` and `[]` are two different things.",
     ),
     why=(
-        "Two runs, and a hook for each: one keeps a copy of the clean output, the other puts it into the corrupt "
-        "run. A single hook would do that keeps in its first call and replaces in its second, and `torch.where` "
+        "Two runs, and a hook for each: one keeps a copy of the clean output, the other puts it into the corrupt run. "
+        "A single hook that keeps in its first call and replaces in its second would do as well, and `torch.where` "
         "with a mask of channels could take the place of the copy."
     ),
     scene=edits_runs(
@@ -77,9 +77,9 @@ class TestPatchActivation:
     tensor([[9.],
             [8.]])
 
-    **Fine print.** One run for each input, also when the two are equal; both have the same shape. The clean run may
-    stop when you have what you need. An empty list replaces nothing, and an index may stand twice. Channels are
-    replaced exactly, also by `nan`. `name` may be nested, or `""`, the model itself; in a run the submodule is called
+    **Fine print.** One run for each input, even when the two are equal; both have the same shape. The clean run may
+    stop when you have what you need. An empty list replaces nothing, and an index may appear twice. Channels are
+    replaced exactly, even by `nan`. `name` may be nested, or `""`, the model itself; in a run the submodule is called
     once, with any arguments, and its output is a tensor of two or more dimensions. Return one tensor, detached.
     """
 
@@ -105,7 +105,7 @@ class TestPatchActivation:
             return patch(model, name, clean, corrupt, channels, put=lambda output, kept, channels: None)
 
         def swapped_runs(model, name, clean, corrupt, channels=None):
-            """The roles are exchanged: you ran the model on `clean` with a part of the corrupt run. Run `corrupt`, and
+            """The roles are swapped: you ran the model on `clean` with a part of the corrupt run. Run `corrupt`, and
             patch in what comes from `clean`.
             """
             return patch(model, name, corrupt, clean, channels)

@@ -19,8 +19,8 @@ from graders.scenes.forward_changes import changes_calls, what_hooks_return
         "Leave the other hooks alone. `prepend=True` puts yours in front of them.",
     ),
     why=(
-        "`prepend=True` is made for this, and the handle comes with it. Removing the other hooks and registering "
-        "them again behind yours would not do: their handles would then stand for hooks that are gone."
+        "`prepend=True` is made for this, and the handle comes with it. Removing the other hooks and registering them "
+        "again behind yours would not do: their handles would then belong to hooks that are gone."
     ),
     scene=changes_calls(
         arguments=a_hook,
@@ -71,7 +71,7 @@ class TestRunFirst:
             return module.register_forward_hook(hook)
 
         def removed_others(module, hook):
-            """Other hooks of the module are gone, or were registered anew and lost their options and handles. Leave
+            """Other hooks of the module are gone, or were registered again and lost their options and handles. Leave
             them as they are: `prepend=True` puts yours in front of them.
             """
             module._forward_hooks.clear()

@@ -15,7 +15,7 @@ from graders.scenes.forward_changes import changes_calls, whole_numbers_too
     core=True,
     title="Scale what a module says",
     hints=(
-        "A forward hook that returns something replaces the module's output by it.",
+        "A forward hook that returns something replaces the module's output with it.",
         "Compute a new tensor. An in-place change of `output` overwrites numbers that the backward pass needs.",
         "No `detach()`, no `.data`, no `torch.no_grad()`: autograd has to see the multiplication. "
         "And return the handle.",
@@ -58,7 +58,7 @@ class TestScaleOutput:
     >>> y.detach(), x.grad
     (tensor([1.5000]), tensor([0.7500]))
 
-    **Fine print.** `s` is a number, and `module` returns one tensor. That may hold integers: the output becomes what
+    **Fine print.** `s` is a number, and `module` returns one tensor. It may hold integers: the output becomes what
     `output * s` is. Forward hooks that `module` has at this moment come first, then the multiplication. Two calls of
     `scale_output` on one module multiply by both numbers.
     """
@@ -78,14 +78,14 @@ class TestScaleOutput:
             return module.register_forward_hook(hook)
 
         def in_place_output(module, s):
-            """Your hook changed `output` in place. Numbers that the backward pass needs are overwritten, and where a
-            module hands its input on, that of the caller. Compute a new tensor, `output * s`, and return it.
+            """Your hook changed `output` in place. Numbers that the backward pass needs are overwritten, and so is the
+            caller's input, where a module passes it on. Compute a new tensor, `output * s`, and return it.
             """
             return module.register_forward_hook(lambda module, args, output: output.mul_(s))
 
         def cut_the_graph(module, s):
-            """The output is right, but no gradient comes through any more. Your hook returned a tensor without a
-            graph: leave out `detach()`, `.data` and `torch.no_grad()`.
+            """The output is right, but no gradient gets through any more. Your hook returned a tensor without a graph:
+            leave out `detach()`, `.data` and `torch.no_grad()`.
             """
             return module.register_forward_hook(lambda module, args, output: output.detach() * s)
 
@@ -93,8 +93,8 @@ class TestScaleOutput:
             return module.register_forward_pre_hook(lambda module, args: args[0] * s)
 
         def before_other_hooks(module, s):
-            """Your multiplication comes first, and then a hook of the caller changes the output. It has to come after
-            the hooks that are there: register a forward hook on `module`, without `prepend=True`.
+            """Your multiplication comes first, and then one of the caller's hooks changes the output. It has to come
+            after the hooks that are already there: register a forward hook on `module`, without `prepend=True`.
             """
             return module.register_forward_hook(lambda module, args, output: output * s, prepend=True)
 

@@ -34,7 +34,7 @@ def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clo
         "ordinary tensor, and a tensor can carry a hook.",
         "Register a forward hook on `model.get_submodule(name)`. Inside it, call `pick(output).register_hook(...)`.",
         "The forward hook runs before any later in-place operation. A tensor hook that is registered there belongs to "
-        "the old value, and that is the one you want. `retain_grad()` would follow the new one.",
+        "the old value, and that is the one you want. `retain_grad()` would move on to the new one.",
     ),
     why=(
         "The forward hook reaches the output before anything can overwrite it, and a tensor hook stays with that "
@@ -56,9 +56,9 @@ class TestActivationGrad:
     tensor([[0., 7.]])
 
     **Fine print.** The output is a tensor, a tuple or a dict; `pick` returns one tensor in it, which requires grad and
-    is no leaf. Later operations may change it in place: what counts is the value before. The result is a copy of the
-    gradient as it arrives there. Run one backward pass: it adds to the `.grad` of every parameter as usual, or to none.
-    The model calls the module once. A hook of yours may stay on the tensor.
+    is not a leaf. Later operations may change it in place: what counts is the value before that. The result is a copy
+    of the gradient as it arrives there. Run one backward pass: it adds to the `.grad` of every parameter as usual, or
+    to none. The model calls the module once. Your hook may stay on the tensor.
     """
 
     def reference(model, name, x, loss_fn, pick=lambda out: out):
@@ -109,9 +109,9 @@ class TestActivationGrad:
             return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad)
 
         def before_the_callers_hooks(model, name, x, loss_fn, pick=lambda out: out):
-            """A forward hook of the caller replaced this value before it left the module, and you took it before that.
-            Hooks of one module run in the order of registration, those for all modules first: register yours on the
-            module, without `prepend`.
+            """One of the caller's forward hooks replaced this value before it left the module, and you took it before
+            that. Hooks of one module run in the order of registration, those for all modules first: register yours on
+            the module, without `prepend`.
             """
             return at_output(model, name, x, loss_fn, pick, prepend=True)
 

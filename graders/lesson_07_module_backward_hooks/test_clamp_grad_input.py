@@ -51,10 +51,10 @@ class TestClampGradInput:
     >>> x.grad, module.weight.grad
     (tensor([[2.]]), tensor([[3.]]))
 
-    **Fine print.** `c` is greater than 0. Clamped is only what this module sends, not what comes to an input tensor
-    from elsewhere. Full backward hooks that `module` has already come first: what they return is clamped. Inputs may be
+    **Fine print.** `c` is greater than 0. Only what this module sends is clamped, not what comes to an input tensor
+    from elsewhere. Full backward hooks that `module` already has come first: what they return is clamped. Inputs may be
     numbers or need no gradient; one that is passed by keyword is left alone. The output is a tensor or a tuple of
-    tensors, and nothing works in place on it or on the inputs. `handle.remove()` counts for later calls of `module`.
+    tensors, and nothing works in place on it or on the inputs. `handle.remove()` applies to later calls of `module`.
     """
 
     def reference(module, c):
@@ -69,7 +69,7 @@ class TestClampGradInput:
     class Mistakes:
         def not_like_grad_input(module, c):
             """What a full backward hook returns takes the place of `grad_input`: a tuple with one entry for each entry
-            of `grad_input`, of the same shape. A bare tensor is taken for a tuple of its rows.
+            of `grad_input`, of the same shape. A bare tensor is taken as a tuple of its rows.
             """
             return module.register_full_backward_hook(lambda m, gi, go: gi[0].clamp(-c, c))
 
@@ -96,8 +96,8 @@ class TestClampGradInput:
             return module.register_full_backward_hook(hook)
 
         def clamped_none(module, c):
-            """An input that needs no gradient, or is no tensor, has `None` in `grad_input`, and `None` has no `clamp`.
-            Leave such an entry as it is.
+            """An input that needs no gradient, or is not a tensor, has `None` in `grad_input`, and `None` has no
+            `clamp`. Leave such an entry as it is.
             """
             return module.register_full_backward_hook(lambda m, gi, go: tuple(g.clamp(-c, c) for g in gi))
 
@@ -105,8 +105,9 @@ class TestClampGradInput:
             return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp_(-c, c)))
 
         def clamped_before_the_callers_hooks(module, c):
-            """You clamped before a full backward hook that the module has already, and that one multiplied the gradient
-            again. Hooks of one kind run in the order of registration: register yours on the module, without `prepend`.
+            """You clamped before a full backward hook that the module already had, and that one then multiplied the
+            gradient. Hooks of one kind run in the order of registration: register yours on the module, without
+            `prepend`.
             """
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)), prepend=True

@@ -56,14 +56,13 @@ def note(flow, name, module, grad_output):
         "`module.parameters(recurse=False)` gives the parameters of the module itself, without those of the modules "
         "inside it. `named_modules()` gives every module with its name.",
         "A full backward pre-hook, `hook(module, grad_output)`, runs at the moment when the gradient of the output is "
-        "complete. If it fills the dict, the order comes out by itself.",
+        "complete. If it fills the dict, the order takes care of itself.",
         "The mean of the absolute values: `grad_output[0].abs().mean().item()`. Remove every handle in a `finally` "
         "block, so that it also happens when something raises.",
     ),
     why=(
-        "A full backward pre-hook runs when the gradient of its module's output is complete, which is also the "
-        "backward order that the keys shall have. A forward hook that registers a tensor hook on the output would "
-        "do as well."
+        "A full backward pre-hook runs when the gradient of its module's output is complete, and so in the backward "
+        "order that the keys should have. A forward hook that registers a tensor hook on the output would do as well."
     ),
     scene=measures_the_flow(),
 )
@@ -82,8 +81,8 @@ class TestGradientFlow:
     **Fine print.** Names are those of `model.named_modules()`, `""` for the model itself. Frozen parameters count;
     those of the modules inside do not, so a plain `Sequential` has no entry. A block with parameters of its own may
     come before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once, and
-    its output is one new tensor; a gradient comes to it, and to the module's input if that requires grad. Nothing works
-    in place.
+    its output is one new tensor; a gradient reaches it, and the module's input if that requires grad. Nothing works in
+    place.
     """
 
     def reference(model, loss_fn, x):
@@ -118,8 +117,8 @@ class TestGradientFlow:
             return {name: flow[name] for name in with_parameters(model)}
 
         def containers_included(model, loss_fn, x):
-            """Your dict has modules that only contain others. `parameters()` includes the parameters of all modules
-            inside; `parameters(recurse=False)` gives only the module's own.
+            """Your dict has modules that only contain other modules. `parameters()` includes the parameters of all
+            modules inside; `parameters(recurse=False)` gives only the module's own.
             """
             every = {name: m for name, m in model.named_modules() if list(m.parameters())}
             return measured(model, loss_fn, x, note, every)

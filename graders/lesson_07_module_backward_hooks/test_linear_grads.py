@@ -44,8 +44,8 @@ class TestLinearGrads:
     >>> linear_grads(lin, x, lambda y: 10 * y.sum())
     (tensor([[40., 60.]]), tensor([20.]))
 
-    **Fine print.** Hooks of the caller on the parameters may change or erase what arrives there. `x` has one dimension
-    or more, the last one of size `lin.in_features`. At least one of `x`, the weight and the bias requires grad; what
+    **Fine print.** The caller's hooks on the parameters may change or erase what arrives there. `x` has one or more
+    dimensions, the last one of size `lin.in_features`. At least one of `x`, the weight and the bias requires grad; what
     their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`. Whether you call `lin`
     is up to you: hooks on it only watch.
     """
@@ -57,8 +57,8 @@ class TestLinearGrads:
 
     class Mistakes:
         def reads_dot_grad(lin, x, loss_fn):
-            """Your result was read from the parameters. There a hook of the caller may erase what arrives, and a frozen
-            parameter gets nothing. Compute it from `x` and the gradient of the output.
+            """Your result was read from the parameters. There one of the caller's hooks may erase what arrives, and a
+            frozen parameter gets nothing. Compute it from `x` and the gradient of the output.
             """
             lin.weight.grad = lin.bias.grad = None
             loss_fn(lin(x)).backward()
@@ -86,6 +86,6 @@ class TestLinearGrads:
             return g.T @ x.detach(), g.sum(0)
 
         def view_of_strides(lin, x, loss_fn):
-            """`view` needs values that lie in memory in the usual order, and those of `x` need not: use `reshape`."""
+            """`view` needs values that lie in memory in the usual order, and those of `x` may not: use `reshape`."""
             g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
             return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)

@@ -15,7 +15,7 @@ def each(grads, change):
     points=2,
     minutes=15,
     difficulty=2,
-    title="Scale the backward pass from a module on",
+    title="Scale the backward pass from a module onwards",
     hints=(
         "The gradient has to be scaled before the module's own backward pass uses it. Which of the two kinds of hook "
         "runs at that moment?",
@@ -47,9 +47,9 @@ class TestScaleBackward:
     (tensor([[50.]]), tensor([[30.]]))
 
     **Fine print.** The modules inside count as parts of `module`. Two calls of `scale_backward` multiply; where `s` is
-    0, zeros arrive. The values of the forward pass stay. The module returns a tensor or a tuple of them, none computed
-    from another one, and nothing works in place on them; the loss may leave some unused. The inputs may need no
-    gradient. `handle.remove()` counts for later calls of `module`.
+    0, zeros arrive. The values of the forward pass stay. The module returns a tensor or a tuple of tensors, none
+    computed from another, and nothing works in place on them; the loss may leave some unused. The inputs may need no
+    gradient. `handle.remove()` applies to later calls of `module`.
     """
 
     def reference(module, s):
@@ -71,7 +71,7 @@ class TestScaleBackward:
 
         def not_like_grad_output(module, s):
             """What a full backward pre-hook returns takes the place of `grad_output`: a tuple with one entry for each
-            output, of the same shape, and `None` where it had `None`. A bare tensor is taken for a tuple of its rows.
+            output, of the same shape, and `None` where it had `None`. A bare tensor is taken as a tuple of its rows.
             """
             return module.register_full_backward_pre_hook(lambda m, go: s * go[0])
 

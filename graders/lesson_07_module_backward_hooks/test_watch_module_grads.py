@@ -46,8 +46,8 @@ def watched(module, hook, kind="register_full_backward_hook", d=None, **how):
 )
 class TestWatchModuleGrads:
     """Write `watch_module_grads(module)`. Return a tuple of a dict and a handle. The dict is empty at first. After each
-    backward pass it holds two tuples, what a full backward hook gets: `"gi"`, the gradients of the module's inputs, and
-    `"go"`, those of its outputs.
+    backward pass it holds two tuples, as a full backward hook gets them: `"gi"`, the gradients of the module's inputs,
+    and `"go"`, those of its outputs.
 
     **Example.**
 

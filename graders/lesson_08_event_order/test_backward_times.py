@@ -49,12 +49,12 @@ def timed(model, x, clock, took=lambda before, time: before + time, first=True, 
         "one fire if the input requires no grad?",
         "Give the model a tensor with the values of `x` that requires grad, if `x` does not: `x.detach()` is one that "
         "you may change. If `x` requires grad, its `.grad` has to be filled: take `x` itself.",
-        "Hooks of one kind on one module fire in order. Which of yours has to be the last of its kind, which one the "
-        "first? `prepend=True` makes it the first. Several calls of one module add up.",
+        "Hooks of one kind on one module fire in order. Which of yours has to be the last of its kind, and which one "
+        "the first? `prepend=True` makes it the first. Several calls of one module add up.",
     ),
     why=(
         "`x.detach()` can be made to require grad while `x` stays as it is, and then each full backward hook waits "
-        "for what is inside its module; `prepend=True` lets it stop the clock before the hooks of others run. "
+        "for what is inside its module; `prepend=True` lets it stop the clock before other people's hooks run. "
         "`x.clone()` would do as well, and an object for each module that holds its start and its sum."
     ),
     scene=runs_passes(
@@ -78,7 +78,7 @@ def timed(model, x, clock, took=lambda before, time: before + time, first=True, 
 class TestBackwardTimes:
     """Write `backward_times(model, x, clock)`. It runs one forward and one backward pass of `model(x).sum()`, and
     returns a dict: for each name in `model.named_modules()` (the model itself is `net`), how long the backward pass of
-    this module took by `clock()`, with all that is inside it.
+    this module took by `clock()`, with everything inside it.
 
     **Example.**
 
@@ -88,10 +88,11 @@ class TestBackwardTimes:
     >>> sorted(times), times["net"] >= times["0"] + times["1"]
     (['0', '1', 'net'], True)
 
-    **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after the full
-    backward pre-hooks of others, and ends when the gradient of its input is complete, before their full backward hooks:
-    also when `x` requires no grad. Several calls add up; a module that is never called gets 0. `.grad` accumulates as
-    usual. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to it.
+    **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after other
+    people's full backward pre-hooks, and ends when the gradient of its input is complete, before their full backward
+    hooks: even when `x` requires no grad. Several calls add up; a module that is never called gets 0. `.grad`
+    accumulates as usual. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to
+    it.
     """
 
     def reference(model, x, clock):
@@ -120,17 +121,17 @@ class TestBackwardTimes:
             return timed(model, x, clock)
 
         def counted_the_hooks_of_others(model, x, clock):
-            """The time that hooks of others on the same module take is in your time, too. Read the clock last of all
-            full backward pre-hooks, and first of all full backward hooks.
+            """The time that other people's hooks on the same module take is in your time, too. Your full backward
+            pre-hook has to read the clock as the last of its kind, and your full backward hook as the first.
             """
             return timed(model, with_gradient(x), clock, first=False)
 
         def only_last_call(model, x, clock):
-            """A module that is called twice has the time of one call. Add up the times of all its calls."""
+            """A module that is called twice has the time of only one call. Add up the times of all its calls."""
             return timed(model, with_gradient(x), clock, lambda before, time: time)
 
         def no_gradient_for_x(model, x, clock):
-            """The times are right, and `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,
+            """The times are right, but `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,
             give `x` itself to the model.
             """
             return timed(model, x.detach().requires_grad_(), clock)

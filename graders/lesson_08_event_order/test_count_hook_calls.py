@@ -59,8 +59,8 @@ def passes(model, x, n, ckpt):
 )
 class TestCountHookCalls:
     """Write `count_hook_calls(model, x, n, ckpt)`. It runs `model(x).sum().backward()` `n` times; with `ckpt`,
-    `checkpoint(model, x, use_reentrant=False)` stands in the place of `model(x)`. Return `{"fwd": ..., "bwd": ...}`:
-    how often a forward hook and a full backward hook on `model[0]` are called in all.
+    `checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`. Return `{"fwd": ..., "bwd": ...}`: how
+    often a forward hook and a full backward hook on `model[0]` are called altogether.
 
     **Example.**
 
@@ -69,8 +69,8 @@ class TestCountHookCalls:
     {'fwd': 3, 'bwd': 3}
 
     **Fine print.** `model` is an `nn.Sequential`, `checkpoint` that of `torch.utils.checkpoint`, and `n` is 1 or more.
-    `model[0]` may stand a second time in `model`, its parameters may be frozen, and it may let no gradient through to
-    its input, as `Positive` in the text. Something in the model requires grad. The `.grad` of the parameters, and of
+    `model[0]` may appear in `model` a second time, its parameters may be frozen, and it may let no gradient through to
+    its input, like `Positive` in the text. Something in the model requires grad. The `.grad` of the parameters, and of
     `x` if it requires grad, accumulates over the passes.
     """
 
@@ -96,8 +96,8 @@ class TestCountHookCalls:
             return passes(model, x, n, False)
 
         def assumed_one_call(model, x, n, ckpt):
-            """You returned one call for each pass. But checkpoint runs the forward again during backward, a module can
-            be used twice in one pass, and backward may skip one. Count the calls of hooks on `model[0]`, which stay
+            """You returned one call for each pass. But checkpoint runs the forward pass again during backward, a module
+            can be used twice in one pass, and backward may skip one. Count the calls of hooks on `model[0]`, which stay
             until `backward()` has run.
             """
             passes(model, x, n, ckpt)
@@ -111,7 +111,7 @@ class TestCountHookCalls:
             return {"fwd": n * (1 + ckpt), "bwd": n * (1 + ckpt)}
 
         def one_pass_only(model, x, n, ckpt):
-            """These are the calls of one pass. Asked are those of all `n` passes together."""
+            """These are the calls of one pass. The task asks for those of all `n` passes together."""
             return {kind: count // n for kind, count in passes(model, x, n, ckpt).items()}
 
         def changed_the_input(model, x, n, ckpt):

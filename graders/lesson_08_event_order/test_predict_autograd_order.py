@@ -24,14 +24,14 @@ def either(kind, leaf, non_leaf):
         "Hooks on the tensor come first, for a leaf and for a non-leaf.",
         "When is `.grad` written? For a non-leaf, let the pre-hook of the node return 100 times the gradient, and see "
         "which of the two arrives in `y.grad`.",
-        "The post hook of the node ends it. For a leaf, the work of the node is to write `.grad`, and the "
+        "The post hook of the node comes last. For a leaf, the work of the node is to write `.grad`, and the "
         "post-accumulate-grad hook belongs to that work.",
     ),
     why=(
-        "The `.grad` of a non-leaf is written right after its tensor hooks, before its node comes in at all; that of "
-        "a leaf is written by the node itself, and its post-accumulate-grad hooks belong to that. A function that "
-        "sets the four events up and notes them would do as well; `retain_grad` has been at work as soon as `.grad` "
-        "is no longer `None`."
+        "The `.grad` of a non-leaf is written right after its tensor hooks, before its node comes into play at all; "
+        "that of a leaf is written by the node itself, and its post-accumulate-grad hooks belong to that. A function "
+        "that sets the four events up and notes them would do as well; once `.grad` is no longer `None`, "
+        "`retain_grad` has done its work."
     ),
     scene=tells_an_order(
         unlike=["", "Leaf", "LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non_leaf"],
@@ -41,7 +41,7 @@ def either(kind, leaf, non_leaf):
 )
 class TestPredictAutogradOrder:
     """Write `predict_autograd_order(kind)`. For `"non-leaf"` (a tensor `y = 3 * x`) and for `"leaf"` (`x` itself), it
-    returns as a new list the four labels below, in the order in which these events happen in a backward pass. For any
+    returns, as a new list, the four labels below, in the order in which these events happen in a backward pass. For any
     other text it raises a `ValueError`.
 
     **Example.**
@@ -63,7 +63,7 @@ class TestPredictAutogradOrder:
 
     class Mistakes:
         def documented_order(kind):
-            """For a non-leaf you follow the list in PyTorch's notes, and there the note and the engine disagree. Run
+            """For a non-leaf you followed the list in PyTorch's notes, but there the notes and the engine disagree. Run
             it: let the pre-hook of the node return a multiple, and see what `y.grad` holds.
             """
             return either(kind, LEAF, ("tensor", "node_pre", "retain_grad", "node_post"))
@@ -86,7 +86,7 @@ class TestPredictAutogradOrder:
 
         def unknown_kind_accepted(kind):
             """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
-            not in a result, and not in another exception.
+            not in a result, and not in a different exception.
             """
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
 

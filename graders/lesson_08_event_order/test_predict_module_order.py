@@ -44,12 +44,13 @@ def measured(events, stack):
     core=True,
     title="Three hooks of each kind on one module",
     hints=(
-        "Who is first? A global hook was registered last, and yet it does not have to wait for the hooks of the layer.",
+        "Who is first? The global hook was registered last, and yet it does not have to wait for the hooks of the "
+        "layer.",
         "`prepend=True` puts a hook before the other hooks of the same layer. It does not put it before global hooks.",
         "The rule is the same in backward: nothing is reversed among the hooks of one module.",
     ),
     why=(
-        "Global hooks come first, then those that were prepended, then the others; this holds for each kind and in "
+        "Global hooks come first, then those that were prepended, then the others; this holds for each kind, and in "
         "backward, too, so two loops make the list. A function that registers the twelve hooks, runs one pass and "
         "returns what they noted would do as well, if it removes the global ones afterwards."
     ),
@@ -62,9 +63,9 @@ def measured(events, stack):
     ),
 )
 class TestPredictModuleOrder:
-    """Write `predict_module_order()`. Of each of four kinds, the hooks `A`, then `P` (`prepend=True`), then `G`
-    (a global hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which
-    they fire in one forward and backward pass.
+    """Write `predict_module_order()`. For each of four kinds of hook, `A`, then `P` (`prepend=True`), then `G` (a
+    global hook) are registered on one `nn.Linear`. Return, as a new list, the twelve labels in the order in which they
+    fire in one forward and backward pass.
 
     **Example.**
 
@@ -75,7 +76,7 @@ class TestPredictModuleOrder:
 
     **Fine print.** The kinds are forward pre-hook (`pre`), forward hook (`fwd`), full backward pre-hook (`bpre`) and
     full backward hook (`bwd`). The input requires grad. Write the list down, or let the function measure it. Grad mode
-    is on when it is called, and global hooks of others may be there: they fire as well, and may replace values or
+    is on when it is called, and other people's global hooks may be there: they fire as well, and may replace values or
     raise.
     """
 
@@ -89,7 +90,7 @@ class TestPredictModuleOrder:
     class Mistakes:
         def local_before_global():
             """You let hooks of the layer run before the global hook. Global hooks run first, even before a hook that
-            was registered with `prepend=True`, and no matter when they were registered.
+            was registered with `prepend=True`, no matter when they were registered.
             """
             return twelve("PAG", "PAG")
 

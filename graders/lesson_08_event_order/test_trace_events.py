@@ -42,7 +42,7 @@ def traced(model, x, named=None, kinds=KINDS):
     why=(
         "A dict from the name of an event to the method that registers its hook saves writing the same thing four "
         "times, and `event=event` binds each text at once. Four global hooks would do as well, if they look each "
-        "module up in a dict of names and leave out those that are not there."
+        "module up in a dict of names and leave out those that are not in it."
     ),
     scene=runs_passes(
         model=nested_model,
@@ -104,7 +104,7 @@ class TestTraceEvents:
             return traced(model, x.requires_grad_())
 
         def mirrored_forward(model, x):
-            """Your backward half is the mirror of the forward half. It is no mirror where an input requires no grad (a
+            """Your backward half mirrors the forward half. The real one does not where an input requires no grad (a
             module then fires `bwd` right after `bpre`), where no gradient arrives, or where none gets through. Record
             backward with hooks, too.
             """
@@ -132,14 +132,14 @@ class TestTraceEvents:
             return traced(model, x, named)
 
         def children_only(model, x):
-            """You registered on the children of the model alone. `model.named_modules()` gives every module in it: the
+            """You registered only on the children of the model. `model.named_modules()` gives every module in it: the
             model itself, and the parts of its parts.
             """
             return traced(model, x, model.named_children())
 
         def empty_name(model, x):
-            """The name of the model itself is empty in `model.named_modules()`, and its events are asked for as those
-            of `net`: write `name or "net"`.
+            """The name of the model itself is empty in `model.named_modules()`, but the task calls it `net`: write
+            `name or "net"`.
             """
             events = traced(model, x)
             return [event.removeprefix("net") if event.startswith("net.") else event for event in events]

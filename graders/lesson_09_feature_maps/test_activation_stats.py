@@ -35,8 +35,8 @@ def stats(layers, step, batches, copy=lambda output: output.detach().clone(), ke
     core=True,
     title="Every layer's statistics, step by step",
     hints=(
-        "Register one forward hook on each module of `layers`, then loop over the batches. Whenever it is called, a "
-        "hook appends three things to the lists of its layer.",
+        "Register one forward hook on each module of `layers`, then loop over the batches. Whenever a hook is called, "
+        "it appends three things to the lists of its layer.",
         "`values = output.detach()`, then `values.mean()`, `values.std()` and `values.histc(40, 0, 4)`. Compute them "
         "inside the hook: a later layer may overwrite the output.",
         "At the end, `torch.stack(list)` puts the steps into rows. An `ExitStack` or `try` and `finally` removes the "
@@ -75,7 +75,7 @@ class TestActivationStats:
 
     **Fine print.** Each step runs each module of `layers` once. `"mean"` and `"std"` are what `output.mean()` and
     `output.std()` give. `"hist"`, of shape [steps, 40], counts the values in 40 equal bins from 0 to 4, and no others.
-    The tensors are detached, and of any dtype of numbers. A later layer may overwrite an output in place.
+    The tensors are detached, and may be of any numeric dtype. A later layer may overwrite an output in place.
     """
 
     def reference(layers, step, batches):
@@ -89,7 +89,7 @@ class TestActivationStats:
             return stats(layers, step, batches, key=lambda name: list(layers)[-1])
 
         def only_the_last_step(layers, step, batches):
-            """You kept one step: each call of a hook replaced what the call before had found. Append to a list."""
+            """You kept only one step: each call of a hook replaced what the call before had found. Append to a list."""
             found = stats(layers, step, batches)
             return {name: {part: value[-1] for part, value in parts.items()} for name, parts in found.items()}
 

@@ -79,10 +79,10 @@ class TestChannelStats:
     >>> found["zero_frac"]
     tensor([0.5000, 0.0000], dtype=torch.float64)
 
-    **Fine print.** `layer` is a part of `model`, or `model` itself; its output is [B, C, ...], two dimensions or more.
-    If a run calls it several times, all calls count. `batches` may be a generator, which can be read only once.
-    `"var"` divides by the number of values n, not n - 1; `"zero_frac"` is the share of exact zeros. Add
-    up in float64: the mean may be large beside the spread. Hooks of others on `layer` only watch.
+    **Fine print.** `layer` is a part of `model`, or `model` itself; its output is [B, C, ...], two or more dimensions.
+    If a run calls it several times, all calls count. `batches` may be a generator, which can be read only once. `"var"`
+    divides by the number of values n, not by n - 1; `"zero_frac"` is the share of exact zeros. Add up in float64: the
+    mean may be large compared with the spread. Other people's hooks on `layer` only watch.
     """
 
     def reference(model, layer, batches):
@@ -90,15 +90,15 @@ class TestChannelStats:
 
     class Mistakes:
         def averaged_batch_stats(model, layer, batches):
-            """You averaged what you had found of each batch. Batches differ in size, so a value in a small batch counts
-            more; and a mean of variances leaves out how far the means are apart. Add up sums and counts, and divide
-            once at the end.
+            """You averaged what you had found for each batch. Batches differ in size, so a value in a small batch
+            counts more; and a mean of variances leaves out how far the means are apart. Add up sums and counts, and
+            divide once at the end.
             """
             each = [described([part]) for part in parts_of(model, layer, batches)]
             return {name: sum(one[name] for one in each) / len(each) for name in each[0]}
 
         def only_last_call(model, layer, batches):
-            """Your result describes only the last output: each call of the layer overwrites what was kept of the call
+            """Your result describes only the last output: each call of the layer overwrites what was kept from the call
             before. All calls and all batches count.
             """
             return described(parts_of(model, layer, batches)[-1:])

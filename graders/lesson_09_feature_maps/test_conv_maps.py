@@ -40,9 +40,9 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
         "default argument, and remove all handles in a `finally` block.",
     ),
     why=(
-        "The dict is filled when hooks fire, so its keys stand in the order of execution, and each copy is "
-        "made before the next layer can overwrite the output. One hook for all modules, with a dict from "
-        "modules to names, would do as well, and so would `functools.partial` in place of `name=name`."
+        "The dict is filled when hooks fire, so its keys are in the order of execution, and each copy is made before "
+        "the next layer can overwrite the output. One hook for all modules, with a dict from modules to names, would "
+        "do as well, and so would `functools.partial` in place of `name=name`."
     ),
     scene=captures_outputs(
         ask=call_without_names,
@@ -68,9 +68,9 @@ class TestConvMaps:
     {'0': tensor([[[[-1.,  2.]]]])}
 
     **Fine print.** Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`,
-    do not, and neither do modules that the model calls although they are no part of it (from a plain list, say). If the
-    model itself is a `nn.Conv2d`, its name is `""`. Each `nn.Conv2d` is called once. Hooks of others on a convolution
-    only watch.
+    do not, and neither do modules that the model calls although they are not part of it (from a plain list, say). If
+    the model itself is an `nn.Conv2d`, its name is `""`. Each `nn.Conv2d` is called once. Other people's hooks on a
+    convolution only watch.
     """
 
     def reference(model, x):

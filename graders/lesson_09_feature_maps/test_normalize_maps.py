@@ -61,9 +61,9 @@ class TestNormalizeMaps:
     array([[[0.  , 0.25, 1.  ]],
            [[0.  , 0.  , 0.  ]]], dtype=float32)
 
-    **Fine print.** `fm` has any floating dtype, also `float16` or `bfloat16`, and may require grad. The array shares no
-    memory with it. A channel with only one value becomes 0 everywhere; in others `max - min` may be as small as 1e-30.
-    Compute in float32 or better; you may round `fm` to float32 first.
+    **Fine print.** `fm` has any floating-point dtype, even `float16` or `bfloat16`, and may require grad. The array
+    shares no memory with it. A channel with only one value becomes 0 everywhere; in others `max - min` may be as small
+    as 1e-30. Compute in float32 or better; you may round `fm` to float32 first.
     """
 
     def reference(fm):
@@ -79,7 +79,7 @@ class TestNormalizeMaps:
             return scaled(as_array(fm), axes=(0, 1, 2))
 
         def not_detached(fm):
-            """A tensor that requires grad has no `.numpy()`, because numpy would know nothing of its graph. Call
+            """A tensor that requires grad has no `.numpy()`, because numpy would know nothing about its graph. Call
             `.detach()` first.
             """
             return scaled(fm.float().numpy())
@@ -89,8 +89,8 @@ class TestNormalizeMaps:
             return scaled(fm.detach().numpy().astype(np.float32))
 
         def cast_too_late(fm):
-            """You subtracted and divided in half precision, which keeps only two or three digits, and made float32 of
-            the rounded result. Call `.float()` first.
+            """You subtracted and divided in half precision, which keeps only two or three digits, and turned the
+            rounded result into float32. Call `.float()` first.
             """
             fm = fm.detach()
             low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
@@ -108,7 +108,7 @@ class TestNormalizeMaps:
             return values / (values.max(axis=(1, 2), keepdims=True) + 1e-8)
 
         def taken_for_constant(fm):
-            """A channel whose values differ became 0 everywhere: your function takes it for constant. Only a span of
+            """A channel whose values differ became 0 everywhere: your function takes it to be constant. Only a span of
             exactly 0 makes it so; other spans may be very small.
             """
             return scaled(as_array(fm), least=1e-8)
@@ -123,7 +123,7 @@ class TestNormalizeMaps:
             return scaled_in_place(fm).copy()
 
         def not_float32(fm):
-            """Your array has another dtype than float32. A new array of numpy is float64 unless you say
-            `dtype=np.float32`; `.astype(np.float32)` converts one.
+            """The dtype of your array is not float32. A new numpy array is float64 unless you say `dtype=np.float32`;
+            `.astype(np.float32)` converts one.
             """
             return scaled(as_array(fm)).astype(np.float64)

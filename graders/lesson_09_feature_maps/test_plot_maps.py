@@ -43,23 +43,23 @@ def plot(fm, ncols, shared, make=a_figure, squeeze=False, all_off=True, cmap="gr
     core=True,
     title="A figure of all maps",
     hints=(
-        "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing of, so there is nothing to close. "
+        "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing about, so there is nothing to close. "
         "With `plt.subplots`, call `plt.close(figure)` before you return it.",
         "`figure.subplots(rows, columns, squeeze=False)` gives a two-dimensional array of axes even for one map. "
-        "`axes.flat` runs through it row by row. Switch all of them off, also those that stay empty.",
+        "`axes.flat` runs through it row by row. Switch all of them off, even those that stay empty.",
         "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
         "of the channel.",
     ),
     why=(
-        "A `Figure` of your own is unknown to pyplot, so nothing has to be closed, and `squeeze=False` makes "
-        "one map no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
+        "A `Figure` of your own is unknown to pyplot, so nothing has to be closed, and with `squeeze=False` a single "
+        "map is no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
         "`figure.add_subplot` for each map."
     ),
     scene=draws_maps(),
 )
 class TestPlotMaps:
-    """Write `plot_maps(fm, ncols=8, shared=False)`: return a matplotlib `Figure` in which each channel of `fm`,
-    [C, H, W], has axes with one gray `imshow` image of its values. They stand row by row, from left to right, in
+    """Write `plot_maps(fm, ncols=8, shared=False)`: return a matplotlib `Figure` in which each channel of `fm`, [C, H,
+    W], has axes with one gray `imshow` image of its values. They are arranged row by row, from left to right, in
     `min(ncols, C)` columns.
 
     **Example.** The colour limits of an image are the smallest and the largest value of its channel.
@@ -70,8 +70,8 @@ class TestPlotMaps:
 
     **Fine print.** `fm` is detached and of dtype float32. The colour map is `gray`, and values are unscaled. With
     `shared=True` the limits are those of all of `fm`. The title is the channel's number and nothing else: `"0"`, `"1"`.
-    All axes are switched off, also those that stay empty. You may add a colour bar. No figure of yours is left open in
-    pyplot; open figures of others stay as they are, and so do the settings of matplotlib (`rcParams`).
+    All axes are switched off, even those that stay empty. You may add a colour bar. None of your figures is left open
+    in pyplot; other people's open figures stay as they are, and so do the settings of matplotlib (`rcParams`).
     """
 
     def reference(fm, ncols=8, shared=False):
@@ -89,7 +89,7 @@ class TestPlotMaps:
     class Mistakes:
         def no_figure_returned(fm, ncols=8, shared=False):
             """Your function returns `None`. Return the figure: `return figure`. A call of `plt.show()` displays it and
-            hands nothing to the caller.
+            gives the caller nothing.
             """
             plot(fm, ncols, shared, make=pyplot().figure)
 
@@ -100,8 +100,8 @@ class TestPlotMaps:
             return plot(fm, ncols, shared, make=pyplot().figure)
 
         def callers_figure(fm, ncols=8, shared=False):
-            """A figure that somebody else had open was closed, or changed. `plt.close("all")` closes the figures of
-            all, `plt.figure(1)` takes the one that has this number, and functions such as `plt.axis` change the
+            """A figure that somebody else had open was closed, or changed. `plt.close("all")` closes everybody's
+            figures, `plt.figure(1)` takes the one that has this number, and functions such as `plt.axis` change the
             current one, which may not be yours. Name your own: `plt.close(figure)`, `axes.axis(...)`.
             """
             figure = plot(fm, ncols, shared, make=pyplot().figure)
@@ -131,12 +131,12 @@ class TestPlotMaps:
             return plot(fm, ncols, shared, title=lambda k: str(k + 1))
 
         def another_colour_map(fm, ncols=8, shared=False):
-            """The colour map is not `gray`. Without `cmap="gray"`, `imshow` takes the one of the settings; `gray_r` has
-            black and white exchanged.
+            """The colour map is not `gray`. Without `cmap="gray"`, `imshow` takes the one from the settings; `gray_r`
+            has black and white swapped.
             """
             return plot(fm, ncols, shared, cmap=None)
 
         def scaled_the_values(fm, ncols=8, shared=False):
-            """Your images hold scaled values. Give `imshow` the values as they are, and `vmin` and `vmax` besides."""
+            """Your images hold scaled values. Give `imshow` the values as they are, and `vmin` and `vmax` with them."""
             low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
             return plot((fm - low) / (high - low + 1e-9), ncols, shared)

@@ -31,9 +31,9 @@ def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divm
     difficulty=2,
     title="Many maps on one sheet",
     hints=(
-        "Tile `k` stands in row `k // columns` and column `k % columns`; `divmod(k, columns)` gives both.",
-        "Start from `np.full((height, width), fill, dtype=np.float32)` and write the tiles into it. Then gaps and "
-        "unused places are done already.",
+        "Tile `k` is in row `k // columns` and column `k % columns`; `divmod(k, columns)` gives both.",
+        "Start from `np.full((height, width), fill, dtype=np.float32)` and write the tiles into it. That takes care "
+        "of gaps and unused places.",
         "n tiles of height H with n - 1 gaps between them are n * H + (n - 1) * pad pixels high. There is no pad "
         "around the sheet. Round the number of rows up: `math.ceil(C / columns)`.",
     ),
@@ -51,8 +51,8 @@ def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divm
 )
 class TestTileMaps:
     """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`: return a sheet with all channels of `fm`, [C, H, W], unscaled: a
-    numpy array of dtype float32. They stand row by row, from left to right, in `min(ncols, C)` columns, with `pad`
-    pixels of the value `fill` between neighbours.
+    numpy array of dtype float32. They are arranged row by row, from left to right, in `min(ncols, C)` columns, with
+    `pad` pixels of the value `fill` between neighbours.
 
     **Example.**
 
@@ -81,13 +81,13 @@ class TestTileMaps:
             return sheet(fm, columns, pad, fill, rows=len(fm) // columns)
 
         def column_major(fm, ncols, pad=1, fill=0.0):
-            """Your sheet is filled column by column. Fill it row by row: tile `k` stands in row `k // columns` and
+            """Your sheet is filled column by column. Fill it row by row: tile `k` goes into row `k // columns` and
             column `k % columns`.
             """
             return sheet(fm, min(ncols, len(fm)), pad, fill, place=lambda k, rows, columns: divmod(k, rows)[::-1])
 
         def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
-            """Your sheet has padding at its rim. The `pad` pixels stand between tiles only: n tiles have n - 1 gaps."""
+            """Your sheet has padding at its rim. The `pad` pixels go between tiles only: n tiles have n - 1 gaps."""
             return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
 
         def columns_without_maps(fm, ncols, pad=1, fill=0.0):
@@ -102,13 +102,13 @@ class TestTileMaps:
             return sheet(fm, min(ncols, len(fm)), pad, fill, empty=0.0)
 
         def shared_memory(fm, ncols, pad=1, fill=0.0):
-            """When the caller's tensor changed, an array that you had returned changed, too: they share their memory.
-            `.numpy()` copies nothing; add `.copy()`.
+            """When the caller's tensor changed, an array that you had returned changed, too: the two share their
+            memory. `.numpy()` copies nothing; add `.copy()`.
             """
             return fm[0].numpy() if len(fm) == 1 else sheet(fm, min(ncols, len(fm)), pad, fill)
 
         def not_float32(fm, ncols, pad=1, fill=0.0):
-            """Your array has another dtype than float32. A new array of numpy is float64 unless you say
-            `dtype=np.float32`; `.astype(np.float32)` converts one.
+            """The dtype of your array is not float32. A new numpy array is float64 unless you say `dtype=np.float32`;
+            `.astype(np.float32)` converts one.
             """
             return sheet(fm, min(ncols, len(fm)), pad, fill).astype(np.float64)

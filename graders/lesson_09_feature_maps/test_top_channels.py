@@ -13,7 +13,7 @@ from graders.scenes.maps import COUNTS, call_with_count, makes_of_maps, ranked_m
     hints=(
         "`fm.mean((1, 2))` is a tensor with one number for each channel.",
         "`torch.topk(values, k)` returns a pair: the k largest values in descending order, and their indices.",
-        "`.tolist()` makes Python ints of a tensor of indices.",
+        "`.tolist()` turns a tensor of indices into Python ints.",
     ),
     why=(
         "`topk` sorts no more than it has to, and its indices are the channels. "
@@ -38,7 +38,7 @@ class TestTopChannels:
     [1, 0]
 
     **Fine print.** `fm` is detached, and `k` is from 1 to C. Means are signed: -5 is smaller than 1. No two are equal,
-    also when they are computed in the dtype of `fm`.
+    even when they are computed in the dtype of `fm`.
     """
 
     def reference(fm, k):
@@ -70,7 +70,7 @@ class TestTopChannels:
             return fm.mean((1, 2)).argsort()[-k:].tolist()
 
         def no_python_ints(fm, k):
-            """The contract asks for a list of Python ints, not for a tensor, an array, or a list of such. `.tolist()`
+            """The contract asks for a list of Python ints, not for a tensor, an array, or a list of those. `.tolist()`
             makes one.
             """
             return fm.mean((1, 2)).topk(k).indices

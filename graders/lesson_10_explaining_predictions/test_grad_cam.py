@@ -28,8 +28,8 @@ def means(gradient):
     hints=(
         "Catch the layer's output A in a forward hook and keep it as it is, with its graph. Then "
         "`torch.autograd.grad(logits[:, cls].sum(), A)` gives the gradient at A.",
-        "The weight of a channel is the mean of its gradient over space only: `grad.mean((2, 3), keepdim=True)`. Every "
-        "sample keeps weights of its own.",
+        "The weight of a channel is the mean of its gradient over space only: `grad.mean((2, 3), keepdim=True)`. "
+        "Every sample has weights of its own.",
         "Multiply the weights with A, sum over the channels, and take the ReLU last. Detach the result. No scaling.",
     ),
     why=(
@@ -58,8 +58,8 @@ class TestGradCam:
 
     **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes], each image on its
     own. It calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. All parameters
-    require grad, `x` may. `layer` itself may work in place, as `nn.ReLU(inplace=True)` does; nothing after it
-    overwrites A. Hooks of others on it only watch. You may run the model more than once.
+    require grad, and `x` may. `layer` itself may work in place, as `nn.ReLU(inplace=True)` does; nothing after it
+    overwrites A. Other people's hooks on it only watch. You may run the model more than once.
     """
 
     def reference(model, layer, x, cls):
@@ -85,8 +85,8 @@ class TestGradCam:
             return weighted(model, layer, x, cls, lambda gradient: gradient.sum((2, 3), keepdim=True)).relu()
 
         def softmax_target(model, layer, x, cls):
-            """You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, and other
-            classes enter the map: use the logit.
+            """You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, so other
+            classes get into the map: use the logit.
             """
             return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.softmax(1)[:, cls].sum()))
 
@@ -122,7 +122,7 @@ class TestGradCam:
             return maps[0]
 
         def full_hook_and_in_place(model, layer, x, cls):
-            """A full backward hook cannot stand on a layer that works in place. Catch the output in a forward hook
+            """A full backward hook cannot be on a layer that works in place. Catch the output in a forward hook
             instead, and take `torch.autograd.grad` with respect to it.
             """
             kept = {}

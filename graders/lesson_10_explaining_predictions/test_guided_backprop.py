@@ -35,7 +35,7 @@ def with_hooks(model, x, cls, modules, hook=clamp):
         "a `finally` block.",
     ),
     why=(
-        "`grad_input` has passed the ReLU's own rule already, so with the clamp both rules apply, and the tuple that "
+        "`grad_input` has passed the ReLU's own rule already, so with the clamp, both rules apply, and the tuple that "
         "the hook returns takes its place. A full backward pre-hook that clamps `grad_output` would do as well, "
         "because it does not matter which of the two rules comes first."
     ),
@@ -58,10 +58,10 @@ class TestGuidedBackprop:
     tensor([[[[2., 0., 0., 0.]]]])
 
     **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule,
-    0 where its input was not positive, stays in force. All else passes gradients as always: other modules, `F.relu`,
-    skip connections. Each ReLU is called once, as `relu(t)`; none works in place, and nothing overwrites its input or
-    output; hooks of others on it only watch. `x` and parameters may require grad or not. You may run the model
-    repeatedly.
+    0 where its input was not positive, stays in force. Everything else passes gradients as always: other modules,
+    `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`; none works in place, and nothing overwrites its
+    input or output; other people's hooks on it only watch. `x` and parameters may require grad or not. You may run the
+    model repeatedly.
     """
 
     def reference(model, x, cls):
@@ -70,14 +70,14 @@ class TestGuidedBackprop:
     class Mistakes(wrong_explanations(guided)):
         def no_guidance(model, x, cls):
             """You got the ordinary gradient: no clamp took effect. Put a full backward hook on every ReLU before the
-            forward pass, since later ones are not called, and let it return what it computed:
+            forward pass, since one that comes later is not called, and let it return what it computed:
             `return (grad_input[0].clamp(min=0),)`.
             """
             return gradient_at_x(model, x, of_class(cls))
 
         def deconvnet(model, x, cls):
             """You used the rule of deconvnets: you clamped `grad_output` and ignored the ReLU's own mask, so gradient
-            passes where the input was negative. Clamp `grad_input`, which has the mask in it.
+            passes where the input was negative. Clamp `grad_input`, which already has the mask in it.
             """
 
             def hook(module, grad_input, grad_output):
@@ -86,7 +86,7 @@ class TestGuidedBackprop:
             return with_hooks(model, x, cls, relus(model), hook)
 
         def wrong_layer(model, x, cls):
-            """You clamped at other modules than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
+            """You clamped at modules other than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
             activations = [part for part in model.modules() if not [*part.children(), *part.parameters()]]
             return with_hooks(model, x, cls, activations)
 
@@ -94,7 +94,7 @@ class TestGuidedBackprop:
             return with_hooks(model, x, cls, [part for part in model.modules() if type(part).__name__ == "ReLU"])
 
         def only_sequential_recursed(model, x, cls):
-            """Some ReLUs were not reached. They may be at any depth, also in custom blocks and in a `ModuleList`:
+            """Some ReLUs were not reached. They may be at any depth, even in custom blocks and in a `ModuleList`:
             `model.modules()` visits every level.
             """
             return with_hooks(model, x, cls, {*model.children()} & {*relus(model)})
@@ -113,7 +113,7 @@ class TestGuidedBackprop:
                 return gradient_at_x(model, x, of_class(cls))
 
         def clamped_the_result(model, x, cls):
-            """You clamped the finished gradient of x. The clamp belongs to every ReLU on the way, so that what is set
+            """You clamped the finished gradient of x. The clamp belongs at every ReLU on the way, so that what is set
             to 0 there does not flow on.
             """
             return gradient_at_x(model, x, of_class(cls)).clamp(min=0)

@@ -32,7 +32,7 @@ def product(model, layer, x, cls, **how):
     title="Guided backprop times Grad-CAM",
     hints=(
         "Two forward and backward passes: one without any guided hook for the Grad-CAM, and one with them for guided "
-        "backprop. Both are the functions that you have already written.",
+        "backprop. You have already written a function for each.",
         "`F.interpolate` wants four dimensions: `cam[:, None]` has the shape [B, 1, h, w]. Use "
         "`size=x.shape[2:], mode='bilinear', align_corners=False`.",
         "A tensor of shape [B, 1, H, W] times one of shape [B, C, H, W] broadcasts over the channels.",
@@ -63,9 +63,9 @@ class TestGuidedGradCam:
     tensor([[[[ 6., 15.]]]])
 
     **Fine print.** The Grad-CAM comes from a backward pass without the guided rule. The result has the shape of `x`.
-    The arguments are such as in `grad_cam`, and the ReLUs such as in `guided_backprop`; they may come before, in and
-    after `layer`, which does not work in place, either. You may call functions of earlier exercises, and run the model
-    more than once.
+    The arguments are as in `grad_cam`, and the ReLUs as in `guided_backprop`; they may come before, in and after
+    `layer`, which does not work in place, either. You may call functions of earlier exercises, and run the model more
+    than once.
     """
 
     def reference(model, layer, x, cls):
@@ -93,8 +93,8 @@ class TestGuidedGradCam:
             return product(model, layer, x, cls, align_corners=True)
 
         def forgot_relu(model, layer, x, cls):
-            """Your Grad-CAM has negative values, and they turn the sign of guided backprop around. Apply the ReLU to
-            the sum over the channels before you upsample.
+            """Your Grad-CAM has negative values, and they flip the sign of guided backprop. Apply the ReLU to the sum
+            over the channels before you upsample.
             """
             gradient, maps = gradient_at_layer(model, layer, x, of_class(cls))
             return times((gradient.mean((2, 3), keepdim=True) * maps).sum(1), guided(model, x, cls))

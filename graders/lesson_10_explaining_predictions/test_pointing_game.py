@@ -73,7 +73,7 @@ class TestPointingGame:
 
     class Mistakes:
         def swapped_axes(cam, boxes, size):
-            """You exchanged x and y, or H and W. `place // W` is the row, which is y, and `place % W` is the column,
+            """You swapped x and y, or H and W. `place // W` is the row, which is y, and `place % W` is the column,
             which is x. A box is (x0, y0, x1, y1); `size` is (H, W).
             """
             return share(cam, boxes, peaks(large(cam, size))[::-1])

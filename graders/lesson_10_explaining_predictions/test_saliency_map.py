@@ -67,7 +67,7 @@ class TestSaliencyMap:
             return gradient_at_x(model, x, of_pairs(classes)).abs().mean(1)
 
         def abs_too_late(model, x, classes):
-            """You took the maximum of the signed gradient, so a large negative derivative lost against a small positive
+            """You took the maximum of the signed gradient, so a large negative derivative lost out to a small positive
             one. Take `abs()` first, then the maximum.
             """
             return gradient_at_x(model, x, of_pairs(classes)).amax(1)

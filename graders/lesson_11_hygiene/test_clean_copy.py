@@ -24,15 +24,15 @@ def stripped_copy(model, modules=nn.Module.modules, **how):
     difficulty=2,
     title="A copy without hooks",
     hints=(
-        "`copy.deepcopy(model)` copies everything that counts: types, parameters, buffers, modes, and what is shared "
-        "stays shared. It also copies the module hooks.",
+        "`copy.deepcopy(model)` copies everything that counts: types, parameters, buffers and modes, and what is "
+        "shared stays shared. It also copies the module hooks.",
         "So strip the copy afterwards. You wrote the function for that in the last exercise.",
         "Strip the copy, not the original: the original keeps its hooks. Never run either of them.",
     ),
     why=(
         "`deepcopy` copies everything else as it should be, and clearing the hooks of the copy leaves the original "
-        "alone. You could also take the hooks off the original while it is copied, if you put them back into the same "
-        "dicts, in the same order, in `finally`."
+        "alone. You could also take the hooks off the original while it is being copied, if you put them back into "
+        "the same dicts, in the same order, in `finally`."
     ),
     scene=copies_models(),
 )
@@ -48,11 +48,11 @@ class TestCleanCopy:
     >>> torch.equal(model(x), 2 * copied(x))
     True
 
-    **Fine print.** All that `copy.deepcopy` copies beside module hooks is in the copy: modes, `requires_grad`, hooks of
-    `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It leaves out `.grad` and
-    hooks on parameters. Copy and original share no memory. No hook of the original fires meanwhile. New hooks can be
-    registered on the copy; only its flag `_is_full_backward_hook` may be that of the original, or `None`. What
-    `copy.deepcopy` raises comes through.
+    **Fine print.** Everything that `copy.deepcopy` copies, apart from module hooks, is in the copy: modes,
+    `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It
+    leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original fires in the
+    meantime. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
+    original, or `None`. What `copy.deepcopy` raises comes through.
     """
 
     def reference(model):
@@ -60,7 +60,7 @@ class TestCleanCopy:
 
     class Mistakes:
         def hooks_copied(model):
-            """The copy still has the hooks. `deepcopy` copies module hooks along, and a copied function is the same
+            """The copy still has the hooks. `deepcopy` copies module hooks, too, and a copied function is the same
             function: the copy writes into the log of the original. Strip the copy.
             """
             return copy.deepcopy(model)
@@ -97,8 +97,8 @@ class TestCleanCopy:
             return stripped_copy(model, modules=lambda copied: [copied])
 
         def replaced_the_dict(model):
-            """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
-            needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
+            """You put new dicts in place of the old ones, and now no hook can be registered any more: a handle needs a
+            weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
             copied = copy.deepcopy(model)
             for module in copied.modules():
@@ -116,7 +116,7 @@ class TestCleanCopy:
             return copied
 
         def changed_the_mode(model):
-            """A module of the copy is in another mode than its original. A copy is to be the same: leave out `eval()`
+            """A module of the copy is not in the mode of its original. A copy should be the same: leave out `eval()`
             and `train()`.
             """
             return stripped_copy(model).eval()

@@ -63,15 +63,15 @@ def blamed(model, x, **how):
     hints=(
         "`torch.isfinite(t).all()` is true when a tensor has neither NaN nor Inf.",
         "A layer that gets a NaN passes it on, and is not to blame. Compare what goes in with what comes out: the "
-        "layer you look for gets only finite inputs. Look at the inputs in a pre-hook, since a layer that works in "
-        "place has overwritten them when the forward hook fires.",
+        "layer that you are looking for gets only finite inputs. Look at the inputs in a pre-hook, since a layer that "
+        "works in place has overwritten them by the time the forward hook fires.",
         "Several layers may be to blame. Keep the first entry only, in the order in which hooks fire. Remove all hooks "
         "in `finally`.",
     ),
     why=(
         "The pre-hook judges the inputs before a layer can overwrite them, and the first entry of the list is the "
-        "first call to blame. Ending the run with an exception of your own would do as well, if it cannot be taken for "
-        "one of the model."
+        "first call to blame. Ending the run with an exception of your own would do as well, if it cannot be mistaken "
+        "for one of the model's."
     ),
     scene=finds_nonfinite_layer(),
 )
@@ -91,7 +91,7 @@ class TestFirstNonfinite:
     **Fine print.** A leaf is a module of `model.named_modules()` without children; the model itself, whose name is
     `""`, may be one. A leaf gets tensors and perhaps other values by position, and returns one tensor. Inputs count as
     they were when the leaf was called: some leaves work in place. Bad entries may be in `x` already, or come from code
-    between leaves. Each call of a leaf is judged by itself. You may stop the run when the leaf is found.
+    between leaves. Each call of a leaf is judged by itself. You may stop the run once the leaf is found.
     """
 
     def reference(model, x):
@@ -100,7 +100,7 @@ class TestFirstNonfinite:
     class Mistakes:
         def reported_last(model, x):
             """Several layers make something non-finite out of finite inputs, and you returned the last of them. The
-            first one is asked for: once a name is found, keep it.
+            task asks for the first: once a name is found, keep it.
             """
             return first(reversed(blamed(model, x)))
 
@@ -130,7 +130,7 @@ class TestFirstNonfinite:
 
         def late_binding(model, x):
             """You returned the name of the last module that is defined. Your hooks read the loop variable when they
-            run, at its last value: bind it with a default argument (`name=name`).
+            run, and by then it has its last value: bind it with a default argument (`name=name`).
             """
             return [*dict(model.named_modules())][-1] if blamed(model, x) else None
 
@@ -146,7 +146,7 @@ class TestFirstNonfinite:
             return first(blamed(model, x, modules=lambda model: list(model.named_modules())))
 
         def gave_up(model, x):
-            """A bad value came from elsewhere first, as from `x`, and you gave up there. No leaf is to blame for it,
-            but a later one may get finite inputs and return a bad value: go on looking.
+            """A bad value first came from elsewhere, such as `x`, and you gave up there. No leaf is to blame for it,
+            but a later one may get finite inputs and return a bad value: keep looking.
             """
             return first(name if good else None for name, good, _, fine in watched(model, x) if not fine)

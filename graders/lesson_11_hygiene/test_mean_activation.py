@@ -59,10 +59,10 @@ class TestMeanActivation:
     >>> mean_activation(model, "1", torch.tensor([[-1.0, 2.0]]))
     tensor(1.)
 
-    **Fine print.** In this run the submodule is called once, and its output is a floating-point tensor.
-    The result has its dtype. Other parts of the model may return anything. The output counts as it left the module,
-    also when a later layer works in place. The graph may hang neither on the result nor on what you stored elsewhere,
-    as in a list. The model runs once, to its end, in its own mode, and goes on with the output itself.
+    **Fine print.** In this run the submodule is called once, and its output is a floating-point tensor. The result has
+    its dtype. Other parts of the model may return anything. The output counts as it left the module, even when a later
+    layer works in place. Neither the result nor anything you stored elsewhere, as in a list, may hold the graph. The
+    model runs once, to its end, in its own mode, and goes on with the output itself.
     """
 
     def reference(model, name, x):
@@ -71,7 +71,7 @@ class TestMeanActivation:
     class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model)):
         def graph_kept_alive(model, name, x):
             """Your mean still has its graph, and the graph holds the tensors that the forward pass saved. `cpu()` and
-            `clone()` do not help: both hand the graph on. Detach before you take the mean: `output.detach().mean()`.
+            `clone()` do not help: both pass the graph on. Detach before you take the mean: `output.detach().mean()`.
             """
             return mean(model, name, x, statistic=lambda output: output.mean())
 

@@ -25,8 +25,8 @@ def with_new_dicts(model, new):
     difficulty=2,
     title="Remove every hook of a model",
     hints=(
-        "Torch has no public call for it. *A look inside* showed the four dicts in which a module keeps its hooks: "
-        "forward pre-hooks, forward hooks, backward pre-hooks and backward hooks.",
+        "PyTorch has no public call for this. *A look inside* showed the four dicts in which a module keeps its "
+        "hooks: forward pre-hooks, forward hooks, backward pre-hooks and backward hooks.",
         "`model.modules()` visits the model itself and every module below it, at any depth, and a shared module once.",
         "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a new dict in their place: handles "
         "refer to the old one.",
@@ -92,8 +92,8 @@ class TestRemoveAllHooks:
             return count
 
         def counted_functions(model):
-            """One hook is missing in your count: a function that was registered twice on one module. Each registration
-            is a hook of its own.
+            """One hook is missing from your count: a function that was registered twice on one module. Each
+            registration is a hook of its own.
             """
             count = sum(len(set(getattr(module, kind).values())) for module in model.modules() for kind in KINDS)
             stripped(model.modules())
@@ -110,8 +110,8 @@ class TestRemoveAllHooks:
             return stripped(model.modules())
 
         def replaced_the_dict(model):
-            """You put new dicts in the place of the old ones, and now no hook can be registered any more: a handle
-            needs a weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
+            """You put new dicts in place of the old ones, and now no hook can be registered any more: a handle needs a
+            weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
             """
             return with_new_dicts(model, dict)
 

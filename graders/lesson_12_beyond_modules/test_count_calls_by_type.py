@@ -32,7 +32,7 @@ def by_class(modules):
     hints=(
         "A module in a plain Python list is not in `model.modules()`, and a module that `forward` makes on the way is "
         "not there before the call. A global hook, `register_module_forward_hook` from `torch.nn.modules.module`, "
-        "fires for every module of the process.",
+        "fires for every module in the process.",
         "The hook gets the module first; its class name is `type(module).__name__`.",
         "Global hooks outlive your function: remove yours in `finally`, or use the handle in a `with` statement.",
     ),
@@ -46,7 +46,7 @@ def by_class(modules):
 )
 class TestCountCallsByType:
     """Write `count_calls_by_type(model, x)`: run the model, and return a dict that says for each class name how many
-    calls of modules of this class took place.
+    times modules of this class were called.
 
     **Example.**
 
@@ -56,7 +56,7 @@ class TestCountCallsByType:
 
     **Fine print.** Each call `module(...)` counts: that of the model itself, of containers, of a module that is used
     again, and of modules that are not in `model.modules()`, because they are in a plain Python list or are made inside
-    `forward`. `module.forward(...)` is no such call, and neither is a function such as `F.relu`. The class name is
+    `forward`. `module.forward(...)` is not such a call, and neither is a function such as `F.relu`. The class name is
     `type(module).__name__`; classes of the same name count together, and one without a call is not in the dict.
     """
 
@@ -88,14 +88,14 @@ class TestCountCallsByType:
             return by_class(module for module in calls(model, x) if module in registered)
 
         def one_class_of_a_name(model, x):
-            """Two classes of the same name have to count together, and your dict keeps only one of them. Count by the
-            name, and not by the class.
+            """Two classes of the same name have to count together, but your dict keeps only one of them. Count by name,
+            not by class.
             """
             return {kind.__name__: count for kind, count in Counter(map(type, calls(model, x))).items()}
 
         def another_name(model, x):
-            """Every call is counted, and some under another name than `type(module).__name__`. Neither the
-            `__qualname__` nor the class that it derives from is meant.
+            """Every call is counted, but some under a name other than `type(module).__name__`. That is neither the
+            `__qualname__` nor the name of a base class.
             """
 
             def of_torch(module):
@@ -105,8 +105,8 @@ class TestCountCallsByType:
             return Counter(of_torch(module).__name__ for module in calls(model, x))
 
         def hook_left_after_exception(model, x):
-            """The model raised an exception, and your `remove()` was skipped. Put it into `finally`, or use the handle
-            in a `with` statement.
+            """The model raised an exception, and your `remove()` was skipped. Put it in `finally`, or use the handle in
+            a `with` statement.
             """
             called = []
             handle = register_module_forward_hook(lambda module, args, output: called.append(module))

@@ -61,7 +61,8 @@ def added_up(model, x, work=dots):
 )
 class TestCountMacs:
     """Write `count_macs(model, x)`: run the model, and return, as an `int`, how many multiply-adds (MACs) all calls of
-    `nn.Conv2d` and `nn.Linear` modules in it do together, for the whole batch. A dot product of length n has n MACs.
+    the `nn.Conv2d` and `nn.Linear` modules in it make together, for the whole batch. A dot product of length n has n
+    MACs.
 
     **Example.**
 
@@ -70,8 +71,8 @@ class TestCountMacs:
     >>> count_macs(nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5))  # 6 * 3 * 3 numbers, 2 * 3 * 3 MACs each
     972
 
-    **Fine print.** Zeros, of the padding or others, are multiplied like all numbers; adding a bias is no MAC. Each call
-    counts, also one by keyword, with its own sizes. Subclasses of the two count, also with modules in them; other
+    **Fine print.** Zeros, from padding or not, are multiplied like all numbers; adding a bias is not a MAC. Each call
+    counts, even one by keyword, with its own sizes. Subclasses of the two count, even with modules in them; other
     modules and functions that multiply, such as `nn.Conv1d` or `F.linear`, do not. A module may have two names.
     Convolutions have any groups, strides, dilation, padding (also `"same"`) and kernels; the input of a linear layer
     has any number of dimensions.
@@ -114,8 +115,8 @@ class TestCountMacs:
             return added_up(model, x, squared)
 
         def only_last_call(model, x):
-            """A module that is called twice counted only once. Add in the hook at each call, and do not overwrite an
-            entry of the same module.
+            """A module that is called twice counted only once. Add up in the hook at each call, and do not overwrite
+            the module's entry.
             """
             counts = {}
             added_up(model, x, lambda layer, x, output: counts.update({layer: dots(layer, x, output)}) or 0)
@@ -126,8 +127,8 @@ class TestCountMacs:
             return added_up(model, x, lambda layer, x, output: dots(layer, x, output[0]))
 
         def subclasses_left_out(model, x):
-            """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Ask with `isinstance`, which knows
-            subclasses, and also where such a layer has modules in it.
+            """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Check with `isinstance`, which knows
+            subclasses, and do so even where such a layer has modules in it.
             """
             return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
 

@@ -45,13 +45,13 @@ def collected(y, node_names, note=keep, nodes=None):
         "Start at `y.grad_fn`. Each entry of `node.next_functions` is a pair, and its first element is the next node, "
         "or `None`. Each node has a `name()`.",
         "Branches meet again: keep a set of the nodes that you have visited, and visit each once. Use a loop with a "
-        "list of nodes to visit; a function that calls itself fails in a deep graph.",
+        "list of nodes to visit; a function that calls itself fails on a deep graph.",
         "The gradient that *arrives* at a node goes to its pre-hook: `node.register_prehook(fn)`, where `fn` gets the "
         "tuple `grad_outputs`. Collect the handles, run backward, remove them.",
     ),
     why=(
         "What arrives at a node is complete, so its pre-hook gets the sum over all uses, as the tensor hooks left it. "
-        "`node.register_hook` would do as well: it gets the same `grad_outputs`, once the node has worked."
+        "`node.register_hook` would do as well: it gets the same `grad_outputs`, once the node has done its work."
     ),
     scene=runs_passes(
         world=a_graph,
@@ -66,7 +66,7 @@ def collected(y, node_names, note=keep, nodes=None):
 )
 class TestGradIntoNodes:
     """Write `grad_into_nodes(y, node_names)`: run `y.backward()` once, for a scalar `y` with a graph, and return a
-    dict. It has, for each of these names of nodes that is in the graph, the gradient that arrives at the node.
+    dict. For each of these node names that is in the graph, it has the gradient that arrives at the node.
 
     **Example.**
 
@@ -75,9 +75,9 @@ class TestGradIntoNodes:
     {'ReluBackward0': tensor([1., 1.])}
 
     **Fine print.** `node_names` is a set, and a name is what a node's method `name()` returns; each occurs at most once
-    in the graph. Of a node with several outputs, take the gradient of the first: the complete one, the sum over all
+    in the graph. For a node with several outputs, take the gradient of the first: the complete one, the sum over all
     uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and
-    many ways to one node. The leaves get their `.grad`, on top of what it holds.
+    many paths to one node. The leaves get their `.grad`, on top of what it holds.
     """
 
     def reference(y, node_names):
@@ -96,11 +96,11 @@ class TestGradIntoNodes:
             return result
 
         def top_node_only(y, node_names):
-            """You looked at `y.grad_fn` only. Walk on: each entry of `node.next_functions` holds a next node."""
+            """You looked at `y.grad_fn` only. Go on: each entry of `node.next_functions` holds a next node."""
             return collected(y, node_names, nodes={y.grad_fn: y.grad_fn.name()})
 
         def first_branch_only(y, node_names):
-            """Nodes are missing that are not on the way of the first inputs. A node has one next node for each input:
+            """Nodes that are not on the path of the first inputs are missing. A node has one next node for each input:
             walk over all of `next_functions`, not only over `next_functions[0]`.
             """
             return collected(y, node_names, nodes=nodes_of(y, lambda node: node.next_functions[:1]))
@@ -110,7 +110,7 @@ class TestGradIntoNodes:
             return collected(y, node_names, lambda result, name, grads: keep(result, last, grads))
 
         def absent_as_none(y, node_names):
-            """A name that the graph does not contain has to be absent from the dict; you have an entry for it."""
+            """A name that the graph does not contain must not be in the dict; you have an entry for it."""
             return dict.fromkeys(node_names) | collected(y, node_names)
 
         def too_deep(y, node_names):

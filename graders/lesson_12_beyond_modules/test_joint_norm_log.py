@@ -37,7 +37,7 @@ def joint(grads):
         "`torch.autograd.graph.register_multi_grad_hook(tensors, fn)` calls `fn` once for each backward pass, with a "
         "list of gradients in the order of `tensors`. It returns a handle.",
         "A tensor that the pass did not reach has `None` in the list.",
-        "Square all entries, add everything up, and take one root at the end. `.item()` makes a float of it.",
+        "Square all entries, add everything up, and take one root at the end. `.item()` turns it into a float.",
     ),
     why=(
         "The multi-grad hook knows when the last gradient of the pass has arrived, which a hook on a single tensor "
@@ -48,7 +48,7 @@ def joint(grads):
 )
 class TestJointNormLog:
     """Write `joint_norm_log(tensors)`: from now on, each `backward()` that reaches at least one of these tensors
-    appends a float to a list: the L2 norm of all gradients together that arrive at them in this pass. Return two
+    appends a float to a list: the L2 norm of all the gradients together that arrive at them in this pass. Return two
     things, the list and a handle.
 
     **Example.**
@@ -91,7 +91,9 @@ class TestJointNormLog:
             return logged(tensors, lambda grad: grad.norm().item(), mode="any")
 
         def sum_of_norms(tensors):
-            """You added up the norms. The joint norm is the norm of the norms: the root of the sum of their squares."""
+            """You added up the norms. The joint norm is the norm of the norms: the square root of the sum of their
+            squares.
+            """
             return logged(tensors, lambda grads: sum(grad.norm().item() for grad in grads))
 
         def skipped_zeros(tensors):
@@ -101,8 +103,8 @@ class TestJointNormLog:
             return logged(tensors, lambda grads: joint(grads) or None)
 
         def reads_dot_grad(tensors):
-            """You read `.grad`, which adds up over passes, and is written after the hook. Use the gradients that the
-            hook receives.
+            """You read `.grad`, which adds up over passes and is only written after the hook. Use the gradients that
+            the hook receives.
             """
             return logged(tensors, lambda grads: joint([t.grad for t in tensors if t.is_leaf and t.grad is not None]))
 
@@ -120,8 +122,8 @@ class TestJointNormLog:
             return logged(tensors, lambda grads: joint(grads) if len(grads) == len(tensors) else None)
 
         def state_of_an_aborted_pass(tensors):
-            """In a pass that an exception has stopped, your hooks kept something, and the next pass uses it. One joint
-            hook for all tensors, `register_multi_grad_hook`, needs to keep nothing.
+            """In a pass that an exception stopped, your hooks kept something, and the next pass used it. One joint hook
+            for all tensors, `register_multi_grad_hook`, does not need to keep anything.
             """
             log, squares = [], []
 

@@ -34,9 +34,9 @@ def weighed(fn, weight=size, keep=torch.Tensor.detach, give=lambda kept: kept):
     hints=(
         "`torch.autograd.graph.saved_tensors_hooks(pack, unpack)` is a context manager. While it is active, autograd "
         "calls `pack` with each tensor that it saves.",
-        "`pack` counts, and returns the tensor, best as `tensor.detach()`. `unpack` gets what `pack` returned, and "
-        "gives it back. Then the gradients stay right.",
-        "With `with`, the context is left also when `fn` raises. The bytes of a tensor are `numel() * element_size()`.",
+        "`pack` counts, and returns the tensor, preferably as `tensor.detach()`. `unpack` gets what `pack` returned, "
+        "and gives it back. Then the gradients stay right.",
+        "With `with`, the context is left even when `fn` raises. The bytes of a tensor are `numel() * element_size()`.",
     ),
     why=(
         "`pack` is called each time a tensor is saved, so adding up there counts views, and tensors saved twice, as it "
@@ -81,8 +81,8 @@ class TestSavedBytes:
             return weighed(fn, lambda tensor: 4 * tensor.numel())
 
         def counted_in_unpack(fn):
-            """You counted in `unpack`, which runs in backward, when a saved tensor is used again, also in a pass that
-            `fn` runs. Count in `pack` alone, which runs when a tensor is saved.
+            """You counted in `unpack`, which runs in backward, when a saved tensor is used again, and so also in a pass
+            that `fn` itself runs. Count in `pack` alone, which runs when a tensor is saved.
             """
             sizes = []
             weighed(fn, give=lambda tensor: sizes.append(size(tensor)) or tensor)
@@ -101,7 +101,7 @@ class TestSavedBytes:
             return sum(sizes.values())
 
         def whole_storage(fn):
-            """You counted the storage of each tensor. A view or an expanded tensor has another number of elements than
+            """You counted the storage of each tensor. A view or an expanded tensor does not have as many elements as
             its storage; the contract counts `numel() * element_size()`.
             """
             return weighed(fn, lambda tensor: tensor.untyped_storage().nbytes())
@@ -113,7 +113,7 @@ class TestSavedBytes:
             return weighed(fn, keep=lambda tensor: None)
 
         def good_for_one_pass(fn):
-            """A second backward pass through the same graph fails or has other gradients. `unpack` may be called
+            """A second backward pass through the same graph fails, or gives different gradients. `unpack` may be called
             several times for what `pack` returned: take nothing out of what you keep.
             """
             kept = {}

@@ -46,10 +46,10 @@ def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.T
 )
 class TestWithHalfSaved:
     """Write `with_half_saved(fn)`: call `fn()` once, without arguments, and return the object that it returns. Of each
-    floating-point tensor that autograd saves for backward meanwhile, keep only a float16 copy, which goes back to the
-    old dtype when backward needs it.
+    floating-point tensor that autograd saves for backward meanwhile, keep only a float16 copy, which is turned back
+    into the old dtype when backward needs it.
 
-    **Example.** float16 has no 1.0004: the nearest number that it has is 1.
+    **Example.** float16 has no 1.0004: the nearest number it has is 1.
 
     >>> w = torch.tensor(1.0004, requires_grad=True)
     >>> y = with_half_saved(lambda: w * w)
@@ -58,9 +58,9 @@ class TestWithHalfSaved:
     (tensor(1.0008), tensor(2.))
 
     **Fine print.** All other saved tensors, such as indices and masks, come back as they were; nobody overwrites them.
-    `fn()` computes what it computes without you, in the grad mode of the caller. It may return anything, may run
-    backward passes of its own, and has tensors of float32 and float64, of which some require no grad; it uses no hooks
-    on saved tensors, and so does not call your function. The caller runs backward later, perhaps several times.
+    `fn()` computes what it computes without you, in the caller's grad mode. It may return anything, may run backward
+    passes of its own, and has float32 and float64 tensors, some of which require no grad; it uses no hooks on saved
+    tensors, and so does not call your function. The caller runs backward later, perhaps several times.
     """
 
     def reference(fn):
@@ -69,7 +69,7 @@ class TestWithHalfSaved:
     class Mistakes:
         def halved_the_forward(fn):
             """The result of `fn()` is not exact any more. Only the saved tensors are stored as float16: `pack` must not
-            change its argument, and the forward computes in the old dtype.
+            change its argument, and the forward pass computes in the old dtype.
             """
             with torch.autocast("cpu", dtype=torch.float16):
                 return fn()
@@ -82,7 +82,7 @@ class TestWithHalfSaved:
 
         def some_kept_in_full(fn):
             """Some tensors were rounded, and others were not. Each floating-point tensor that is saved has to go
-            through float16: also an input, a weight, data that requires no grad, and a tensor of a single number.
+            through float16, be it an input, a weight, data that requires no grad, or a tensor of a single number.
             """
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.requires_grad)
 
@@ -90,23 +90,23 @@ class TestWithHalfSaved:
             return halved(fn, lambda tensor: tensor.is_floating_point() and tensor.numel() > 1)
 
         def casted_integers(fn):
-            """You stored the indices as float16, too, and they came back as other numbers or as floats. Pack only
+            """You stored the indices as float16, too, and they came back as different numbers or as floats. Pack only
             tensors with `is_floating_point()`, restore those to their old dtype, and leave all others as they are.
             """
             return halved(fn, lambda tensor: True)
 
         def dtype_not_restored(fn):
-            """Backward got a tensor of another dtype than forward had saved. `unpack` has to return the old dtype,
-            which `pack` should store with the tensor: float64 comes back as float64.
+            """Backward got a tensor whose dtype is not the one that forward had saved. `unpack` has to return the old
+            dtype, which `pack` should store with the tensor: float64 comes back as float64.
             """
             return halved(fn, back=lambda kept, dtype: kept)
 
         def stored_in_full(fn):
             """A tensor of the old dtype is kept, in what `pack` returns or in a closure, and no memory is saved. `pack`
-            returns the float16 tensor; the way back belongs into `unpack`.
+            returns the float16 tensor; the way back belongs in `unpack`.
             """
             return halved(fn, to=lambda tensor: tensor.half().to(tensor.dtype))
 
         def another_result(fn):
-            """You called `fn()`, and what you return is not the object that it returned. Return its result as it is."""
+            """You called `fn()`, but what you return is not the object that it returned. Return its result as it is."""
             halved(fn)

@@ -60,15 +60,16 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
     difficulty=3,
     title="Which gradients the hooks change",
     hints=(
-        "Two passes answer it: one as the model is, one without its hooks. Then compare the gradients, name by name.",
+        "Two passes answer it: one with the model as it is, one without its hooks. Then compare the gradients, name "
+        "by name.",
         "A copy without hooks: `deepcopy` drops the hooks on parameters and keeps those of modules, which you clear on "
         "the copy (lesson 11). Or take the hooks off the model for one pass: a module has four dicts of hooks (lesson "
         "11), and a parameter has `_backward_hooks` and `_post_accumulate_grad_hooks`. Put the same dicts back, in "
         "`finally`.",
         "A post-accumulate-grad hook changes `.grad` itself (lesson 4), which `torch.autograd.grad` does not show. Set "
         "`.grad` to `None`, call `backward()`, read it, and put the old tensor back.",
-        "A layer in training mode may change its buffers, and the second pass would begin with others (lesson 9). "
-        "Clone them before, and `copy_` them back under `no_grad`.",
+        "A layer in training mode may change its buffers, and the second pass would begin with different ones (lesson "
+        "9). Clone them first, and `copy_` them back under `no_grad`.",
     ),
     why=(
         "A deep copy has no hooks on parameters, and those of its modules can be cleared without touching the model's. "
@@ -87,7 +88,7 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
 )
 class TestChangedByHooks:
     """Write `changed_by_hooks(model, loss_fn, x)`. Return a list, in the order of `model.named_parameters()`: the names
-    of the parameters whose gradient would be another one without the hooks of the model.
+    of the parameters whose gradient would be different without the model's hooks.
 
     **Example.**
 
@@ -97,11 +98,11 @@ class TestChangedByHooks:
     >>> changed_by_hooks(model, torch.sum, torch.ones(1, 1))
     ['0.weight']
 
-    **Fine print.** The hooks of the model are all on its modules, itself included, and on its parameters, of every
+    **Fine print.** The model's hooks are all hooks on its modules, itself included, and on its parameters, of every
     kind. The gradient is what `loss_fn(model(x)).backward()` leaves in `.grad`, from `None`; the loss may need no
-    gradient. `None` is another gradient than zeros. A change in the last digits is none; small gradients count. The
-    model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of all leaves, and the hooks are as
-    before; their handles still remove them.
+    gradient. `None` and zeros are different gradients. A change in the last digits does not count; small gradients do.
+    The model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of all leaves, and the hooks are
+    as before; their handles still remove them.
     """
 
     def reference(model, loss_fn, x):
@@ -109,7 +110,7 @@ class TestChangedByHooks:
 
     class Mistakes:
         def module_hooks_left(model, loss_fn, x):
-            """You miss what the hooks of modules change: they were still there in the pass without hooks. A deep copy
+            """You miss what the hooks on modules change: they were still there in the pass without hooks. A deep copy
             of a model has them, too.
             """
             return unlike(both(model, loss_fn, x, of_modules=()))
@@ -132,7 +133,7 @@ class TestChangedByHooks:
 
         def small_gradients(model, loss_fn, x):
             """You miss a gradient that a hook multiplies, because it is small (about 1e-12). `torch.allclose` has an
-            `atol` of 1e-8: give it one that goes by the largest entry of the gradient.
+            `atol` of 1e-8: give it one that is in proportion to the largest entry of the gradient.
             """
             return unlike(both(model, loss_fn, x), torch.allclose)
 
@@ -145,7 +146,7 @@ class TestChangedByHooks:
 
         def old_grad(model, loss_fn, x):
             """The list is wrong where `.grad` held something before: `backward()` adds to that. Set `.grad` to `None`
-            before each pass, and put the old tensor back in the end.
+            before each pass, and put the old tensor back at the end.
             """
             found = both(model, loss_fn, x)
             for name, p in model.named_parameters():

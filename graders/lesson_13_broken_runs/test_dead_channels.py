@@ -52,8 +52,8 @@ def dead(found, join=lambda calls: torch.stack(calls).any(0)):
         "`named_modules()` that is an instance of it, and bind the name (lesson 5, too).",
         "`output.transpose(0, 1).flatten(1)` has one row for each channel, for 2 dimensions and for 5 (lesson 9). "
         "`(rows != 0).any(1)` is one truth value for each channel: did it fire in this call?",
-        "A channel is dead when it fires in no call of no batch: join the truth values of all calls with `|`. Look at "
-        "the numbers in the hook itself, since the next layer may rewrite them in place (lesson 5), and remove all "
+        "A channel is dead when it fires in no call of any batch: join the truth values of all calls with `|`. Look "
+        "at the numbers in the hook itself, since the next layer may rewrite them in place (lesson 5), and remove all "
         "hooks in `finally` (lesson 11).",
     ),
     why=(
@@ -82,8 +82,8 @@ class TestDeadChannels:
     >>> dead_channels(nn.Sequential(nn.ReLU()), batches)  # channel 1 fires in the first batch
     {'0': [0, 2]}
 
-    **Fine print.** Channels lie along dimension 1 of the output, which has 2 to 5 dimensions; other sizes may differ
-    from call to call. They are `int`s. Subclasses of `nn.ReLU` count, and nothing else that computes the same. A ReLU
+    **Fine print.** Channels run along dimension 1 of the output, which has 2 to 5 dimensions; other sizes may differ
+    from call to call. They are `int`s. Subclasses of `nn.ReLU` count, but nothing else that computes the same. A ReLU
     may be called several times in one run, or never: then it is not in the dict. The model may be a ReLU itself. What
     leaves a ReLU is never negative.
     """
@@ -94,7 +94,7 @@ class TestDeadChannels:
     class Mistakes:
         def last_call_of_all(model, batches):
             """You listed the channels that are 0 in the last call of the last batch: each call overwrote what you knew
-            of the ones before. Join the calls.
+            from the ones before. Join the calls.
             """
             return dead(fired(model, batches), join=lambda calls: calls[-1])
 
@@ -109,20 +109,20 @@ class TestDeadChannels:
             return dead(fired(model, batches, alive=lambda rows: (rows > 1e-6).any(1)))
 
         def relus_left_out(model, batches):
-            """A ReLU is missing that lies in another module, and is of a subclass of `nn.ReLU`. `named_modules()` has
-            modules of every depth, `named_children()` does not. Ask with `isinstance(module, nn.ReLU)`.
+            """A ReLU that is inside another module and of a subclass of `nn.ReLU` is missing. `named_modules()` has
+            modules of every depth, `named_children()` does not. Check with `isinstance(module, nn.ReLU)`.
             """
             return dead(fired(model, batches, among=nn.Module.named_children))
 
         def before_the_callers_hook(model, batches):
-            """A hook of the caller replaces the output of a ReLU, and you looked at it before that. What counts is
+            """One of the caller's hooks replaces the output of a ReLU, and you looked at it before that. What counts is
             what the next layer gets: register your hook without `prepend=True`.
             """
             return dead(fired(model, batches, prepend=True))
 
         def looked_too_late(model, batches):
-            """A later layer works in place on what a ReLU returned, and where you look its zeros are gone. Look in the
-            hook, while the output is as it left the module, or keep a copy.
+            """A later layer works in place on what a ReLU returned, and by the time you look, its zeros are gone. Look
+            in the hook, while the output is as it left the module, or keep a copy.
             """
             return dead(fired(model, batches, keep=lambda out: out))
 

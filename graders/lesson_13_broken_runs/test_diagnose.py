@@ -33,7 +33,7 @@ from graders.scenes.diagnoses import diagnoses_models
         "gradients.",
     ),
     why=(
-        "What could spoil the other answers is asked first, and each experiment has a new model, so nothing has to be "
+        "What could spoil the other answers comes first, and each experiment has a new model, so nothing has to be "
         "put back. `torch.autograd.grad` for the parameters and all outputs at once would do as well, in place of "
         "`retain_grad()` and `backward()`."
     ),
@@ -55,7 +55,7 @@ class TestDiagnose:
 
     **Fine print.** All labels are about one pass of a new model: `loss_fn(model(x), y)` and its `backward()`. At most
     one thing is wrong; other labels may fit what follows from it. A leaf is a module without children; only leaves have
-    parameters, and each gets and returns one tensor of shape (inputs, channels). What a dropout draws decides nothing,
+    parameters, and each gets and returns one tensor of shape (inputs, channels). What a dropout draws decides nothing;
     all numbers are far from the bounds. Afterwards `.grad` of `x` and `y`, and the state of the random number
     generator, are as before.
     """
@@ -65,20 +65,20 @@ class TestDiagnose:
 
     class Mistakes:
         def infinite_is_no_number(*args):
-            """Here an output becomes infinite, some calls before the first NaN. An infinite entry counts as a NaN does:
-            `isnan` does not see it, `isfinite` does.
+            """Here an output becomes infinite, some calls before the first NaN. An infinite entry counts just as a NaN
+            does: `isnan` does not see it, `isfinite` does.
             """
             return answer(*args, nan=partial(nan, good=lambda output: ~output.isnan()))
 
         def named_the_consequence(*args):
             """The label fits, and one before it in the list fits, too. The first that fits is the answer; the others
-            follow from it. If you do go through the labels in this order, you do not see the earlier one yet.
+            follow from it. If you do go through the labels in order, you are missing the earlier one.
             """
             return answer(*args, order=list(RULES)[::-1])
 
         def hooks_that_watch(*args):
             """The hook changes no gradient: it watches, or returns what it got. Compare the gradients with it and
-            without it, and all else equal: the other hooks stay, and a dropout draws the same random numbers.
+            without it, all else being equal: the other hooks stay, and a dropout draws the same random numbers.
             """
             return answer(*args, hook=partial(hook, matters=lambda run, without: True))
 
@@ -89,8 +89,8 @@ class TestDiagnose:
             return answer(*args, mode=lambda run, lr: first(n for n, m in run.modules.items() if not m.training))
 
         def the_first_of_those_cut(*args):
-            """The label is right. Of the layers to which no gradient comes you named another one than the last that is
-            called: behind that one, the graph is cut.
+            """The label is right. But of the layers that no gradient reaches, you did not name the one that is called
+            last: the graph is cut after that one.
             """
             return answer(*args, cut=lambda run, lr: first(name for name in run.called if name in run.without))
 
@@ -105,7 +105,7 @@ class TestDiagnose:
             )
 
         def only_the_first_pass(*args):
-            """In the first pass all is well, and one step of SGD with this `lr` kills a ReLU, too large a step. You
-            do not see it in the pass after that step.
+            """In the first pass all is well, but one step of SGD with this `lr` is too large, and kills a ReLU. You
+            miss that: it shows in the pass after the step.
             """
             return answer(*args, dead=lambda run, lr: dead(run))

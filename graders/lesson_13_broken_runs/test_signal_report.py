@@ -57,14 +57,14 @@ def report(calls, size=rms):
         "A forward hook fires at each call, in order, and sees the output (lesson 5). A leaf is a module without "
         "children (lesson 11). An output may be a tuple or a dict (lesson 5, too).",
         "In that forward hook, register a tensor hook on the output: it gets the gradient that arrives there (lesson "
-        "2). A tensor that does not require grad refuses a hook: there the gradient is 0.0. A full backward hook of a "
-        "module does not go together with an in-place layer after it (lesson 7).",
-        "`backward()` writes into `.grad` of the parameters. Put aside what is there before, and put it back in "
-        "`finally` (lesson 4), or use `torch.autograd.grad(loss, parameters, allow_unused=True)`, which writes nothing "
-        "(lesson 1). Remove the tensor hooks, too: a layer may return its own parameter (lesson 11).",
+        "2). A tensor that does not require grad refuses a hook: there the gradient is 0.0. A full backward hook on a "
+        "module does not get along with an in-place layer after it (lesson 7).",
+        "`backward()` writes into `.grad` of the parameters. Put aside what is there first, and put it back in "
+        "`finally` (lesson 4), or use `torch.autograd.grad(loss, parameters, allow_unused=True)`, which writes "
+        "nothing (lesson 1). Remove the tensor hooks, too: a layer may return its own parameter (lesson 11).",
     ),
     why=(
-        "A tensor hook on each output gets what arrives at that call, so a layer that is called twice has two lines. "
+        "A tensor hook on each output gets what arrives at that call, so a layer that is called twice gets two lines. "
         "`torch.autograd.grad` would do as well, with the edges that `get_gradient_edge` gives for the outputs; it "
         "leaves every `.grad` alone."
     ),
@@ -97,9 +97,9 @@ class TestSignalReport:
     [('0', 10.0, 1.0)]
 
     **Fine print.** The RMS is the root of the mean of the squares. Where no gradient arrives, `gradient` is `0.0`; the
-    loss may have no graph. A leaf may return a tuple or dict: all tensors of a floating dtype in it count as one long
-    tensor, with a gradient of 0 where none arrives. It may return its parameter. Your function may be called under
-    `no_grad`. Only parameters require grad. Hooks of the caller on gradients only watch.
+    loss may have no graph. A leaf may return a tuple or dict: all floating-point tensors in it count as one long
+    tensor, with a gradient of 0 where none arrives. It may return its own parameter. Your function may be called under
+    `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
     """
 
     def reference(model, loss_fn, x):
@@ -133,14 +133,14 @@ class TestSignalReport:
             return [row for row in report(calls_of(model, loss_fn, x)) if row[2]]
 
         def no_graph_under_no_grad(model, loss_fn, x):
-            """Called under `torch.no_grad()`, your function finds no gradient anywhere. Run the model and the loss
-            both under `torch.enable_grad()`.
+            """Called under `torch.no_grad()`, your function finds no gradient anywhere. Run both the model and the loss
+            under `torch.enable_grad()`.
             """
             return report(calls_of(model, loss_fn, x, recording=contextlib.nullcontext))
 
         def tensors_without_a_gradient_left_out(model, loss_fn, x):
             """Where a leaf returns several tensors, and no gradient arrives at one of them, you left that one out. Its
-            gradient is 0 everywhere and counts in the mean.
+            gradient is 0 everywhere and counts towards the mean.
             """
             calls = calls_of(model, loss_fn, x)
             return [(name, rms(values), rms([g for g in grads if g is not None])) for name, values, grads in calls]
@@ -152,7 +152,7 @@ class TestSignalReport:
             return report(calls_of(model, loss_fn, x, keep=lambda out: out))
 
         def before_the_callers_hook(model, loss_fn, x):
-            """A hook of the caller replaces the output of a leaf, and you looked at it before that. What counts is
+            """One of the caller's hooks replaces the output of a leaf, and you looked at it before that. What counts is
             what the next layer gets: register your hook without `prepend=True`.
             """
             return report(calls_of(model, loss_fn, x, prepend=True))

@@ -15,20 +15,20 @@ from graders.scenes.without_gradient import without_gradient
     core=True,
     title="Why a parameter gets no gradient",
     hints=(
-        "Which modules are called? A forward pre-hook on each tells (lesson 5). Which parameters get a gradient, and "
-        "which one? A hook on each parameter that requires grad tells (lesson 2), or `torch.autograd.grad(loss, "
-        "parameters, allow_unused=True)`, which gives `None` where nothing comes.",
+        "Which modules are called? A forward pre-hook on each will tell you (lesson 5). Which parameters get a "
+        "gradient, and what is it? A hook on each parameter that requires grad will tell you (lesson 2), or "
+        "`torch.autograd.grad(loss, parameters, allow_unused=True)`, which gives `None` where nothing arrives.",
         "`backward()` adds to `.grad`. Keep `p.grad` of each parameter (and `x.grad`), set it to `None`, and put the "
         "same tensors back in `finally`. `torch.autograd.grad` leaves `.grad` alone (lesson 1).",
-        "A parameter that two modules hold is there once in `named_parameters()`. Ask each module for "
+        "A parameter that two modules hold appears once in `named_parameters()`. Ask each module for "
         "`parameters(recurse=False)` to find all that hold it (lesson 7).",
-        "A layer in training mode may change its buffers (lesson 9). Clone `model.buffers()` before, and `copy_` the "
-        "values back under `no_grad`, also when something raises.",
+        "A layer in training mode may change its buffers (lesson 9). Clone `model.buffers()` first, and `copy_` the "
+        "values back under `no_grad`, even when something raises.",
     ),
     why=(
-        "`torch.autograd.grad` with `allow_unused=True` gives `None` where no gradient comes, and touches no `.grad`; "
-        "the pre-hooks tell which modules were called. `backward()` and a tensor hook on each parameter would do as "
-        "well, if you put each `.grad` back."
+        "`torch.autograd.grad` with `allow_unused=True` gives `None` where no gradient arrives, and touches no "
+        "`.grad`; the pre-hooks show which modules were called. `backward()` and a tensor hook on each parameter "
+        "would do as well, if you put each `.grad` back."
     ),
     scene=inspects_models(
         made=without_gradient,
@@ -49,10 +49,10 @@ class TestWhyNoGradient:
     >>> why_no_gradient(model, torch.sum, torch.ones(1, 1))
     {'0.weight': 'zero', '0.bias': 'zero', '2.weight': 'zero'}
 
-    **Fine print.** `"frozen"`: the parameter does not require grad. `"zero"`: a gradient comes to it, after the tensor
-    hooks on it, and it is exactly 0. `"never called"`: none comes, and no module that holds the parameter is called in
-    this run, although other code may use it. `"cut"`: none comes, one is called. A module holds its
-    `parameters(recurse=False)`; `module.forward(...)` is no call. The loss may need no gradient. Afterwards all
+    **Fine print.** `"frozen"`: the parameter does not require grad. `"zero"`: a gradient arrives, and is exactly 0
+    after the tensor hooks on it. `"never called"`: none arrives, and no module that holds the parameter is called in
+    this run, although other code may use it. `"cut"`: none arrives, though one is called. A module holds its
+    `parameters(recurse=False)`; `module.forward(...)` is not a call. The loss may need no gradient. Afterwards all
     buffers, and `.grad` of each parameter and of `x`, are as before.
     """
 
@@ -61,8 +61,8 @@ class TestWhyNoGradient:
 
     class Mistakes:
         def old_grad(model, loss_fn, x):
-            """Where `.grad` held something before, you miss parameters to which nothing comes, or 0. `backward()` adds
-            to what is there: set `.grad` to `None` first, and put the old tensor back.
+            """Where `.grad` held something before, you miss parameters that get nothing, or 0. `backward()` adds to
+            what is there: set `.grad` to `None` first, and put the old tensor back.
             """
             came, called = one_pass(model, loss_fn, x, clear=False)
             total = {p: p.grad for p in model.parameters() if p.grad is not None}
@@ -80,7 +80,7 @@ class TestWhyNoGradient:
 
         def used_by_other_code(model, loss_fn, x):
             """You list a parameter that gets a gradient. Its module is never called, but other code uses its weight:
-            ask first what comes to the parameter, and only then why.
+            ask first what arrives at the parameter, and only then why.
             """
             came, called = one_pass(model, loss_fn, x)
             held = held_by(called)
@@ -94,22 +94,22 @@ class TestWhyNoGradient:
             return {**reasons(model, came, held), **dict.fromkeys(frozen, "never called")}
 
         def never_called_is_not_cut(model, loss_fn, x):
-            """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module tells
-            which are called; a call of a container is none of the modules in it.
+            """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module shows
+            which are called; a call of a container is not a call of the modules in it.
             """
             came, _ = one_pass(model, loss_fn, x)
             return reasons(model, came, set(model.parameters()))
 
         def called_is_called(model, loss_fn, x):
-            """You say `"never called"` of a parameter, and a module that holds it is called: another one than that of
-            its name. A parameter may be held by several modules.
+            """You say `"never called"` of a parameter, but a module that holds it is called: not the one in its name. A
+            parameter may be held by several modules.
             """
             came, called = one_pass(model, loss_fn, x)
             owner = {p: model.get_submodule(name.rpartition(".")[0]) for name, p in model.named_parameters()}
             return reasons(model, came, {p for p in owner if owner[p] in called})
 
         def none_is_not_zero(model, loss_fn, x):
-            """You say `"zero"` of a parameter to which no gradient comes at all. A gradient of zeros is a tensor, as
+            """You say `"zero"` of a parameter that no gradient reaches at all. A gradient of zeros is a tensor, as
             after a multiplication by 0; where the graph is cut, there is none.
             """
             found = told(model, loss_fn, x)

@@ -65,12 +65,12 @@ def named(model, found, matters=any):
     title="Left in the wrong mode",
     hints=(
         "A module's mode is its attribute `training`, and `train()` and `eval()` set it for all children, too. Which "
-        "modules have another one than the model? Of these you want the ones that would return something else.",
-        "To know what a module would return, call it again, at the very input that it got in the model: pre-hooks see "
-        "it (lesson 5), and see it before a module that works in place overwrites it (`11-first-nonfinite`). Call "
-        "`module.forward` in the hook: a call of the module would fire your hook again, and a call of a copy would, "
-        "too. `with_kwargs=True` gives a pre-hook the keyword arguments (lesson 6).",
-        "Two calls may differ for other reasons than the mode. Random numbers: `torch.random.fork_rng()` and "
+        "modules are not in the mode of the model? Of these you want the ones that would return something else.",
+        "To know what a module would return, call it again, with the very input that it got in the model: pre-hooks "
+        "see it (lesson 5), and see it before a module that works in place overwrites it (`11-first-nonfinite`). Call "
+        "`module.forward` in the hook: a call of the module would fire your hook again, and so would a call of a "
+        "copy. `with_kwargs=True` gives a pre-hook the keyword arguments (lesson 6).",
+        "Two calls may differ for reasons other than the mode. Random numbers: `torch.random.fork_rng()` and "
         "`torch.get_rng_state()`. Buffers: keep copies of all, and put them back with `copy_` before each call and in "
         "`finally` at the end.",
     ),
@@ -99,11 +99,11 @@ class TestWrongMode:
     >>> wrong_mode(model, torch.ones(4))
     ['1']
 
-    **Fine print.** It matters if the output differs between `training = True` and `False`, all else being equal as the
-    call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by position or keyword, may
-    work in place, and returns a tensor, or a tuple or dict with tensors; an entry then differs by 0.01 or more. What it
-    raises in either mode comes through. The model may run several times. Afterwards buffers and random state are as
-    before.
+    **Fine print.** It matters if the output differs between `training = True` and `False`, everything else being equal
+    when the call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by position or
+    keyword, may work in place, and returns a tensor, or a tuple or dict with tensors; an entry then differs by 0.01 or
+    more. What it raises in either mode comes through. The model may run several times. Afterwards buffers and random
+    state are as before.
     """
 
     def reference(model, x):
@@ -111,14 +111,14 @@ class TestWrongMode:
 
     class Mistakes:
         def by_class(model, x):
-            """You went by the class: what is a `Dropout` or a `BatchNorm`, and nothing else. A module of any class may
-            look at `self.training`, and a dropout of 0 does not care. Call each module in both modes, and compare.
+            """You went by class: a `Dropout` or a `BatchNorm`, and nothing else. A module of any class may look at
+            `self.training`, and a dropout of 0 does not care. Call each module in both modes, and compare.
             """
             kinds = torch.nn.Dropout, torch.nn.modules.batchnorm._BatchNorm
             return named(model, {m: [True] for m in in_another_mode(model) if isinstance(m, kinds)})
 
         def all_in_the_other_mode(model, x):
-            """You returned all modules that are in another mode than the model. Of these, only those count that return
+            """You returned all modules that are not in the mode of the model. Of these, only those count that return
             something else in the other mode: call each in both modes, and compare.
             """
             return named(model, {m: [True] for m in in_another_mode(model)})
@@ -133,32 +133,32 @@ class TestWrongMode:
             return named(model, verdicts(model, x, whole=True))
 
         def other_random_numbers(model, x):
-            """You named a module that draws random numbers in both modes: its two outputs differ by these alone. Give
-            both calls the same ones, with `torch.get_rng_state()` and `torch.set_rng_state()`.
+            """You named a module that draws random numbers in both modes: its two outputs differ only because of these.
+            Give both calls the same ones, with `torch.get_rng_state()` and `torch.set_rng_state()`.
             """
             return named(model, verdicts(model, x, equal=["buffers"]))
 
         def buffers_moved_on(model, x):
             """You named a module that changes its buffers after it has computed its output: your second call found
-            other buffers than the first. Put them back between the two.
+            buffers that the first had changed. Put them back between the two.
             """
             return named(model, verdicts(model, x, equal=["random"]))
 
         def only_first_call(model, x):
-            """A module may be called more than once, and here its mode matters in the second call only. Look at every
+            """A module may be called more than once, and here its mode matters only in the second call. Look at every
             call.
             """
             return named(model, verdicts(model, x), lambda calls: calls[0])
 
         def input_overwritten(model, x):
-            """A module here works in place. When its forward hook fires, its input is overwritten, and a call of it
-            overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.
+            """A module here works in place. By the time its forward hook fires, its input is overwritten, and a call of
+            it overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.
             """
             return named(model, verdicts(model, x, copied=lambda value: value))
 
         def output_of_the_model(model, x):
             """You compared what the whole model returns: what comes after a module may hide what it does, or its mode
-            may matter to others alone. Compare what the call of the module itself returns.
+            may matter only to other modules. Compare what the call of the module itself returns.
             """
             at_first = State(model)
 

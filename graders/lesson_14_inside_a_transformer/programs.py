@@ -69,29 +69,29 @@ def hook_left_after_exception(program: Program, *args: Any) -> Any:  # noqa: D10
 
 
 def kept_graph(program: Program, *args: Any) -> Any:
-    """Your result has a graph, and keeps alive all that the run has computed. Detach what you keep, or run the model
-    under `torch.no_grad()`.
+    """Your result has a graph, which keeps alive everything that the run computed. Detach what you keep, or run the
+    model under `torch.no_grad()`.
     """
     return program(*args, copy=torch.clone)
 
 
 def stored_alias(program: Program, *args: Any) -> Any:
-    """You kept the tensors themselves, and a block wrote its output over what it got: so entries of yours hold what
+    """You kept the tensors themselves, and a block wrote its output over what it got: so some of your entries hold what
     flowed later. Keep copies: `.detach().clone()`.
     """
     return program(*args, copy=torch.detach)
 
 
 def first_of_any(program: Program, *args: Any) -> Any:
-    """`output[0]` is the stream when a block returns a tuple. Of a tensor it is the first row of the batch. Ask with
+    """`output[0]` is the stream when a block returns a tuple. Of a tensor it is the first row of the batch. Check with
     `isinstance(output, tuple)`.
     """
     return program(*args, take=lambda output: output[0])
 
 
 def before_others(program: Program, *args: Any) -> Any:
-    """Your hooks run before those of others, which replace what a block returns. What flows is what they leave:
-    register yours behind them, without `prepend=True`.
+    """Your hooks run before other people's, which replace what a block returns. What flows on is what they leave:
+    register yours after them, without `prepend=True`.
     """
     return program(*args, prepend=True)
 

@@ -35,7 +35,7 @@ def before_mix(block, change):
     title="Switch off a head",
     hints=(
         "`model.blocks[layer].mix` gets the heads side by side. What does a forward pre-hook on it return?",
-        "A head has `mix.in_features // attention.num_heads` columns. Put zeros there, in a copy.",
+        "A head has `mix.in_features // attention.num_heads` columns. Write zeros into them, in a copy.",
         "The handle of a hook is a context manager: at the end of a `with`, it takes the hook off, whatever happens. "
         "So return the handle.",
     ),
@@ -49,7 +49,7 @@ def before_mix(block, change):
 class TestAblateHead:
     """Write the context manager `ablate_head(model, layer, head)`: inside its `with`, head number `head` of
     `model.blocks[layer]` adds nothing to the stream, and everything else is as before. Afterwards the model is as it
-    was, also when something raised.
+    was, even when something raised.
 
     **Example.**
 
@@ -61,9 +61,9 @@ class TestAblateHead:
     ('cow', 'fox')
 
     **Fine print.** `model` is built as `graders.nets.Decoder` is. The `mix` of a block gets its heads side by side:
-    head 0 in the first `width // heads` columns, head 1 in the next ones, and so on. Inside the `with`, too, weights
-    keep their values, and nobody writes into a tensor that `attention` gave. Several may be open at once, each for
-    another head.
+    head 0 in the first `width // heads` columns, head 1 in the next ones, and so on. Even inside the `with`, weights
+    keep their values, and nobody writes into a tensor that `attention` returned. Several may be open at once, each for
+    a different head.
     """
 
     def reference(model, layer, head):
@@ -96,14 +96,14 @@ class TestAblateHead:
             return before_mix(model.blocks[layer], lambda heads: None)
 
         def written_into(model, layer, head):
-            """Your hook wrote zeros into the tensor that `attention` gave, and a hook of the caller had kept it. Write
-            into a clone, and return that.
+            """Your hook wrote zeros into the tensor that `attention` returned, and one of the caller's hooks had kept
+            it. Write into a clone, and return that.
             """
             block = model.blocks[layer]
             return before_mix(block, lambda heads: [heads[..., columns(block, head)].zero_()].clear())
 
         def behind_mix(model, layer, head):
-            """You put zeros into what `mix` returns. Each of its columns has something of every head. The heads lie
+            """You put zeros into what `mix` returns. Each of its columns has something from every head. The heads lie
             side by side in what `mix` gets: use a pre-hook.
             """
             block = model.blocks[layer]
@@ -114,7 +114,7 @@ class TestAblateHead:
             return before_mix(model.blocks[layer], torch.zeros_like)
 
         def only_this_head(model, layer, head):
-            """You put zeros into the columns of all other heads, and only this one is left."""
+            """You put zeros into the columns of all the other heads, and only this one is left."""
             block = model.blocks[layer]
             return before_mix(block, lambda heads: heads - zeroed(heads, columns(block, head)))
 

@@ -40,8 +40,8 @@ def by_hand(attention, normed):
     hints=(
         "A pre-hook that is registered with `with_kwargs=True` gets `(module, args, kwargs)`, and what it returns, "
         "`(args, kwargs)`, is what the module is called with.",
-        "`nn.MultiheadAttention` returns a pair. With `need_weights=True` the second of it are the weights, and with "
-        "`average_attn_weights=False` those of each head.",
+        "`nn.MultiheadAttention` returns a pair. With `need_weights=True` its second item is the weights, and with "
+        "`average_attn_weights=False` they come for each head.",
         "A forward hook on `model.blocks[layer].attention` keeps `output[1]`. Leave the other keyword arguments as "
         "they are: the mask is one of them.",
     ),
@@ -57,7 +57,7 @@ def by_hand(attention, normed):
     ),
 )
 class TestAttentionPattern:
-    """Block `layer` asks its `attention` for no weights (`need_weights=False`). Write
+    """Block `layer` does not ask its `attention` for weights (`need_weights=False`). Write
     `attention_pattern(model, tokens, layer)`: run `model(tokens)` once, and return the weights anyway, for each head by
     itself: [batch, heads, token, token], where row t says how much token t looks at each token.
 
@@ -73,7 +73,7 @@ class TestAttentionPattern:
 
     **Fine print.** `model.blocks[layer].attention` is an `nn.MultiheadAttention`. The model calls it once, and gives it
     `attn_mask` and `need_weights` as keyword arguments. No token looks at later ones. What the model returns stays as
-    it is. Hooks of others on `attention` only watch. The result has no graph.
+    it is. Other people's hooks on `attention` only watch. The result has no graph.
     """
 
     def reference(model, tokens, layer):
@@ -94,7 +94,7 @@ class TestAttentionPattern:
             return pattern(model, tokens, layer, attn_mask=None)
 
         def forgot_norm(model, tokens, layer):
-            """You made the weights of what the block gets. Attention reads it through `norm1`."""
+            """You computed the weights from what the block gets. Attention reads it through `norm1`."""
             block = model.blocks[layer]
             return by_hand(block.attention, *inputs_of([block], model, tokens))
 
@@ -106,13 +106,13 @@ class TestAttentionPattern:
             return pattern(model, tokens, -1)
 
         def transposed(model, tokens, layer):
-            """Rows and columns are exchanged: row t is what token t looks at, and adds up to 1. That is how
+            """Rows and columns are swapped: row t is what token t looks at, and adds up to 1. That is how
             `nn.MultiheadAttention` returns it.
             """
             return pattern(model, tokens, layer).mT.contiguous()
 
         def first_row_alone(model, tokens, layer):
-            """You kept the first row of the batch alone. The result has the batch as its first dimension."""
+            """You kept only the first row of the batch. The result has the batch as its first dimension."""
             return pattern(model, tokens, layer)[0]
 
         def forward_replaced(model, tokens, layer):

@@ -32,8 +32,8 @@ def lens(model, tokens, **how):
         "the end.",
     ),
     why=(
-        "Blocks only add to the stream, so what turns its end into logits does it at every stage; and as modules "
-        "they take all stages at once. A hook on each block that makes its logits at once would do as well."
+        "Blocks only add to the stream, so what turns its end into logits does so at every stage; and these modules "
+        "take all stages at once. A hook on each block that makes its logits at once would do as well."
     ),
     scene=reads_transformers(
         ask=call_with_tokens,
@@ -105,12 +105,12 @@ class TestLogitLens:
             return lens(model, tokens)[1:]
 
         def last_token_alone(model, tokens):
-            """You kept the last token alone. The task asks for the logits at every token."""
+            """You kept only the last token. The task asks for the logits at every token."""
             return lens(model, tokens)[:, :, -1]
 
         def what_blocks_add(model, tokens):
-            """You unembedded what each block adds. The task is about what has come together until then: the stream
-            that the block returns.
+            """You unembedded what each block adds. The task is about what has added up by then: the stream that the
+            block returns.
             """
             stream = stream_of(model, tokens)
             return said(model, torch.cat([stream[:1], stream[1:] - stream[:-1]]))

@@ -55,9 +55,9 @@ def added(
     difficulty=3,
     title="A small addition that can be trained",
     hints=(
-        "Write down `requires_grad` of all parameters, and freeze them, before you make new ones.",
+        "Note the `requires_grad` of all parameters, and freeze them, before you make new ones.",
         "`layer.low_rank_a = nn.Parameter(...)` registers a parameter, and `del layer.low_rank_a` takes it off. "
-        "`layer.weight` is [out, in], and tells the dtype.",
+        "`layer.weight` is [out, in], and tells you the dtype.",
         "The forward hook returns `output + alpha / rank * args[0] @ module.low_rank_a.T @ module.low_rank_b.T`.",
         "The handle is an object of a small class of yours, whose `remove()` undoes all three steps.",
     ),
@@ -87,7 +87,7 @@ class TestLowRank:
     >>> [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     ['0.weight', '0.bias']
 
-    **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Both are an
+    **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Each is an
     `nn.Parameter` of the layer, in the dtype of its weight. `handle.remove()` takes off the hook and both parameters,
     and gives each other parameter the `requires_grad` that it had. The output of the layer is not written into. A model
     has one addition at a time, on a layer that the model calls.
@@ -101,8 +101,8 @@ class TestLowRank:
 
     class Mistakes:
         def nothing_added(model, name, rank, alpha):
-            """What the layer gives does not depend on the two parameters. Your hook has to compute the sum anew in
-            each call, and to return it.
+            """What the layer returns does not depend on the two parameters. Your hook has to compute the sum anew in
+            each call, and return it.
             """
             return added(model, name, rank, lambda layer, x, output: None)
 
@@ -127,7 +127,7 @@ class TestLowRank:
             return added(model, name, rank, scaled(alpha))
 
         def b_random(model, name, rank, alpha):
-            """`low_rank_b` is not zero, so the layer gives something else at once. It begins with zeros."""
+            """`low_rank_b` is not zero, so the layer gives something else from the start. It has to begin as zeros."""
             layer = model.get_submodule(name)
             b = torch.randn(layer.out_features, rank, dtype=layer.weight.dtype)
             return added(model, name, rank, scaled(alpha / rank), b=b)
@@ -140,8 +140,8 @@ class TestLowRank:
             return added(model, name, rank, scaled(alpha / rank), a=a)
 
         def no_parameters(model, name, rank, alpha):
-            """`low_rank_a` and `low_rank_b` are plain tensors, which the model does not know and no optimizer gets.
-            Make each an `nn.Parameter`.
+            """`low_rank_a` and `low_rank_b` are plain tensors, which the model does not know about and no optimizer
+            gets. Make each an `nn.Parameter`.
             """
             return added(model, name, rank, scaled(alpha / rank), keep=lambda t: t.requires_grad_())
 
@@ -150,8 +150,8 @@ class TestLowRank:
             return added(model, name, rank, lambda layer, x, output: output + alpha / rank * product(layer, x).detach())
 
         def written_into(model, name, rank, alpha):
-            """Your hook wrote into the output of the layer, and a hook of the caller had kept it. `output += ...` does
-            so: return `output + ...`.
+            """Your hook wrote into the output of the layer, and one of the caller's hooks had kept it. `output += ...`
+            does that: return `output + ...`.
             """
             return added(model, name, rank, lambda layer, x, output: output.add_(product(layer, x), alpha=alpha / rank))
 
@@ -168,8 +168,8 @@ class TestLowRank:
             return added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
 
         def all_thawed(model, name, rank, alpha):
-            """After `remove()` every parameter requires grad, also one that did not. Write down which ones did, before
-            you freeze them.
+            """After `remove()` every parameter requires grad, even one that did not. Note which ones did before you
+            freeze them.
             """
             handle = added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
             return SimpleNamespace(remove=lambda: (handle.remove(), model.requires_grad_(True)))

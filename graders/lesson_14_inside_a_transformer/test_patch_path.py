@@ -60,13 +60,13 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
         "hooks. Then one on `corrupt` for each block and token, with a hook on that block alone.",
         "That hook clones the stream, writes `kept[:, token]` into `[:, token]` of the clone, and returns it: in a "
         "tuple, if the block returned one.",
-        "Take the hooks of the first run off before the second: they would keep what flows there. `with "
-        "block.register_forward_hook(hook):` takes a hook off after each run.",
+        "Take the hooks of the first run off before the second, or they would keep what flows there. "
+        "`with block.register_forward_hook(hook):` takes a hook off after each run.",
     ),
     why=(
-        "A share of 1 means that all which the metric tells of passes through this place, whatever its unit. "
-        "What a block passes on is what the next one gets, so pre-hooks on all blocks but the first and on "
-        "`model.norm` would do as well; and one run on many rows can try all tokens of a block."
+        "A share of 1 means that everything the metric measures passes through this place, whatever its unit. What a "
+        "block passes on is what the next one gets, so pre-hooks on all blocks but the first and on `model.norm` "
+        "would do as well; and one run on many rows can try all tokens of a block."
     ),
     scene=reads_transformers(
         ask=call_with_metric,
@@ -80,7 +80,7 @@ class TestPatchPath:
     let that block pass on, at that token, what it passed on in the run on `clean`. Return
     `(patched - corrupt) / (clean - corrupt)` of the metric: float32 [blocks, tokens].
 
-    **Example.** An animal is exchanged. What `cow` follows is known first at its own place, then at the last token.
+    **Example.** One animal is swapped. What `cow` follows is known first at its own place, then at the last token.
 
     >>> from graders.nets import echo_decoder, encode
     >>> clean, corrupt = encode(". fox owl bee cow . fox owl bee", ". fox owl rat cow . fox owl bee").split(1)
@@ -91,9 +91,9 @@ class TestPatchPath:
             [1, 8],
             [2, 8]])
 
-    **Fine print.** `metric(logits)` makes a float of the logits of a run; those of `clean` and `corrupt` differ. Both
-    inputs have the shape [batch, token]; a token is patched in each row. Run the model as often as you like; it is in
-    eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. If
+    **Fine print.** `metric(logits)` turns the logits of a run into a float; the floats of `clean` and `corrupt` differ.
+    Both inputs have the shape [batch, token]; a token is patched in each row. Run the model as often as you like; it is
+    in eval mode. A block returns the stream, or a tuple that begins with it, and may write it over what it got. If
     someone else's hook replaces what a block returns, that is what the block passes on.
     """
 
@@ -112,13 +112,13 @@ class TestPatchPath:
 
     class Mistakes(wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any))):
         def patched_metric(model, clean, corrupt, metric):
-            """Yours is the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
+            """You returned the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
             without the patch, and 1 if it is as in the run on `clean`.
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched)
 
         def difference_alone(model, clean, corrupt, metric):
-            """Yours is by how much the metric changes. Divide by what there is to come back:
+            """You returned by how much the metric changes. Divide by how much there is to come back:
             `metric(clean) - metric(corrupt)`.
             """
             return effects(model, clean, corrupt, metric, share=lambda patched, clean, corrupt: patched - corrupt)
@@ -129,7 +129,7 @@ class TestPatchPath:
             )
 
         def swapped_runs(model, clean, corrupt, metric):
-            """The roles are exchanged: you put what flows in the run on `corrupt` into runs on `clean`."""
+            """The roles are swapped: you put what flows in the run on `corrupt` into runs on `clean`."""
             return effects(model, corrupt, clean, metric)
 
         def every_token(model, clean, corrupt, metric):
@@ -139,7 +139,7 @@ class TestPatchPath:
             return effects(model, clean, corrupt, metric, put=lambda hidden, kept, token: kept)
 
         def first_row_alone(model, clean, corrupt, metric):
-            """You patched the first row of the batch alone, or a row in the place of a token. The token is the second
+            """You patched only the first row of the batch, or a row in place of a token. The token is the second
             dimension: `hidden[:, token]`.
             """
 
@@ -173,7 +173,7 @@ class TestPatchPath:
                     handle.remove()
 
         def changed_the_input(model, clean, corrupt, metric):
-            """You patched what goes into the block. What it passes on is asked for: forward hooks, in both runs."""
+            """You patched what goes into the block. Patch what it passes on: forward hooks, in both runs."""
             shares, best, worst = [], metric(model(clean)), metric(model(corrupt))
             for block, kept in zip(model.blocks, inputs_of(model.blocks, model, clean)):
                 for token in range(clean.shape[1]):

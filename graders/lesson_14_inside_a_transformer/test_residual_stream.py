@@ -15,12 +15,12 @@ from graders.scenes.transformers import call_with_tokens, reads_transformers
     core=True,
     title="What flows between the blocks",
     hints=(
-        "The first value is an input, all others are outputs: a pre-hook on `model.blocks[0]`, and a forward hook on "
-        "each block.",
+        "The first value is an input, all the others are outputs: a pre-hook on `model.blocks[0]`, and a forward hook "
+        "on each block.",
         "A block of `Decoder` returns a tuple. The stream is `output[0]` then, and `output` itself where a block "
-        "returns a tensor: ask with `isinstance(output, tuple)`.",
-        "Keep copies: `.detach().clone()`, since a block may write over what it got. `torch.stack` makes one tensor of "
-        "the list. `contextlib.ExitStack` takes off any number of hooks, also after an exception.",
+        "returns a tensor: check with `isinstance(output, tuple)`.",
+        "Keep copies: `.detach().clone()`, since a block may write over what it got. `torch.stack` makes the list "
+        "into one tensor. `contextlib.ExitStack` takes off any number of hooks, even after an exception.",
     ),
     why=(
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
@@ -75,7 +75,7 @@ class TestResidualStream:
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
         def rebuilt(model, tokens):
-            """You wrote the run of the model anew, and the model does more than that: dropout in training mode, for
+            """You wrote the run of the model yourself, and the model does more than that: dropout in training mode, for
             one. Run `model(tokens)`, and look on with hooks.
             """
             count = tokens.shape[1]
@@ -86,7 +86,7 @@ class TestResidualStream:
             return torch.stack(stream)
 
         def what_blocks_add(model, tokens):
-            """Yours is what each block adds. What flows on is the sum: what the block returns."""
+            """You returned what each block adds. What flows on is the sum: what the block returns."""
             stream = stream_of(model, tokens)
             return torch.cat([stream[:1], stream[1:] - stream[:-1]])
 

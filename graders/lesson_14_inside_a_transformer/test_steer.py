@@ -33,9 +33,9 @@ def moved(stream, by, start):
         "The stream is [batch, token, width]. `stream[:, start:]` are the tokens from `start` on; write into a clone.",
     ),
     why=(
-        "What the hook returns is what the next block reads, so one vector changes all that comes behind it, and no "
-        "weight is touched. A clone whose part is added to, `torch.cat` of two parts, or a vector that is 0 at the "
-        "tokens before `start`: all do."
+        "What the hook returns is what the next block reads, so one vector changes everything that comes after it, "
+        "and no weight is touched. A clone with one part added to, `torch.cat` of two parts, or a vector that is 0 at "
+        "the tokens before `start` would all do."
     ),
     scene=steers_blocks(),
 )
@@ -72,8 +72,8 @@ class TestSteer:
             return model.blocks[layer].register_forward_hook(lambda module, args, output: None)
 
         def rest_lost(model, layer, direction, scale, start=0):
-            """The block returns a tuple, and your hook returns the stream alone. Return a tuple with what else was in
-            it: `(stream, *output[1:])`.
+            """The block returns a tuple, and your hook returns the stream alone. Return a tuple with the rest of what
+            was in it: `(stream, *output[1:])`.
             """
 
             def hook(module, args, output):
@@ -94,7 +94,7 @@ class TestSteer:
             return behind(model.blocks[layer], lambda stream: stream + scale * direction)
 
         def only_at_start(model, layer, direction, scale, start=0):
-            """Only the token at `start` was moved. Move those behind it, too: `stream[:, start:]`, with a colon."""
+            """Only the token at `start` was moved. Move those after it, too: `stream[:, start:]`, with a colon."""
 
             def change(stream):
                 here = torch.arange(stream.shape[1]) == start
@@ -126,8 +126,8 @@ class TestSteer:
             )
 
         def written_into(model, layer, direction, scale, start=0):
-            """Your hook wrote into the tensor that the block made, and a hook of the caller had kept it. `+=` on a part
-            does so, too: write into a clone, or compute a new tensor.
+            """Your hook wrote into the tensor that the block made, and one of the caller's hooks had kept it. `+=` on a
+            part does that, too: write into a clone, or compute a new tensor.
             """
 
             def change(stream):
@@ -137,14 +137,14 @@ class TestSteer:
             return behind(model.blocks[layer], change)
 
         def cut_the_graph(model, layer, direction, scale, start=0):
-            """The stream is right, but no gradient comes through any more: leave out `detach()`, `.data` and
+            """The stream is right, but no gradient gets through any more: leave out `detach()`, `.data` and
             `torch.no_grad()`.
             """
             return behind(model.blocks[layer], lambda stream: moved(stream.detach(), scale * direction, start))
 
         def before_other_hooks(model, layer, direction, scale, start=0):
-            """What you added was changed by a hook of the caller. Add it to what those hooks leave: a forward hook on
-            the block itself, without `prepend=True`.
+            """What you added was changed by one of the caller's hooks. Add it to what those hooks leave: a forward hook
+            on the block itself, without `prepend=True`.
             """
             return behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start), prepend=True)
 

@@ -20,8 +20,8 @@ def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
     assert unwanted_changes(changed()) == []
     two = changed(["hook-removed", "model.block.0"], ["mode", "model"])
     assert unwanted_changes(two) == [
-        (Kind.HOOK_GONE, "a hook of the caller on `model.block.0` was removed"),
-        (Kind.CHANGED, "the mode (training or eval) of `model` is not what it was before"),
+        (Kind.HOOK_GONE, "one of the caller's hooks on `model.block.0` was removed"),
+        (Kind.CHANGED, "the mode (training or eval) of `model` has changed"),
     ]
 
 
@@ -35,7 +35,7 @@ def test_what_a_contract_allows() -> None:
 
 def test_hooks_for_all_modules() -> None:
     assert unwanted_changes(changed(["hook-left", "torch"])) == [
-        (Kind.HOOK_LEFT, "a hook of yours is left for all modules")
+        (Kind.HOOK_LEFT, "one of your hooks is left for all modules")
     ]
 
 
@@ -52,8 +52,8 @@ def test_the_witness_knows_no_kind_without_a_sentence() -> None:
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("swallowed", "the model raised an exception, and your function did not pass it on"),
-        ("never raised", "the model was meant to raise an exception, but your function never got there"),
+        ("swallowed", "the model raised an exception, but your function did not pass it on"),
+        ("never raised", "the model was meant to raise an exception, but your function never got that far"),
         ("ValueError: no", "a different one came out of your function: ValueError: no"),
     ],
 )

@@ -406,13 +406,8 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--student", "an"), "There is no student 'an'. Did you mean ann?"),
         (("--exercise", "01-nothing"), "There is no exercise '01-nothing'."),
         (("--exercise", "02-record-grad"), "Nobody handed in a notebook with these exercises."),
-<<<<<<< HEAD
         (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
-        (("--late", "much"), "is no rule for late work: none, zero, 10%/day"),
-=======
-        (("--deadline", "friday"), "'friday' is no time; write it like 2026-11-20T18:00"),
         (("--late", "much"), "is not a rule for late work: none, zero, 10%/day"),
->>>>>>> w3
         (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),
         (("--roster", "bad.csv"), "bad.csv cannot be used: it names nobody."),
@@ -420,15 +415,9 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--groups", "bad.csv"), "bad.csv cannot be used: it has no column Group."),
         (("--groups", "none.csv"), "none.csv: No such file or directory"),
         (("--points", "points.csv"), "There is no exercise '99-x'."),
-<<<<<<< HEAD
         (("--isolation", "Z"), "'Z' is not a tier"),
-        (("--memory-limit", "much"), "'much' is no size"),
-        (("--cell-timeout", "-1"), "is no number of seconds above 0"),
-=======
-        (("--isolation", "Z"), "'Z' is no tier"),
         (("--memory-limit", "much"), "'much' is not a size"),
         (("--cell-timeout", "-1"), "is not a number of seconds above 0"),
->>>>>>> w3
     ],
 )
 def test_what_a_person_can_mend_is_a_sentence_and_exit_code_2(arguments: Sequence[str], part: str) -> None:

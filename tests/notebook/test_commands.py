@@ -208,7 +208,7 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     progress()
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
-    assert lines[-1] == "Next: 00-layer-output, What a layer puts out"
+    assert lines[-1] == "Next: 00-layer-output, What a layer returns"
     cell(FIRST_OF_ALL + BRANCH + LESSON_1.wrong["01-chain-grads"]["reversed-list"])
     for key in ("00-layer-output", "01-branch-grads", "01-chain-grads"):
         check(key)

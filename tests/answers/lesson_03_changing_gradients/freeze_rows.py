@@ -107,8 +107,8 @@ def freeze_rows(p, rows):
 ]
 
 SURVIVORS = {
-    "no empty collection": "`rows` holds one index or more",
-    "at least one dimension": "a parameter has one dimension or more",
+    "no empty collection": "`rows` holds one or more indexes",
+    "at least one dimension": "a parameter has one or more dimensions",
     "under no_grad": "to register a hook makes no graph",
     "not for all: for row in _part(rows, step=-1)": "all of them, in the reverse order",
     "not for all: return Handles(": "all of them, in the reverse order",

@@ -99,7 +99,7 @@ def register_composed(t, fs):
     ),
     Wrong(
         "a function that stands in the list twice counts once",
-        violates="the same one may stand in it twice",
+        violates="a function may be in it twice",
         check="test_the_functions_are_applied_from_the_last_to_the_first",
         source="""
 def register_composed(t, fs):

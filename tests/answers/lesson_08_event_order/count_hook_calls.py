@@ -104,7 +104,7 @@ def count_hook_calls(model, x, n, ckpt):
 WRONG = [
     Wrong(
         "dropout draws anew in the recomputation",
-        violates="`checkpoint(model, x, use_reentrant=False)` stands in the place of `model(x)`",
+        violates="`checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`",
         check="test_the_passes_ran_as_asked",
         source=changed(COUNTED, ("use_reentrant=False", "use_reentrant=False, preserve_rng_state=False")),
     ),
@@ -113,7 +113,7 @@ WRONG = [
 WRONG += [
     Wrong(
         "counts full backward pre-hooks",
-        violates="it may let no gradient through to its input, as `Positive` in the text",
+        violates="it may let no gradient through to its input, like `Positive` in the text",
         check="test_the_calls_are_counted",
         source=changed(COUNTED, ("register_full_backward_hook", "register_full_backward_pre_hook")),
     ),

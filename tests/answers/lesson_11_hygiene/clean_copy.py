@@ -91,7 +91,7 @@ def clean_copy(model):
 WRONG = [
     Wrong(
         "loads the state of the original, whose hooks fire",
-        violates="No hook of the original\n    fires meanwhile.",
+        violates="No hook of the original\n    fires in the meantime.",
         check="test_the_original_stays_as_it_was",
         source=changed(COPY, "    return copied", "    copied.load_state_dict(model.state_dict())\n    return copied"),
     ),

@@ -128,7 +128,7 @@ WRONG = [
     ),
     Wrong(
         "not of zeros",
-        violates="Zeros, of the padding or others, are multiplied like all numbers",
+        violates="Zeros, from padding or not, are multiplied like all numbers",
         check="test_one_layer_counts",
         source=HOOKED.replace("WORK", f"{RIGHT_WORK} * bool(args[0].any() if args else True)"),
     ),

@@ -103,7 +103,7 @@ WRONG = [
     ),
     Wrong(
         "with grad in any case",
-        violates="in the grad mode of the caller",
+        violates="in the caller's grad mode",
         check="test_fn_runs_once_and_as_it_does_without_you",
         source=HOOKED.replace("with saved_tensors_hooks", "with torch.enable_grad(), saved_tensors_hooks"),
     ),

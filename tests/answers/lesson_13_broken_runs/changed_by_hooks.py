@@ -165,7 +165,7 @@ def changed_by_hooks(model, loss_fn, x):
 WRONG = [
     Wrong(
         "remembers a model",
-        violates="the names of the parameters whose gradient would be another one without the hooks of the model",
+        violates="the names of the parameters whose gradient would be different without the model's hooks",
         check="test_each_call_begins_anew",
         source=SWAP
         + """

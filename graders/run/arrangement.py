@@ -110,7 +110,7 @@ class _Arrangement:
         found = self._class_layout(loose, foldered, above) or self._single_layout(loose, foldered)
         self._place_other_files(found)
         found.without_owner |= dict.fromkeys(
-            self.aside, "It is not among what was handed in, but with working files or the course's own files."
+            self.aside, "It was not handed in: its folder is for working files, or for the course's own."
         )
         return found
 

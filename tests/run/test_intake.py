@@ -148,7 +148,7 @@ def test_as_many_texts_as_allowed_are_read(file: Path) -> None:
         ('{"nbformat": 3, "worksheets": {"cells": []}}', "has no code cell"),
         (notebooks.text(*["x"] * (MAX_CELLS + 1)), "has 501 code cells; at most 500 are run"),
         (with_texts(300_000), "has 300000 cells without code; at most 2000 are read"),
-        (deep(MAX_DEPTH), "in more than 500 levels"),
+        (deep(MAX_DEPTH), "nested more than 500 levels deep"),
     ],
 )
 def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, content: str | bytes, message: str) -> None:

@@ -87,7 +87,7 @@ SURE = {
             f"L1_s2_attempt_2026-11-24-19-03-21_{FIRST}",
         ),
         ("s1", "s2"),
-        "untouched, and another is not",
+        "untouched, but another is not",
     ),
     "blackboard, logins with underscores": Case(
         (

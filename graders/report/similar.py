@@ -39,7 +39,7 @@ _KNOWN = {*keyword.kwlist, *dir(builtins), "torch", "nn", "F", "self"}
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to an exercise: the cell of each student, and the stub and the worked answer, `given` to all."""
+    """The answers to an exercise: each student's cell; `given` are the stub and the worked answer, which all have."""
 
     key: str
     texts: Mapping[str, str]

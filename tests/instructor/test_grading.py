@@ -158,7 +158,7 @@ def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None
 def test_names_come_from_the_roster_and_canvas_gets_its_numbers() -> None:
     hand_in("Ada Lovelace"), hand_in("alan turing")
     Path("roster.csv").write_text('Student,ID\n"Lovelace, Ada",101\n"Turing, Alan",102\n')
-    assert "Not in the roster" not in grade("--roster", "roster.csv", "--export", "canvas")
+    assert "Not on the roster" not in grade("--roster", "roster.csv", "--export", "canvas")
     rows = list(csv.reader(Path("out/canvas.csv").read_text().splitlines()))
     assert [row[:2] for row in rows[2:]] == [["Lovelace, Ada", "101"], ["Turing, Alan", "102"]]
 

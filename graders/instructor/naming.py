@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graders.core.roster import Person, Roster
 from graders.core.student_names import is_plain_name
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest, lessons_due_for
 from graders.run.submissions import Submission, due_lessons
 
@@ -53,9 +53,12 @@ def named_by_roster(
 def find_person(student: str, number: str, roster: Roster) -> Person | None:
     """Who of the roster is meant by a name and a number.
 
-    A name is somebody's that has it letter by letter. One with what cannot be seen is a stranger's, without a number.
+    A name is somebody's that has it letter by letter. One with what cannot be seen is a stranger's, without a number:
+    several characters are shown as one then.
     """
     exact = next((person for person in roster.people if person.name == student), None)
+    if "\N{REPLACEMENT CHARACTER}" in student:
+        exact = None
     return exact or (roster.find(student, number) if is_plain_name(student) or number else None)
 
 
@@ -83,7 +86,7 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
     if numbers and all(given != listed for given, listed in numbers.values()):
         name, (given, listed) = next(iter(numbers.items()))
         raise BadRequest(
-            f"The roster is the worksheet of another assignment: {clean_text(name, 60)} is participant {listed} there, and "
+            f"The roster is the worksheet of another assignment: {name} is participant {listed} there, and "
             f"{given} in the name of the file. Give the worksheet that belongs to these files."
         )
     given_to = {submission.student_id for submission in submissions} - {""}
@@ -91,7 +94,7 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
     if blind and given_to and not given_to & set(map(_participant_number, people.values())):
         raise BadRequest(
             "The roster is the worksheet of another assignment: of the numbers in the names of the files, such as "
-            f"{clean_text(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
+            f"{shorten_text(min(given_to), 20)}, it has none. Give the worksheet that belongs to these files."
         )
 
 

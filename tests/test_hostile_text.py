@@ -6,22 +6,28 @@ No control or bidirectional characters, no formula in a spreadsheet, no row or l
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
+import re
 import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+import graders as graders_package
+from graders.core.difference import Difference, Kind, Timelines
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.roster import Person
 from graders.core.terminal import Terminal
 from graders.judge.submission import Verdicts, judge_submission
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.report import gradebook, results_json, summary
 from graders.run.runner import BoxRunner
-from graders.run.submissions import Submission, find_submissions
+from graders.run.submissions import Account, FoundSubmissions, Submission, find_submissions
 from graders.run.transcript import read_transcript
 from graders.wire.data import encode
 from graders.wire.frames import Frame
@@ -148,6 +154,55 @@ def test_names_are_shown_without_traps(trap: str, box_modules: Path, tmp_path: P
     rows = list(csv.reader(io.StringIO(table)))
     assert len(rows) == 5
     assert not any(cell.lstrip().startswith(tuple("=+-@\uff1d")) for row in rows for cell in row)
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_a_stranger_wrote_is_clean_as_soon_as_it_is_in(trap: str) -> None:
+    text = TRAPS[trap]
+    check = CheckResult(name=text, passed=False, score=0, max_score=1, message=text)
+    result = ExerciseResult(key="90-wrap", status=Status.WRONG, score=0, max_score=1, mistake=text, message=text,
+                            checks=(check,), printed=text)  # fmt: skip
+    texts = dict.fromkeys(("student", "file", "student_id", "handed_in", "group", "late_note", "message"), text)
+    graded = dataclasses.replace(
+        judged(text), superseded=(text,), missing_modules=(text,), exercises=(result,), **texts
+    )
+    person = Person(text, {"id": text}, (text,), text, text)
+    made = (
+        Submission(text, LESSON, None, text, text, text, superseded=(text,)),
+        Account(text, text, LESSON, text),
+        FoundSubmissions([], text, choices=(text,), doubts=(text,), notes=(text,)),
+        Batch(seed=1, torch=text, created=text, submissions=(graded,)),
+        Difference(Kind.ORDER, text, text, text, text, text, Timelines((text,), (text,))),
+        person,
+    )
+    assert all(traps(part) == set() for one in made for part in texts_in(dataclasses.asdict(one)))
+    assert Submission(text, LESSON, None).student == graded.student == person.name
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in lists and dictionaries."""
+    if isinstance(value, str):
+        yield value
+    for part in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from texts_in(part)
+
+
+CLEANING = {
+    "cli", "core/difference", "core/errors", "core/file_notes", "core/groups", "core/results", "core/roster",
+    "core/student_names", "core/terminal", "core/text", "instructor/lock", "notebook/agreement", "notebook/predictions",
+    "run/members", "run/missing_modules", "run/submissions", "run/tier_choice", "run/transcript",
+}  # fmt: skip
+"""The modules at the border (see `graders.core.text`), and those that show what never came in."""
+
+
+def test_texts_are_cleaned_at_the_border_and_nowhere_behind_it() -> None:
+    package = Path(graders_package.__file__).parent
+    found = {
+        file.relative_to(package).with_suffix("").as_posix()
+        for file in package.rglob("*.py")
+        if re.search(r"\bclean_(text|fields)\(", file.read_text("utf-8"))
+    }
+    assert found == CLEANING
 
 
 def test_students_whose_names_look_alike_stay_apart(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import functools
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -118,6 +119,32 @@ def test_no_test_patches_an_attribute() -> None:
     assert [
         str(file) for file in files if answers not in file.parents and patching.search(file.read_text("utf-8"))
     ] == []
+
+
+def test_the_way_of_a_notebook_names_files_and_functions_that_exist() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+    way = page.partition("## One notebook, from folder to gradebook")[2].partition("\n## ")[0]
+    steps = re.findall(r"^\d+\. (.*(?:\n +.*)*)", way, re.M)
+    assert len(steps) > 20
+    for step in steps:
+        names = re.findall(r"`([\w/]+(?:\.py)?)`", step)
+        files = [PACKAGE / name for name in names if name.endswith(".py")]
+        assert [file for file in files if not file.is_file()] == []
+        defined = {name for file in files for name in names_defined(file)}
+        assert [name for name in names if not name.endswith(".py") and name not in defined] == []
+
+
+def names_defined(file: Path) -> Iterator[str]:
+    """The functions and classes at the top of a file."""
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def test_every_room_stands_on_the_page() -> None:
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8").partition("## The rooms")[2]
+    folders = {room for room in MAY_IMPORT if (PACKAGE / room).is_dir()}
+    assert folders - set(re.findall(r"`(\w+)`", page)) == set()
 
 
 AT_THE_TOP = {

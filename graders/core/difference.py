@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from graders.core.text import clean_text
+from graders.core.text import MESSAGE_LIMIT, clean_fields
 
 EVENT_LIMIT = 100
 """The most characters of one event that are shown."""
@@ -60,8 +60,7 @@ class Timelines:
 
     def __post_init__(self) -> None:
         """Clean the events, which may come from a learner's code."""
-        for side in ("expected", "seen"):
-            object.__setattr__(self, side, tuple(clean_text(event, EVENT_LIMIT) for event in getattr(self, side)))
+        clean_fields(self, expected=EVENT_LIMIT, seen=EVENT_LIMIT)
 
     @property
     def first_difference_number(self) -> int:
@@ -136,8 +135,7 @@ class Difference:
 
     def __post_init__(self) -> None:
         """Clean the texts, any of which may come from a learner's code."""
-        for part in ("where", "entry", "expected", "seen", "note"):
-            object.__setattr__(self, part, clean_text(getattr(self, part)))
+        clean_fields(self, **dict.fromkeys(("where", "entry", "expected", "seen", "note"), MESSAGE_LIMIT))
 
     @property
     def place(self) -> str:

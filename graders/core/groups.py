@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from graders.core.roster import Person, normalised_name, people_in
 from graders.core.roster_columns import plain_title
 from graders.core.tables import BadTable, cell_text, read_table
+from graders.core.text import NAME_LIMIT, clean_text
 
 _GROUP_TITLES = ("group name", "groupname", "group", "team name", "team", "gruppe", "gruppenname", "groupe",
                  "nom du groupe", "grupo", "nombre del grupo", "gruppo", "groep", "grupa", "skupina", "grupp", "ryhmä",
@@ -59,7 +60,7 @@ def parse_groups(content: bytes | str) -> Groups:
     for row, person in zip(table.rows, people_in(table)):
         written = cell_text(row, column)
         names = re.split(r"\s*[,;]\s*", written) if titles[column] in _GROUP_LIST_TITLES else [written]
-        for name in names:
+        for name in (clean_text(name, NAME_LIMIT) for name in names):
             if name not in ("", "-") and person is not None:
                 # Moodle repeats a group for each grouping that contains it.
                 members.setdefault(name, {}).setdefault((person.name, person.ids), person)

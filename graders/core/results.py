@@ -1,4 +1,7 @@
-"""The results of marking, as data. Every report is a function of a `Batch`; nothing here needs torch or pytest."""
+"""The results of marking, as data. Every report is a function of a `Batch`; nothing here needs torch or pytest.
+
+All texts are clean, wherever they come from, so reports can trust them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from graders.core.difference import Difference
+from graders.core.text import FILE_LIMIT, MESSAGE_LIMIT, NAME_LIMIT, WORD_LIMIT, clean_fields
+from graders.wire.limits import PRINTED_CHARACTERS
+
+CHECK_MESSAGE_LIMIT = 1200
+"""A check's message may hold two columns of events; everything in it that is the learner's is cut earlier."""
 
 
 class Status(str, Enum):
@@ -45,6 +53,10 @@ class CheckResult:
     message: str = ""
     difference: Difference | None = None
 
+    def __post_init__(self) -> None:
+        """The message may have a learner's words in it, and a file from which all this is read anything."""
+        clean_fields(self, {"message"}, name=MESSAGE_LIMIT, message=CHECK_MESSAGE_LIMIT)
+
     @property
     def row(self) -> str:
         """The name, which says what must hold, as a verdict lists it: after "not yet: " if the check failed."""
@@ -77,6 +89,12 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+
+    def __post_init__(self) -> None:
+        """As with a check."""
+        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS)
+        if self.mistake is not None:
+            clean_fields(self, mistake=WORD_LIMIT)
 
     @property
     def telling_check(self) -> CheckResult | None:
@@ -122,6 +140,12 @@ class SubmissionResult:
     missing_modules: tuple[str, ...] = ()
     group: str = ""
 
+    def __post_init__(self) -> None:
+        """Names are as those of a `Submission`, letter by letter."""
+        clean_fields(self, student=NAME_LIMIT, student_id=NAME_LIMIT, group=NAME_LIMIT)
+        clean_fields(self, message=MESSAGE_LIMIT, late_note=MESSAGE_LIMIT, file=FILE_LIMIT, superseded=FILE_LIMIT)
+        clean_fields(self, handed_in=WORD_LIMIT, missing_modules=WORD_LIMIT)
+
     @property
     def graded(self) -> bool:
         """Whether every exercise has a verdict on the learner's work, so that nothing failed on our side."""
@@ -138,3 +162,7 @@ class Batch:
     torch: str
     created: str
     submissions: tuple[SubmissionResult, ...] = ()
+
+    def __post_init__(self) -> None:
+        """A file may say anything."""
+        clean_fields(self, torch=MESSAGE_LIMIT, created=WORD_LIMIT)

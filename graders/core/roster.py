@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from graders.core.roster_columns import PARTICIPANT_NUMBER, Columns, find_columns, plain_title
 from graders.core.tables import BadTable, Table, cell_text, parse_number, read_table
+from graders.core.text import FILE_LIMIT, NAME_LIMIT, WORD_LIMIT, clean_fields, clean_text, shorten_text
 
 _TEST_STUDENTS = ("student, test", "test student")
 
@@ -26,6 +27,11 @@ class Person:
     ids: tuple[str, ...] = ()
     participant: str = ""
     email: str = ""
+
+    def __post_init__(self) -> None:
+        """Who wrote the roster let students choose their names."""
+        clean_fields(self, name=NAME_LIMIT, ids=NAME_LIMIT, participant=NAME_LIMIT, email=NAME_LIMIT)
+        object.__setattr__(self, "row", {title: clean_text(text, FILE_LIMIT) for title, text in self.row.items()})
 
     @property
     def deadline(self) -> str:
@@ -68,8 +74,9 @@ class Roster:
         note: str = "",
     ) -> None:
         """Index the people by name and id. `note` says what was uncertain about the file, such as its encoding."""
-        self.people, self.columns = tuple(people), tuple(columns)
-        self.maxima, self.worksheet, self.note = maxima or {}, worksheet, note
+        self.people, self.columns = tuple(people), tuple(clean_text(title, FILE_LIMIT) for title in columns)
+        self.maxima = {clean_text(title, FILE_LIMIT): most for title, most in (maxima or {}).items()}
+        self.worksheet, self.note = worksheet, note
         self._by_id: dict[str, set[int]] = {}
         self._by_name: dict[str, set[int]] = {}
         for index, person in enumerate(self.people):
@@ -169,7 +176,9 @@ def with_distinct_names(people: Sequence[Person]) -> list[Person]:
     found: list[Person] = []
     names: set[str] = set()
     for person in people:
-        name = f"{person.name} ({person.ids[0]})" if count[person.name] > 1 and person.ids else person.name
+        name = person.name
+        if count[name] > 1 and person.ids:
+            name = f"{shorten_text(name, NAME_LIMIT // 2)} ({shorten_text(person.ids[0], WORD_LIMIT)})"
         while name in names:
             name += "*"
         names.add(name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.wire.data import Array, Refused
 
 
@@ -47,7 +47,7 @@ def describe_value(value: Any, digits: int = 6) -> str:
         )
     if isinstance(value, Refused):
         return f"a {value.type} ({value.why})"
-    return clean_text(repr(value), 100)
+    return shorten_text(repr(value), 100)
 
 
 def describe_pair(expected: Any, seen: Any) -> tuple[str, str]:
@@ -59,7 +59,7 @@ def describe_pair(expected: Any, seen: Any) -> tuple[str, str]:
         texts = describe_value(expected, digits), describe_value(seen, digits)
         if texts[0] != texts[1]:
             return texts
-    return clean_text(repr(expected), 100), clean_text(repr(seen), 100)
+    return shorten_text(repr(expected), 100), shorten_text(repr(seen), 100)
 
 
 def describe_type(value: Any) -> str:

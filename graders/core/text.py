@@ -1,15 +1,31 @@
-"""Clean text from notebooks, names and files before a person sees it: no hidden characters, and a limited length.
+"""Clean text from strangers before a person sees it: no hidden characters, and a limited length.
 
-All text from outside passes through here before it is shown.
+Names of students and files, and whatever a box says: all of it comes in as one of a few dataclasses, which clean their
+texts when they are made. That is the border. Inside it texts are trusted, and at most shortened. Text that never
+crosses it is cleaned where it is shown: by `HookworkError.message_line`, by `FileNotes`, and by
+`graders.core.terminal`, which cleans everything it prints.
+
+`graders.run.submissions`   `Submission`, `Account` and `FoundSubmissions`: what was handed in
+`graders.core.roster`       `Person` and `Roster`; names of groups in `graders.core.groups`
+`graders.run.transcript`    `read_transcript`: what came out of a box
+`graders.core.difference`   what comparing it says
+`graders.core.results`      everything that reports show, also when a `results.json` is read again
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 
 MESSAGE_LIMIT = 300
 """The most characters of one message; longer text is cut and ends in an ellipsis."""
+NAME_LIMIT = 200
+"""The most characters of the name of a student or a group."""
+FILE_LIMIT = 1000
+"""The most characters of the name of a file with its folders."""
+WORD_LIMIT = 60
+"""The most characters of a number given by a platform, a time, or the name of a module."""
 
 # Cc: control, Cf: format (including the bidirectional overrides), Cs: lone surrogates,
 # Co/Cn: private use and unassigned, Zl/Zp: separators that some programs treat as a new line.
@@ -23,6 +39,8 @@ def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False)
     terminal or reorder the words around it. Tabs become spaces, and so do newlines unless `lines` keeps them.
     """
     raw = text if type(text) is str else str(text)
+    if len(raw) <= limit and (raw.replace("\n", "") if lines else raw).isprintable():
+        return raw
     raw = raw[: 4 * limit]
     characters = []
     for character in raw.replace("\r\n", "\n").replace("\t", "    "):
@@ -32,8 +50,24 @@ def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False)
             characters.append("\N{REPLACEMENT CHARACTER}")
         else:
             characters.append(character)
-    shown = "".join(characters)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return shorten_text("".join(characters), limit)
+
+
+def shorten_text(text: object, limit: int) -> str:
+    """`text` with at most `limit` characters, for the room that there is."""
+    text = str(text)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def clean_fields(made: object, lines: Collection[str] = (), /, **limits: int) -> None:
+    """Clean these fields of a frozen dataclass, texts or tuples of texts. Those in `lines` may have several lines."""
+    for field, limit in limits.items():
+        value = getattr(made, field)
+        if isinstance(value, tuple):
+            clean: object = tuple(clean_text(part, limit) for part in value)
+        else:
+            clean = clean_text(value, limit, lines=field in lines)
+        object.__setattr__(made, field, clean)
 
 
 def without_surrogates(text: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled_runner
@@ -67,14 +67,16 @@ def dask_executor(address: str) -> Iterator[Executor]:
     security = Security()  # what the user's configuration of Dask says
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
-            f"The Dask scheduler at {clean_text(where, 80)} wants keys. Tell Dask where they are, in its configuration "
-            "or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+            f"The Dask scheduler at {shorten_text(where, 80)} wants keys. Tell Dask where they are, in its "
+            "configuration or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
         )
     try:
         get_address_host_port(where)  # a client that fails because of the address delays the end of Python by a minute
         client = Client(where, security=security, timeout="30s", set_as_default=False)
     except (OSError, ValueError) as error:
-        raise BadRequest(f"No Dask scheduler answers at {clean_text(where, 80)}: {clean_text(error, 200)}") from None
+        raise BadRequest(
+            f"No Dask scheduler answers at {shorten_text(where, 80)}: {shorten_text(error, 200)}"
+        ) from None
     with client:
         # `pure=False`: two notebooks with the same bytes are two jobs.
         yield client.get_executor(pure=False)
@@ -86,7 +88,7 @@ def _address_in_file(file: Path) -> str:
         address = json.loads(file.read_text(encoding="utf-8"))["address"]
     except (OSError, ValueError, TypeError, LookupError) as error:
         raise BadRequest(
-            f"{clean_text(file, 200)} is not the file of a Dask scheduler: {clean_text(error, 200)}"
+            f"{shorten_text(file, 200)} is not the file of a Dask scheduler: {shorten_text(error, 200)}"
         ) from None
     return str(address)
 
@@ -112,7 +114,7 @@ def mark_on_cluster(
             except Unreadable:
                 continue
             digest = hashlib.sha256(content).hexdigest()
-            seed = questions.seed_for(clean_text(submission.student, 200), submission.lesson, digest)
+            seed = questions.seed_for(submission.student, submission.lesson, digest)
             job = Job(
                 student=submission.student,
                 lesson=submission.lesson,
@@ -133,10 +135,10 @@ def mark_on_cluster(
                 result = otherwise(submission, why)
             except Exception as error:  # the worker's machine failed repeatedly, which must not cost the learner points
                 result = otherwise(
-                    submission, f"No worker could mark it: {type(error).__name__}: {clean_text(error, 150)}"
+                    submission, f"No worker could mark it: {type(error).__name__}: {shorten_text(error, 150)}"
                 )
             else:
-                result = replace(result, file=clean_text(submission.origin or submission.file or "", 1000))
+                result = replace(result, file=submission.shown_file)
             done(result)
             yield submission, result
     finally:

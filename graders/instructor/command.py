@@ -168,9 +168,9 @@ def grade(
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).is_empty
     machines = context.obj or Machines()
     with machines.here(now=all_run) as boxes:
-        from graders.instructor.grading import grade_class as run  # imports torch
+        from graders.instructor.grading import grade_class  # imports torch
 
-        return run(request, output_terminal(), boxes, machines.cluster)
+        return grade_class(request, output_terminal(), boxes, machines.cluster)
 
 
 def autograder(

@@ -18,7 +18,7 @@ import nbformat
 from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
-from graders.core.text import clean_text, without_surrogates
+from graders.core.text import without_surrogates
 from graders.marking.questions import Questions
 from graders.report.names import file_names
 from graders.run.cache import RunCache
@@ -45,7 +45,7 @@ def write_executed(
     """
     runner, questions = CachedRunner(RunCache(out / "runs"), run_options, NoRunner()), Questions(batch.seed)
     names = file_names(result.student for result in batch.submissions)
-    files = {(clean_text(submission.student, 200), submission.lesson): submission.file for submission in submissions}
+    files = {(submission.student, submission.lesson): submission.file for submission in submissions}
     for result in batch.submissions:
         file = files.get((result.student, result.lesson))
         if file is None or not result.sha256:

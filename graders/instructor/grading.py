@@ -14,7 +14,7 @@ from graders.core.errors import ExitCode
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.terminal import Terminal
-from graders.core.text import clean_text, format_count, format_points
+from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor import accounts, cluster, regrade
 from graders.instructor.exporting import write_exports
 from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
@@ -176,7 +176,7 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
     """Raises `BadRequest` when a forgotten option would give back points that somebody lost by being late."""
     late = {(result.student, result.lesson): result for result in before.submissions if result.penalty}
     for submission in chosen:
-        result = late.get((clean_text(submission.student, 200), submission.lesson))
+        result = late.get((submission.student, submission.lesson))
         if result is None:
             continue
         dated = result.handed_in and request.deadline_for(Owner(submission.student, submission.student_id)) == math.inf
@@ -231,7 +231,7 @@ def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Ba
     left = [
         result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
         for submission in chosen
-        if (clean_text(submission.student, 200), submission.lesson) not in there
+        if (submission.student, submission.lesson) not in there
     ]
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
 
@@ -244,17 +244,17 @@ def _results_with_points(
     batch: Batch, chosen: Sequence[Submission], request: Request, work: GroupWork
 ) -> tuple[SubmissionResult, ...]:
     """The results with their final points, and with when, by which group and under which number they were handed in."""
-    by_name = {(clean_text(submission.student, 200), submission.lesson): submission for submission in chosen}
+    by_name = {(submission.student, submission.lesson): submission for submission in chosen}
     settled = []
     for result in batch.submissions:
         submission = by_name[result.student, result.lesson]
         dated = submission.handed_in and (request.deadline < math.inf or submission.late)
         described = replace(
             result,
-            student_id=clean_text(submission.student_id, 60),
+            student_id=submission.student_id,
             superseded=submission.superseded,
             handed_in=iso_time(submission.handed_in) if dated else "",
-            group=clean_text(work.groups.get((submission.student, submission.lesson), ""), 200),
+            group=work.groups.get((submission.student, submission.lesson), ""),
         )
         counted, rule = with_points(described, request.points), request.rule or LateRule()
         settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in))
@@ -264,7 +264,7 @@ def _results_with_points(
 def _tell_strangers(strangers: Sequence[str], out: Terminal, *, groups_may_help: bool) -> None:
     if not strangers:
         return
-    names = ", ".join(clean_text(name, 40) for name in strangers)
+    names = ", ".join(shorten_text(name, 40) for name in strangers)
     out.say("", f"Not on the roster, or not clearly: {names}", style="yellow")
     if groups_may_help:
         out.say(GROUPS_EXIST, style="yellow")

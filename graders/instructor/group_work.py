@@ -10,7 +10,6 @@ from pathlib import Path
 from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
 from graders.core.roster import Person, Roster, with_distinct_names
-from graders.core.text import clean_text
 from graders.instructor.naming import find_person
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.submissions import Submission, due_lessons
@@ -184,7 +183,7 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
         if own is not None and (own.origin, own.file) != (base.origin, base.file):
             left_out.append(own)
             if _content_hash(own) != _content_hash(base):
-                also = f"{name} handed in {lesson} alone as well, and differently ({_file_name(own)})"
+                also = f"{name} handed in {lesson} alone as well, and differently ({own.shown_file})"
                 work.doubts.append(f"{also}: what {chosen[0]} handed in counts.")
         work.groups[name, lesson] = chosen[0]
         work.submissions.append(_for_member(base, name, sorting.numbers.get(name, ""), left_out))
@@ -198,29 +197,25 @@ def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork)
         different.setdefault(_content_hash(one), one)
     counts, *others = different.values()
     if others:
-        files = ", ".join(map(_file_name, others))
+        files = ", ".join(one.shown_file for one in others)
         work.doubts.append(
-            f"{group} has several files for {counts.lesson}: {_file_name(counts)} counts, and not {files}."
+            f"{group} has several files for {counts.lesson}: {counts.shown_file} counts, and not {files}."
         )
-    return replace(counts, superseded=(*counts.superseded, *map(_file_name, others)))
+    return replace(counts, superseded=(*counts.superseded, *(one.shown_file for one in others)))
 
 
 def _content_hash(submission: Submission) -> str:
     """The SHA-256 of a file; its name instead when it cannot be read, so that it differs from all others."""
     try:
-        return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else _file_name(submission)
+        return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else submission.shown_file
     except Unreadable:
-        return _file_name(submission)
+        return submission.shown_file
 
 
 def _for_member(base: Submission, name: str, number: str, left_out: Iterable[Submission]) -> Submission:
     """The group's submission as one member's."""
-    superseded = (*base.superseded, *(file for one in left_out for file in (_file_name(one), *one.superseded)))
+    superseded = (*base.superseded, *(file for one in left_out for file in (one.shown_file, *one.superseded)))
     return replace(base, student=name, student_id=number, superseded=superseded)
-
-
-def _file_name(submission: Submission) -> str:
-    return clean_text(submission.origin or submission.file or "", 1000)
 
 
 def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
@@ -231,8 +226,8 @@ def without_copies(submissions: Sequence[Submission]) -> list[Submission]:
 def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submission]) -> tuple[SubmissionResult, ...]:
     """A result for every submission, given those of `without_copies(submissions)`: copies share a result."""
     found = {(result.student, result.lesson): result for result in results}
-    shared = {_run_key(one): found[clean_text(one.student, 200), one.lesson] for one in without_copies(submissions)}
-    named = (replace(shared[_run_key(one)], student=clean_text(one.student, 200)) for one in submissions)
+    shared = {_run_key(one): found[one.student, one.lesson] for one in without_copies(submissions)}
+    named = (replace(shared[_run_key(one)], student=one.student) for one in submissions)
     return tuple(sorted(named, key=lambda result: (result.student, result.lesson)))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from graders.core.roster import Person, Roster
 from graders.core.student_names import is_plain_name
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest, lessons_due_for
 from graders.run.submissions import Submission, due_lessons
 
@@ -55,9 +55,12 @@ def named_by_roster(
 def find_person(student: str, number: str, roster: Roster) -> Person | None:
     """The person on the roster whom a name and a number mean.
 
-    An exact match of the name wins. A name with invisible characters matches nobody unless there is a number.
+    An exact match of the name wins. A name with invisible characters, all of which are shown as the same one, matches
+    nobody unless there is a number.
     """
     exact = next((person for person in roster.people if person.name == student), None)
+    if "\N{REPLACEMENT CHARACTER}" in student:
+        exact = None
     return exact or (roster.find(student, number) if is_plain_name(student) or number else None)
 
 
@@ -85,15 +88,15 @@ def _refuse_other_numbers(submissions: Sequence[Submission], people: Mapping[str
     if numbers and all(given != listed for given, listed in numbers.values()):
         name, (given, listed) = next(iter(numbers.items()))
         raise BadRequest(
-            f"The roster is the worksheet of another assignment: {clean_text(name, 60)} is participant {listed} there, "
-            f"but {given} in the name of the file. Give the worksheet that belongs to these files."
+            f"The roster is the worksheet of another assignment: {name} is participant {listed} there, but {given} in "
+            "the name of the file. Give the worksheet that belongs to these files."
         )
     given_to = {submission.student_id for submission in submissions} - {""}
     blind = all(person.participant and person.name.endswith(person.participant) for person in people.values())
     if blind and given_to and not given_to & set(map(_participant_number, people.values())):
         raise BadRequest(
             "The roster is the worksheet of another assignment: it has none of the numbers in the names of the files, "
-            f"such as {clean_text(min(given_to), 20)}. Give the worksheet that belongs to these files."
+            f"such as {shorten_text(min(given_to), 20)}. Give the worksheet that belongs to these files."
         )
 
 

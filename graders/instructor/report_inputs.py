@@ -8,7 +8,6 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.cells import defining_cell_by_name
-from graders.core.text import clean_text
 from graders.report.similar import MAX_COMPARED, Answers, SimilarPair, similar_pairs
 from graders.report.titles import Titles
 from graders.run.intake import Unreadable, read_notebook
@@ -39,7 +38,7 @@ def _answers_by_exercise(submissions: Sequence[Submission]) -> Iterator[Answers]
         for submission in submissions:
             if submission.lesson == lesson:
                 for key, text in _answer_texts(lesson, submission.file).items():
-                    texts[key][clean_text(submission.student, 200)] = text
+                    texts[key][submission.student] = text
         for exercise in course.lesson_exercises(lesson):
             given = course.worked_answer(exercise), stubs.get(exercise.key, "")
             yield Answers(exercise.key, texts[exercise.key], given)

@@ -16,7 +16,7 @@ from graders.core.groups import parse_groups as parse_groups
 from graders.core.roster import Person, Roster
 from graders.core.roster import parse_roster as parse_roster
 from graders.core.tables import BadTable, decode_csv
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.report.policy import BadPolicy, LateRule, PointsTable, parse_points_table
 from graders.run.lms import NamePattern, Owner
 from graders.wire.limits import Limits
@@ -90,7 +90,7 @@ def parse_time(text: str) -> float:
         found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
     except ValueError:
         like = "2026-11-20T18:00 or 2026-11-20"
-        raise BadRequest(f"{clean_text(text, 60)!r} is not a time; write it like {like}") from None
+        raise BadRequest(f"{shorten_text(text, 60)!r} is not a time; write it like {like}") from None
     if len(text.strip()) == len("2026-11-20"):
         found = found.replace(hour=23, minute=59, second=59)
     return found.timestamp()
@@ -110,7 +110,7 @@ def read_roster(file: Path) -> Roster:
                 parse_time(person.deadline)
             lessons_due_for(person)
         except HookworkError as error:
-            raise BadRequest(f"{file}, {clean_text(person.name, 60)}: {error}") from error
+            raise BadRequest(f"{file}, {person.name}: {error}") from error
     return roster
 
 
@@ -140,4 +140,4 @@ def _read_table(file: Path, parse: Callable[[bytes], T]) -> T:
     try:
         return parse(file.read_bytes())
     except (BadTable, BadPolicy) as error:
-        raise BadRequest(f"{file} cannot be used: {clean_text(error, 600)}.") from error
+        raise BadRequest(f"{file} cannot be used: {shorten_text(error, 600)}.") from error

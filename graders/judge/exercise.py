@@ -10,13 +10,10 @@ from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Check, Exercise, Inputs
 from graders.core.expect import Mismatch
 from graders.core.results import CheckResult, ExerciseResult, Status
-from graders.core.text import MESSAGE_LIMIT, clean_text
+from graders.core.text import MESSAGE_LIMIT, shorten_text
 from graders.judge.diagnose import diagnose_answer
 from graders.run.transcript import Outcome
 from graders.wire.threads import one_thread
-
-CHECK_MESSAGE_LIMIT = 1200
-"""The most characters in a check's message, which may show two columns of events."""
 
 # When the cases of an exercise end differently, the exercise gets the status that comes first here.
 _GRAVEST = (
@@ -81,7 +78,7 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
         score=round(share * sum(held), 4) if held[0] else 0.0,
         max_score=exercise.points,
         mistake=found.id if found else None,
-        message=clean_text(found.message if found else first.sentence),
+        message=found.message if found else first.sentence,
         checks=checks,
         printed=next(outcome.printed for outcome, met in zip(outcomes, differences) if any(met)),
     )
@@ -94,7 +91,7 @@ def _check_result(check: Check, share: float, difference: Difference | None, *, 
         passed=difference is None,
         score=round(share if difference is None and first_held else 0.0, 4),
         max_score=round(share, 4),
-        message=clean_text(difference.text, CHECK_MESSAGE_LIMIT, lines=True) if difference else "",
+        message=difference.text if difference else "",
         difference=difference,
     )
 
@@ -111,7 +108,7 @@ def _check_failures(check: Check, draws: Sequence[Inputs], outcomes: Sequence[Ou
         except ExerciseDefect:  # the fault is ours, so the answer is not suspect
             raise
         except Exception as error:
-            what = ": ".join(part for part in (type(error).__name__, clean_text(error, 100)) if part)
+            what = ": ".join(part for part in (type(error).__name__, shorten_text(error, 100)) if part)
             raise _Unjudged(f"the check whether {check.sentence} failed on it with {what}") from error
     return found
 
@@ -134,7 +131,7 @@ def unjudged_result(exercise: Exercise, status: Status, message: str) -> Exercis
         status=status,
         score=0.0,
         max_score=exercise.points,
-        message=clean_text(message),
+        message=message,
         checks=tuple(
             CheckResult(name=check.sentence, passed=False, score=0.0, max_score=share, message="not judged")
             for check in exercise.checks
@@ -168,8 +165,8 @@ def describe_outcome(exercise: Exercise, outcome: Outcome) -> str:
             missing = "" if outcome.defined else f": {outcome.message}"
             return f"`{exercise.name}` is not attempted yet{missing}."
         case Status.RAISED:
-            where = f" at {clean_text(outcome.line, 80)}" if outcome.line else ""
-            call = f" The call was {clean_text(outcome.call, 100)}." if outcome.call else ""
+            where = f" at {shorten_text(outcome.line, 80)}" if outcome.line else ""
+            call = f" The call was {shorten_text(outcome.call, 100)}." if outcome.call else ""
             place = f"{where}.{call}"
             # A long message from torch must not push out the learner's own line.
             return what_was_raised(exercise, outcome, MESSAGE_LIMIT - len(place)) + place
@@ -189,5 +186,5 @@ def what_was_raised(exercise: Exercise, outcome: Outcome, length: int = 2 * MESS
     """A phrase on the learner's exception, of about `length` characters at most: a longer message is cut."""
     if outcome.error == "KeyboardInterrupt":
         return f"`{exercise.name}` was interrupted before it finished"
-    what = f"`{exercise.name}` raised {clean_text(outcome.error, 60)}: "
-    return what + clean_text(outcome.message, max(40, length - len(what)))
+    what = f"`{exercise.name}` raised {shorten_text(outcome.error, 60)}: "
+    return what + shorten_text(outcome.message, max(40, length - len(what)))

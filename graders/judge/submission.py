@@ -8,7 +8,6 @@ from dataclasses import replace
 from graders.core.cells import bound_names_by_cell
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
-from graders.core.text import clean_text
 from graders.judge.bounded_worker import BOUNDED_WORKER, is_large
 from graders.judge.exercise import judge_exercise, unjudged_result
 from graders.run.transcript import Cell, Outcome, Run
@@ -101,7 +100,7 @@ def _with_reason(
         return result
     status = _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)
     message = f"`{exercise.name}` was not defined, because {_whole_reason(cell, bound, run)}"
-    return replace(result, status=status, message=clean_text(message))
+    return replace(result, status=status, message=message)
 
 
 def _with_missing_name(
@@ -111,7 +110,7 @@ def _with_missing_name(
     for name in filter(None, (outcome.undefined for outcome in outcomes)):
         if cell := _failed_home(bound, run.cells, name, "*"):
             message = f"`{exercise.name}` needs `{name}`, which was not defined, because "
-            return replace(result, message=clean_text(message + _whole_reason(cell, bound, run)))
+            return replace(result, message=message + _whole_reason(cell, bound, run))
     return result
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from graders.core import course
 from graders.core.errors import ExerciseDefect
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.core.text import clean_text
 from graders.judge.submission import judge_submission
 from graders.marking.questions import Questions
 from graders.run.intake import Unreadable, read_notebook
@@ -31,48 +30,43 @@ class ProvisionalResult:
         if not self.stretch.trouble or self.result.status is not SubmissionStatus.GRADED:
             return self.result
         why = f"The control, a notebook with known results, failed: {self.stretch.trouble}"
-        return replace(
-            self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=clean_text(why)
-        )
+        return replace(self.result, status=SubmissionStatus.NOT_GRADED, score=0.0, exercises=(), message=why)
 
 
 def mark_submission(submission: Submission, questions: Questions, runner: Runner) -> ProvisionalResult:
     """Mark one submission in this thread. A failure that is not the learner's gives `not-graded`; nothing is raised."""
+
+    def without_run(status: SubmissionStatus, why: str) -> ProvisionalResult:
+        return ProvisionalResult(result_without_run(submission, status, why, runner.tier))
+
     if submission.problem:
-        return ProvisionalResult(
-            result_without_run(submission, SubmissionStatus.UNREADABLE, submission.problem, runner.tier)
-        )
+        return without_run(SubmissionStatus.UNREADABLE, submission.problem)
     if submission.file is None:
-        why = "No notebook was handed in for this lesson."
-        return ProvisionalResult(result_without_run(submission, SubmissionStatus.MISSING, why, runner.tier))
+        return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
     try:
         notebook = read_notebook(submission.file)
-        seed = questions.seed_for(clean_text(submission.student, 200), submission.lesson, notebook.sha256)
+        seed = questions.seed_for(submission.student, submission.lesson, notebook.sha256)
         asked = questions.for_lesson(submission.lesson, seed)
         transcript = runner.run(notebook.cells, asked.probes)
         run = read_transcript(transcript.frames)
         exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
     except Unreadable as error:
-        return ProvisionalResult(result_without_run(submission, SubmissionStatus.UNREADABLE, str(error), runner.tier))
+        return without_run(SubmissionStatus.UNREADABLE, str(error))
     except Stopped as error:
-        return ProvisionalResult(result_without_run(submission, SubmissionStatus.NOT_GRADED, str(error), runner.tier))
+        return without_run(SubmissionStatus.NOT_GRADED, str(error))
     except ExerciseDefect as error:
-        return ProvisionalResult(
-            result_without_run(submission, SubmissionStatus.NOT_GRADED, error.message_line(), runner.tier)
-        )
+        return without_run(SubmissionStatus.NOT_GRADED, error.message_line())
     except Exception as error:
         # A defect of a grader or of this machine, such as a full disk, must never cost the learner points.
-        why = f"The graders failed with {type(error).__name__}: {error}"
-        return ProvisionalResult(result_without_run(submission, SubmissionStatus.NOT_GRADED, why, runner.tier))
+        return without_run(SubmissionStatus.NOT_GRADED, f"The graders failed with {type(error).__name__}: {error}")
+    status = SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED
     result = replace(
-        result_without_run(submission, SubmissionStatus.GRADED, run.message, transcript.tier),
-        status=SubmissionStatus.NOT_GRADED if run.ended == "not-started" else SubmissionStatus.GRADED,
+        result_without_run(submission, status, run.message, transcript.tier),
         sha256=notebook.sha256,
         seed=seed,
         score=round(sum(exercise.score for exercise in exercises), 4),
         seconds=run.seconds,
         exercises=exercises,
-        message=run.message,
         missing_modules=run.missing_modules,
     )
     return ProvisionalResult(result=result, pace=transcript.pace, stretch=transcript.stretch)
@@ -81,9 +75,9 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
 def result_without_run(submission: Submission, status: SubmissionStatus, message: str, tier: str) -> SubmissionResult:
     """The result of a submission whose notebook was not run."""
     return SubmissionResult(
-        student=clean_text(submission.student, 200),
+        student=submission.student,
         lesson=submission.lesson,
-        file=clean_text(submission.origin or submission.file or "", 1000),
+        file=submission.shown_file,
         sha256="",
         status=status,
         isolation=tier,
@@ -91,5 +85,5 @@ def result_without_run(submission: Submission, status: SubmissionStatus, message
         max_score=sum(exercise.points for exercise in course.lesson_exercises(submission.lesson)),
         seconds=0.0,
         exercises=(),
-        message=clean_text(message),
+        message=message,
     )

@@ -11,7 +11,7 @@ import pytest
 from graders.core import course
 from graders.core.exercise import Check, Exercise
 from graders.core.results import ExerciseResult, Status, SubmissionStatus
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.pytest_plugin.state import MARKING, PREPARED
 from graders.run.submissions import Submission
 
@@ -37,7 +37,7 @@ class ExerciseCollector(pytest.Collector):
         for submission in self.config.stash[PREPARED].submissions:
             if submission.lesson == self.exercise.lesson:
                 yield SubmissionCollector.from_parent(
-                    self, name=clean_text(submission.student, 80), exercise=self.exercise, submission=submission
+                    self, name=shorten_text(submission.student, 80), exercise=self.exercise, submission=submission
                 )
 
 
@@ -83,7 +83,7 @@ class CheckItem(pytest.Item):
     def runtest(self) -> None:
         """Report what the submission's run showed. Raises `CheckFailed` when the check does not hold."""
         index = self.exercise.checks.index(self.check)
-        self.user_properties += [("exercise", self.exercise.key), ("student", clean_text(self.submission.student))]
+        self.user_properties += [("exercise", self.exercise.key), ("student", self.submission.student)]
         if self.result is None:
             self._note_points(0.0, self.exercise.points / len(self.exercise.checks))
             raise CheckFailed(f"{self.submission_result.status.value}: {self.submission_result.message}")
@@ -111,7 +111,7 @@ class CheckItem(pytest.Item):
         return (
             self.path,
             0,
-            f"{self.exercise.key} · {clean_text(self.submission.student, 80)} · {self.check.sentence}",
+            f"{self.exercise.key} · {shorten_text(self.submission.student, 80)} · {self.check.sentence}",
         )
 
 

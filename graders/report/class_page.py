@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean_text, format_count, format_points
+from graders.core.text import format_count, format_points, shorten_text
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
 from graders.report.class_numbers import CommonMistake, ExerciseNumbers
@@ -123,14 +123,14 @@ class MistakeView:
 
 
 def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
-    shown = ", ".join(clean_text(name, 40) for name in mistake.students[:SHOWN_NAMES])
+    shown = ", ".join(shorten_text(name, 40) for name in mistake.students[:SHOWN_NAMES])
     more = len(mistake.students) - SHOWN_NAMES
     return MistakeView(
         count=f"{len(mistake.students)} of {mistake.tried}",
         function=titles.function(mistake.key),
         key=mistake.key,
         id=mistake.mistake,
-        message=clean_text(mistake.message),
+        message=mistake.message,
         names=shown + (f" and {more} more" if more > 0 else ""),
         share=100 * len(mistake.students) / max(1, mistake.tried),
     )
@@ -166,7 +166,7 @@ def _matrix_rows(
         )
         rows.append(
             MatrixRow(
-                student=clean_text(student, 60),
+                student=shorten_text(student, 60),
                 folder=quote(folders[student]),
                 score=f"{format_points(score)} of {format_points(most)}",
                 lessons=[_lesson_view(found.get(lesson), keys[lesson]) for lesson in lessons],

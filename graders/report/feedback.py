@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean_text, format_points
+from graders.core.text import format_points, shorten_text
 from graders.report import pages
 from graders.report.titles import Titles
 
@@ -20,39 +20,43 @@ _STATES = {
 
 
 def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
-    """The page for one submission as HTML. All text from outside is cleaned and escaped."""
+    """The page for one submission as HTML. All text from outside is escaped."""
     graded = submission.status is SubmissionStatus.GRADED
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)} points"
     return pages.render_template(
         "feedback.html",
         title=titles.lesson(submission.lesson),
-        student=clean_text(submission.student, 200),
-        group=clean_text(submission.group, 200),
+        student=submission.student,
+        group=submission.group,
         score=score if graded else _STATES[submission.status],
         penalty=_penalty_sentence(submission),
-        message=clean_text(submission.message),
-        missing_modules=[clean_text(name, 60) for name in submission.missing_modules],
+        message=submission.message,
+        missing_modules=submission.missing_modules,
         exercises=[_exercise_view(exercise, titles) for exercise in submission.exercises],
         created=_format_time(batch.created),
-        file=clean_text(submission.file.replace("\\", "/").rpartition("/")[2], 200),
+        file=_file_name(submission.file),
         seed=batch.seed if submission.seed is None and submission.exercises else submission.seed,
         number=submission.lesson[:2].lstrip("0"),
-        torch=clean_text(batch.torch),
-        superseded=[clean_text(file.replace("\\", "/").rpartition("/")[2], 200) for file in submission.superseded],
+        torch=batch.torch,
+        superseded=list(map(_file_name, submission.superseded)),
     )
+
+
+def _file_name(path: str) -> str:
+    return shorten_text(path.replace("\\", "/").rpartition("/")[2], 200)
 
 
 def _penalty_sentence(submission: SubmissionResult) -> str:
     if not submission.penalty:
         return ""
     reached = format_points(submission.score + submission.penalty)
-    why = clean_text(submission.late_note) or "Handed in late."
+    why = submission.late_note or "Handed in late."
     return f"{why} So {format_points(submission.penalty)} of the {reached} points reached are taken off."
 
 
 def _format_time(iso: str) -> str:
     """A time in ISO 8601, as people write it: `2026-01-02 03:04 UTC`."""
-    text = clean_text(iso, 40).replace("T", " ")
+    text = iso.replace("T", " ")
     return f"{text[:16]} UTC" if text.endswith("+00:00") else text
 
 
@@ -93,17 +97,17 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
-        key=clean_text(exercise.key, 80),
+        key=exercise.key,
         title=titles.exercise(exercise.key),
         status=exercise.status,
         word=_verdict_word(exercise),
         score=exercise.score,
         max_score=exercise.max_score,
         cell=exercise.cell,
-        message="" if judged and repeated else clean_text(exercise.message, 600),
+        message="" if judged and repeated else exercise.message,
         checks=[_check_view(check) for check in exercise.checks] if judged else [],
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
-        printed=clean_text(exercise.printed, 2000, lines=True),
+        printed=exercise.printed,
         advice=_advice_sentence(exercise),
     )
 
@@ -116,19 +120,19 @@ def _verdict_word(exercise: ExerciseResult) -> str:
 
 def _check_view(check: CheckResult) -> CheckView:
     return CheckView(
-        name=clean_text(check.name),
+        name=check.name,
         score=check.score,
         max_score=check.max_score,
         style="holds" if check.passed else "fails",
         sign="✓" if check.passed else "✗",
         verdict="holds:" if check.passed else "does not hold:",
         difference=check.difference,
-        message=clean_text(check.message, 1200, lines=True),
+        message=check.message,
     )
 
 
 def _advice_sentence(exercise: ExerciseResult) -> str:
-    key = clean_text(exercise.key, 80)
+    key = exercise.key
     if exercise.status is Status.PASSED:
         return f'Compare with the worked answer: `solution("{key}")`'
     if exercise.status in (Status.NOT_GRADED, Status.SUSPECT):

@@ -7,7 +7,7 @@ import io
 import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
-from graders.core.text import clean_text, format_points
+from graders.core.text import MESSAGE_LIMIT, format_points, shorten_text
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -43,8 +43,8 @@ def render(batch: Batch) -> str:
 
 
 def safe_cell_text(text: str) -> str:
-    """`text`, cleaned, so that no spreadsheet takes it for a formula, whatever delimiter it splits a file at."""
-    return escape_formulas(clean_text(text))
+    """`text`, shortened, so that no spreadsheet takes it for a formula, whatever delimiter it splits a file at."""
+    return escape_formulas(shorten_text(text, MESSAGE_LIMIT))
 
 
 def escape_formulas(text: str, delimiter: str = ",") -> str:

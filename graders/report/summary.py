@@ -14,7 +14,7 @@ from graders.core.results import Batch, Status, SubmissionResult, SubmissionStat
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.student_names import is_plain_name, lookalike_names
 from graders.core.terminal import plain_line
-from graders.core.text import clean_text, format_count, format_points
+from graders.core.text import format_count, format_points, shorten_text
 from graders.report.class_numbers import missing_module_counts
 
 FEW_LESSONS = 3
@@ -63,7 +63,7 @@ def _one_reason(batch: Batch) -> str:
         submission.message for submission in batch.submissions if submission.status is SubmissionStatus.NOT_GRADED
     }
     whole = all(submission.status is SubmissionStatus.NOT_GRADED for submission in batch.submissions)
-    return clean_text(reasons.pop(), 1000) if whole and len(reasons) == 1 else ""
+    return reasons.pop() if whole and len(reasons) == 1 else ""
 
 
 def _student_table(
@@ -83,7 +83,7 @@ def _student_table(
     for student in students:
         found = {submission.lesson: submission for submission in batch.submissions if submission.student == student}
         table.add_row(
-            clean_text(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum_of_points(found.values())
+            shorten_text(student, 40), *(cell(found.get(lesson)) for lesson in lessons), _sum_of_points(found.values())
         )
     return table
 
@@ -91,7 +91,7 @@ def _student_table(
 def _lesson_table(batch: Batch, student: str, lessons: Sequence[str]) -> Table:
     """A table with a row for each lesson of one student."""
     found = {submission.lesson: submission for submission in batch.submissions}
-    table = Table(title=f"Points of {clean_text(student, 40)}", title_justify="left", show_footer=True)
+    table = Table(title=f"Points of {shorten_text(student, 40)}", title_justify="left", show_footer=True)
     table.add_column("lesson", "all lessons", overflow="fold")
     table.add_column("exercises")
     table.add_column("points", _sum_of_points(found.values()), justify="right")
@@ -147,7 +147,7 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     """A short message for each notebook that was not graded, and then for each exercise that did not pass."""
     always_shown = (Status.NOT_GRADED, Status.SUSPECT)
     lines = [
-        f"  {_student_and_lesson(submission)}: {submission.status.value}. {clean_text(submission.message)}"
+        f"  {_student_and_lesson(submission)}: {submission.status.value}. {submission.message}"
         for submission in batch.submissions
         if submission.status is not SubmissionStatus.GRADED
         and not (brief and submission.status is SubmissionStatus.MISSING)
@@ -157,9 +157,7 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
             if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
-                lines.append(
-                    f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {clean_text(exercise.message)}"
-                )
+                lines.append(f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {exercise.message}")
     lines += _name_lines(batch)
     if lines:
         yield from ("", "What somebody should look at" if brief else "What went wrong")
@@ -169,9 +167,7 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
 def _missing_module_lines(batch: Batch) -> Iterator[str]:
     """The modules that notebooks import and that are not installed, and how to add them."""
     if wanted := missing_module_counts(batch):
-        named = ", ".join(
-            f"{clean_text(name, 60)} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES]
-        )
+        named = ", ".join(f"{name} ({format_count(count, 'student')})" for name, count in wanted[:SHOWN_MODULES])
         more = f" and {len(wanted) - SHOWN_MODULES} more" if len(wanted) > SHOWN_MODULES else ""
         yield from ("", f"Not installed here: {named}{more}. Lines that need them were left out; all others were run.")
         yield ("To add a package: python -m pip install NAME, with the Python that runs hookwork; then mark again.")
@@ -181,11 +177,11 @@ def _name_lines(batch: Batch) -> Iterator[str]:
     """Warnings about names that look like another student's, or that have characters nobody can see."""
     students = {submission.student for submission in batch.submissions}
     for group in lookalike_names(students):
-        names = ", ".join(repr(clean_text(student, 60)) for student in group)
+        names = ", ".join(repr(shorten_text(student, 60)) for student in group)
         yield f"  {names}: different students whose names look alike."
     for student in sorted(students):
         if not is_plain_name(student):
-            yield f"  {clean_text(student, 60)!r}: the name has spaces (␣) or characters that cannot be seen."
+            yield f"  {shorten_text(student, 60)!r}: the name has spaces (␣) or characters that cannot be seen."
 
 
 def _slowest_lines(batch: Batch) -> Iterator[str]:
@@ -205,7 +201,7 @@ def _slowest_lines(batch: Batch) -> Iterator[str]:
 
 
 def _student_and_lesson(submission: SubmissionResult) -> str:
-    return f"{clean_text(submission.student, 40)}, {submission.lesson[:2]}"
+    return f"{shorten_text(submission.student, 40)}, {submission.lesson[:2]}"
 
 
 def _footer_lines(batch: Batch) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.run.archives import WANTED_SUFFIXES, is_wanted
 from graders.run.folder_names import (
     ATTEMPT_FOLDER,
@@ -124,8 +124,8 @@ class _Arrangement:
                 found.places[entry] = Place(Owner(name), entry.name)
                 found.owners.add(Owner(name))
                 found.doubts.append(
-                    f"{clean_text(entry.name, 100)} is not named like the others. It was taken as the work of "
-                    f"{clean_text(name, 60)!r}."
+                    f"{shorten_text(entry.name, 100)} is not named like the others. It was taken as the work of "
+                    f"{shorten_text(name, 60)!r}."
                 )
             else:
                 found.without_owner[entry] = (
@@ -310,7 +310,7 @@ class _Arrangement:
             found.doubts += part.doubts
             found.how = found.how or f"{part.how}, in folders of a group or a lesson"
         if sum(self._is_section(self.level, inside) for inside in sections.values()) * 2 <= len(sections):
-            named = ", ".join(repr(clean_text(folder, 40)) for folder in sorted(sections)[:4])
+            named = ", ".join(repr(shorten_text(folder, 40)) for folder in sorted(sections)[:4])
             found.doubts.append(f"{named}: taken as folders of groups, and the folders in them as those of students.")
         found.tell_equal_numbers()
         return found
@@ -331,7 +331,7 @@ class _Arrangement:
             found.places = {entry: Place(owner, entry.name) for entry, owner in owners.items()}
             found.owners = set(owners.values())
             if self.names is None:
-                people = ", ".join(sorted(clean_text(owner.name, 40) for owner in found.owners)[:5])
+                people = ", ".join(sorted(shorten_text(owner.name, 40) for owner in found.owners)[:5])
                 found.doubts.append(
                     f"The files are in one folder, and no known platform names files like this. They were taken as "
                     f"those of {len(found.owners)} students: {people}. {CONFIRM} --names plain; if all are one "
@@ -344,7 +344,7 @@ class _Arrangement:
             files = next(entries for entries in by_lesson.values() if len(entries) > 1)
             found.doubts.append(
                 f"There are several files for one lesson, and nothing says whose they are: "
-                f"{', '.join(clean_text(entry.name, 60) for entry in files[:4])}. They were taken as one student's. "
+                f"{', '.join(shorten_text(entry.name, 60) for entry in files[:4])}. They were taken as one student's. "
                 f"{CONFIRM} --one-student; otherwise say where the names are, as in --names '{{student}}_{{lesson}}'."
             )
         return found

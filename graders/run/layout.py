@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.run.lms import NameParts, Owner
 from graders.run.tree import Entry
 
@@ -46,9 +46,9 @@ class Layout:
                 claims[owner.id].add(owner.name)
         for number, names in sorted(claims.items()):
             if len(names) > 1:
-                shown = ", ".join(repr(clean_text(name, 60)) for name in sorted(names))
+                shown = ", ".join(repr(shorten_text(name, 60)) for name in sorted(names))
                 self.doubts.append(
-                    f"Several students have the number {clean_text(number, 40)}: {shown}. Check whose it is."
+                    f"Several students have the number {shorten_text(number, 40)}: {shown}. Check whose it is."
                 )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from graders.core.errors import HookworkError
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 
 
 class BadNames(HookworkError):
@@ -182,13 +182,15 @@ def parse_name_pattern(text: str) -> NamePattern:
     parts = re.split(r"\{(\w*)\}", plain)
     fields = parts[1::2]
     if unknown := [field for field in fields if field not in _FIELDS]:
-        raise BadNames(f"{clean_text(text, 60)!r}: there is no field {{{clean_text(unknown[0], 20)}}}. {PATTERN_HELP}.")
+        raise BadNames(
+            f"{shorten_text(text, 60)!r}: there is no field {{{shorten_text(unknown[0], 20)}}}. {PATTERN_HELP}."
+        )
     if not {"student", "id"} & set(fields):
-        raise BadNames(f"{clean_text(text, 60)!r} does not say where a student's name is. {PATTERN_HELP}.")
+        raise BadNames(f"{shorten_text(text, 60)!r} does not say where a student's name is. {PATTERN_HELP}.")
     if len(set(fields) - {"any"}) < len([field for field in fields if field != "any"]) or {"file", "lesson"} <= {
         *fields
     }:
-        raise BadNames(f"{clean_text(text, 60)!r} names a field twice. {PATTERN_HELP}.")
+        raise BadNames(f"{shorten_text(text, 60)!r} names a field twice. {PATTERN_HELP}.")
     made = "".join(re.escape(part) if place % 2 == 0 else _FIELDS[part] for place, part in enumerate(parts))
     of_files = bool({"file", "lesson"} & set(fields))
     if of_files and not plain.endswith(("{file}", "{lesson}")):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from graders.core.errors import HookworkError
-from graders.core.text import clean_text
+from graders.core.text import clean_text, shorten_text
 from graders.run.intake import Unreadable, open_regular
 
 ARCHIVE_SUFFIXES = (".zip", ".tar.gz", ".tgz")
@@ -105,7 +105,7 @@ def damage_as_bad_archive() -> Iterator[None]:
     except (BadArchive, MemoryError):
         raise
     except Exception as error:
-        raise BadArchive(f"it is damaged or of another format ({clean_text(str(error), 80)}).") from error
+        raise BadArchive(f"it is damaged or of another format ({clean_text(error, 80)}).") from error
 
 
 class _Zip:
@@ -181,7 +181,7 @@ def _decode_names(infos: Sequence[zipfile.ZipInfo]) -> tuple[list[str], str]:
     ]
     if not odd:
         return names, ""
-    example = clean_text(odd[0].decode(page, "replace"), 60)
+    example = shorten_text(odd[0].decode(page, "replace"), 60)
     return names, f"names that are not UTF-8 were read as {page}, for example {example!r}"
 
 

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from graders.core.errors import HookworkError
 from graders.core.student_names import VISIBLE_BLANK, visible_name
-from graders.core.text import clean_text, format_count
+from graders.core.text import (
+    FILE_LIMIT,
+    MESSAGE_LIMIT,
+    NAME_LIMIT,
+    clean_fields,
+    clean_text,
+    format_count,
+    shorten_text,
+)
 from graders.run.arrangement import arrange_tree
 from graders.run.attempts import HandedIn, choose_attempt
 from graders.run.layout import Layout
@@ -21,6 +29,8 @@ from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
 OWN_NAME = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
+SENTENCE_LIMIT = 2 * FILE_LIMIT
+"""Characters of a sentence for the instructor: it may name several files."""
 
 
 class NoSubmissions(HookworkError):
@@ -47,6 +57,16 @@ class Submission:
     late: float = 0.0
     superseded: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Students choose how they are called, and their files."""
+        clean_fields(self, student=NAME_LIMIT, student_id=NAME_LIMIT, problem=MESSAGE_LIMIT)
+        clean_fields(self, origin=FILE_LIMIT, superseded=FILE_LIMIT)
+
+    @property
+    def shown_file(self) -> str:
+        """What reports call the file; empty where nothing was handed in."""
+        return self.origin or clean_text(self.file or "", FILE_LIMIT)
+
     @property
     def missing(self) -> bool:
         """Whether nothing was handed in although it was due."""
@@ -67,6 +87,10 @@ class Account:
     fate: str
     open: bool = False
 
+    def __post_init__(self) -> None:
+        """As with a submission."""
+        clean_fields(self, file=FILE_LIMIT, student=NAME_LIMIT, fate=FILE_LIMIT)
+
 
 @dataclass(frozen=True)
 class FoundSubmissions:
@@ -84,6 +108,10 @@ class FoundSubmissions:
     choices: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """The sentences have names of people and files in them."""
+        clean_fields(self, how=FILE_LIMIT, choices=SENTENCE_LIMIT, doubts=SENTENCE_LIMIT, notes=SENTENCE_LIMIT)
 
     @property
     def open_accounts(self) -> list[Account]:
@@ -181,7 +209,7 @@ class _Submissions:
             files[place.owner].append(HandedIn(entry, place, lesson))
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
-            self.accounts[entry] = Account(clean_text(entry.origin, 1000), "", "", why, open=is_open)
+            self.accounts[entry] = Account(entry.origin, "", "", why, open=is_open)
         handed_in = [
             {file.lesson for file in own if file.lesson and (file.entry.counts or _is_attempt(file))}
             for own in files.values()
@@ -247,13 +275,13 @@ class _Submissions:
         self._add_account(counts, owner, "It counts.")
         for file in others:
             self._add_account(
-                file, owner, f"It does not count: {clean_text(counts.entry.name, 100)} does, {choice.why}."
+                file, owner, f"It does not count: {shorten_text(counts.entry.name, 100)} does, {choice.why}."
             )
         if others:
-            names = ", ".join(clean_text(file.entry.name, 60) for file in others[:3])
+            names = ", ".join(shorten_text(file.entry.name, 60) for file in others[:3])
             sentence = (
-                f"{clean_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
-                f"{clean_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
+                f"{shorten_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
+                f"{shorten_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
             )
             self.choices.append(sentence)
             if choice.doubt:
@@ -266,12 +294,12 @@ class _Submissions:
             student_id=owner.id,
             handed_in=counts.handed_in,
             late=counts.seconds_late(due),
-            superseded=tuple(clean_text(file.entry.origin, 1000) for file in others),
+            superseded=tuple(file.entry.origin for file in others),
         )
 
     def _add_account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
         lesson = file.lesson or ""
-        self.accounts[file.entry] = Account(clean_text(file.entry.origin, 1000), owner.name, lesson, fate, is_open)
+        self.accounts[file.entry] = Account(file.entry.origin, owner.name, lesson, fate, is_open)
 
     def _why_none(self) -> str:
         where, first = self.where, self.lessons.stems[0]

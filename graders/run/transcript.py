@@ -155,7 +155,7 @@ def _read_outcome(frame: Frame) -> Outcome:
             size = len(tree) + len(body) + count_empty_rows(seen.value)
             return Outcome(seen=seen, digest=digest, size=size, printed=printed_text(head))
         except DataError as error:
-            return Outcome(status=Status.SUSPECT, message=f"an answer that is not data: {error}")
+            return Outcome(status=Status.SUSPECT, message=clean_text(f"an answer that is not data: {error}"))
     return raised_outcome(head)
 
 

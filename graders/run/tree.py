@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graders.core.text import clean_text
+from graders.core.text import shorten_text
 from graders.run.archives import CLASS_LIMITS, ArchiveLimits, is_program_trace, is_wanted, unpack_archive
 from graders.run.members import BadArchive, is_archive
 
@@ -91,9 +91,8 @@ class _Search:
                 why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
                 self._add_problem((*parts, ""), str(path), changed, why)
             elif path.is_dir() and is_wanted(path.name):
-                why = (
-                    f"{clean_text(path.name, 100)} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
-                )
+                name = shorten_text(path.name, 100)
+                why = f"{name} is a folder, not a file. Hand in the saved notebook (.ipynb) itself."
                 self._add_problem(parts, str(path), changed, why)
             elif path.is_dir():
                 if (path / "pyvenv.cfg").exists():  # a virtual environment: thousands of files, none of them handed in
@@ -111,13 +110,13 @@ class _Search:
         if entry.file is None or entry.problem or not is_archive(Path(entry.name)):
             self.tree.entries.append(entry)
         elif limits is None or self.scratch is None:
-            why = f"{clean_text(entry.name, 100)} is an archive, and was not opened. {_ONLY_NOTEBOOKS}"
+            why = f"{shorten_text(entry.name, 100)} is an archive, and was not opened. {_ONLY_NOTEBOOKS}"
             self._add_problem(entry.parts, entry.origin, entry.handed_in, why)
         else:
             try:
                 self.add_archive(entry.file, entry.parts, entry.origin, entry.handed_in, limits)
             except BadArchive as error:
-                self._add_problem(entry.parts, entry.origin, entry.handed_in, clean_text(error))
+                self._add_problem(entry.parts, entry.origin, entry.handed_in, str(error))
 
     def add_archive(
         self, archive: Path, above: tuple[str, ...], origin: str, handed_in: float | None, limits: ArchiveLimits
@@ -131,11 +130,11 @@ class _Search:
         self._unpacked += 1
         found, note = unpack_archive(archive, self.scratch / str(self._unpacked), limits)
         if note:
-            self.tree.notes.append(f"{clean_text(origin, 1000)}: {note}.")
+            self.tree.notes.append(f"{origin}: {note}.")
         inside = [member for member in found if member.parts[-1]]
         self.tree.folders += [(*above, *member.parts[:-1]) for member in found if not member.parts[-1]]
         if above and not any(member.file or member.problem for member in inside):
-            raise BadArchive(f"{clean_text(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
+            raise BadArchive(f"{shorten_text(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
         for member in inside:
             parts = (*above, *member.parts)
             came = (member.modified or archive.stat().st_mtime) if handed_in is None else handed_in
@@ -149,7 +148,7 @@ class _Search:
 def why_no_notebook(entry: Entry) -> str:
     """Why a file of another kind cannot be marked, and what to hand in instead."""
     kind = next((kind for suffix, kind in _KINDS.items() if entry.name.lower().endswith(suffix)), "not a notebook")
-    return f"{clean_text(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
+    return f"{shorten_text(entry.name, 100)} is {kind}. Hand in the saved notebook (.ipynb) itself."
 
 
 UNOPENED = (".rar", ".7z", ".tar", ".gz")

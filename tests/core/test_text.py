@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
-from graders.core.text import clean_text, format_count, format_points
+from graders.core.text import clean_fields, clean_text, format_count, format_points, shorten_text
 
 
 @pytest.mark.parametrize(
@@ -52,3 +54,21 @@ def test_points_have_no_needless_digits(value: float, shown: str) -> None:
 
 def test_one_is_singular() -> None:
     assert [format_count(count, "point") for count in (0, 1, 2)] == ["0 points", "1 point", "2 points"]
+
+
+def test_a_text_is_made_as_short_as_asked() -> None:
+    assert [shorten_text(text, 3) for text in ("abc", "abcd", 12345)] == ["abc", "ab…", "12…"]
+
+
+@dataclass(frozen=True)
+class _Said:
+    name: str
+    rest: tuple[str, ...]
+    lines: str
+
+    def __post_init__(self) -> None:
+        clean_fields(self, {"lines"}, name=3, rest=2, lines=4)
+
+
+def test_the_fields_of_a_dataclass_are_cleaned() -> None:
+    assert _Said("a\nbc", ("a\x1b", "abc"), "a\nb\x00") == _Said("a …", ("a\ufffd", "a…"), "a\nb\ufffd")

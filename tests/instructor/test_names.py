@@ -43,6 +43,17 @@ def test_a_name_with_what_cannot_be_seen_is_nobodys_in_the_roster() -> None:
     )  # fmt: skip
 
 
+def test_characters_that_cannot_be_seen_are_told_apart_by_numbers_alone() -> None:
+    roster = parse_roster("Name,ID\nann\u200c,7\nbob,8\n")
+    submissions = [Submission("ann\u200b", LESSON, Path("a")), Submission("bob", LESSON, Path("b"))]
+    found, strangers = named_by_roster(submissions, roster)
+    assert strangers == ["ann\ufffd"]
+    submissions[0] = Submission("ann\u200b", LESSON, Path("a"), student_id="7")
+    found, strangers = named_by_roster(submissions, roster)
+    assert ([one.student for one in found], strangers) == (["ann\ufffd", "bob"], [])
+    assert [person.name for person in roster.people] == ["ann\ufffd", "bob"]  # as in results, so that exports find them
+
+
 def test_a_lesson_of_one_student_is_not_missing_for_people_of_the_roster() -> None:
     other = Submission("ann", "02_watching_gradients", Path("x"))
     found, _ = named_by_roster([*handed_in("ann", "bob"), other], ROSTER)

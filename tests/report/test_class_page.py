@@ -140,7 +140,7 @@ def test_nothing_that_a_student_wrote_is_alive_on_the_page(trap: str) -> None:
         graded("bob", exercise("01-a", Status.WRONG, 0, mistake="m", message=text)),
         ungraded(text + "2", SubmissionStatus.UNREADABLE, text),
     )
-    shown = source(found, SimilarPair(text, "bob", ("01-a",), 1.0))
+    shown = source(found, SimilarPair(found.submissions[0].student, "bob", ("01-a",), 1.0))
     page = Page(shown)
     assert page.open == []
     assert len(page.named("script")) == 2  # the rows, and the page's own

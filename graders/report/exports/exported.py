@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.roster import Roster
-from graders.core.text import clean_text, format_points
+from graders.core.text import format_points, shorten_text
 from graders.report.titles import Titles
 
 
@@ -80,8 +80,8 @@ def describe_duplicates(rows: Iterable[tuple[str, Mapping[str, str]]]) -> str:
             if key:
                 seen.setdefault((column, key), []).append(student)
     found = [
-        f"{column} {clean_text(identity, 60)} stands for "
-        f"{' and for '.join(clean_text(student, 60) for student in students)}"
+        f"{column} {shorten_text(identity, 60)} stands for "
+        + " and for ".join(shorten_text(student, 60) for student in students)
         for (column, identity), students in seen.items()
         if len(students) > 1
     ]

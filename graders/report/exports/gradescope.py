@@ -11,7 +11,7 @@ from typing import Any
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import clean_text, format_points
+from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.names import file_names
 from graders.report.titles import Titles
@@ -45,7 +45,7 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
     data = {
         "score": round(sum(submission.score for submission in submissions), 4),
         "execution_time": round(sum(submission.seconds for submission in submissions)),
-        "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {clean_text(batch.torch)}."]),
+        "output": "\n".join([*notes, f"Inputs drawn from seed {batch.seed}; torch {batch.torch}."]),
         "output_format": "text",
         "test_output_format": "text",
         "test_name_format": "text",
@@ -59,12 +59,12 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
 
 def _lesson_note(submission: SubmissionResult) -> str:
     if submission.status is SubmissionStatus.NOT_GRADED:
-        return f"{_NOT_GRADED_SENTENCE} ({clean_text(submission.message)})"
+        return f"{_NOT_GRADED_SENTENCE} ({submission.message})"
     if submission.status is not SubmissionStatus.GRADED:
-        return f"{submission.status.value}. {clean_text(submission.message)}"
+        return f"{submission.status.value}. {submission.message}"
     if not submission.penalty:
         return ""
-    return f"{clean_text(submission.late_note) or 'late.'} {format_points(submission.penalty)} points are taken off."
+    return f"{submission.late_note or 'late.'} {format_points(submission.penalty)} points are taken off."
 
 
 def _test_entries(submission: SubmissionResult, lesson: int, titles: Titles) -> list[dict[str, Any]]:
@@ -84,12 +84,10 @@ def _test_entry(
     exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles
 ) -> dict[str, Any]:
     judged = exercise.status in (Status.PASSED, Status.WRONG)
-    why = (
-        [f"{STATUS_STYLES[exercise.status].word}. {clean_text(exercise.message)}"] if first and exercise.message else []
-    )
-    why += [clean_text(check.message, 1200, lines=True)] if judged and check.message else []
+    why = [f"{STATUS_STYLES[exercise.status].word}. {exercise.message}"] if first and exercise.message else []
+    why += [check.message] if judged and check.message else []
     test: dict[str, Any] = {
-        "name": f"{titles.exercise(exercise.key)}: {clean_text(check.name)}",
+        "name": f"{titles.exercise(exercise.key)}: {check.name}",
         "number": number,
         "score": check.score,
         "max_score": check.max_score,

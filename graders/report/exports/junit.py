@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.text import clean_text, format_points
+from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
 
@@ -28,10 +28,8 @@ def render(batch: Batch, titles: Titles) -> str:
 
 
 def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -> Element:
-    student = clean_text(submission.student, 200)
-    suite = Element(
-        "testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=clean_text(batch.created)[:19]
-    )
+    student = submission.student
+    suite = Element("testsuite", name=f"{titles.lesson(submission.lesson)}: {student}", timestamp=batch.created[:19])
     properties = SubElement(suite, "properties")
     for name, value in (
         ("student", student),
@@ -48,7 +46,7 @@ def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -
         kind = {SubmissionStatus.MISSING: "skipped", SubmissionStatus.UNREADABLE: "failure"}.get(
             submission.status, "error"
         )
-        _add_outcome(case, kind, submission.status.value, clean_text(submission.message))
+        _add_outcome(case, kind, submission.status.value, submission.message)
     for exercise in submission.exercises:
         for check in exercise.checks:
             _add_case(suite, f"{submission.lesson}.{student}", exercise, check)
@@ -60,14 +58,14 @@ def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -
 
 
 def _add_case(suite: Element, classname: str, exercise: ExerciseResult, check: CheckResult) -> None:
-    name = f"{exercise.key}: {clean_text(check.name)}"
+    name = f"{exercise.key}: {check.name}"
     case = SubElement(suite, "testcase", classname=classname, name=name, time="0")
     if check.passed:
         return
     judged = exercise.status is Status.WRONG
     kind = "error" if exercise.status is Status.NOT_GRADED else "failure"
     text = check.message if judged else exercise.message
-    _add_outcome(case, kind, exercise.mistake or exercise.status.value, clean_text(text, 1200, lines=True))
+    _add_outcome(case, kind, exercise.mistake or exercise.status.value, text)
 
 
 def _add_outcome(case: Element, tag: str, kind: str, text: str) -> None:

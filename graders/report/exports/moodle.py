@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from graders.core.results import Status, SubmissionResult
 from graders.core.roster import Person, Worksheet
-from graders.core.text import clean_text, format_count, format_points
+from graders.core.text import format_count, format_points, shorten_text
 from graders.report.exports import worksheet
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
 from graders.report.gradebook import safe_cell_text
@@ -64,7 +64,7 @@ def _export_given_worksheet(
     strangers = sorted(set(found) - {person.name for person in given.people if person})
     if strangers:
         exported.notes.append(
-            f"{path}: the worksheet has no row for {', '.join(clean_text(one, 40) for one in strangers)}."
+            f"{path}: the worksheet has no row for {', '.join(shorten_text(one, 40) for one in strangers)}."
         )
     if unencodable_count := table.unencodable_count:
         encoding = table.layout.encoding
@@ -107,4 +107,5 @@ def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
     if submission.penalty:
         said.insert(0, f"{submission.late_note or 'Late.'} {format_points(submission.penalty)} points are taken off.")
     # Moodle shows plain text, where backticks around code would only be noise.
-    return clean_text(" | ".join([*([submission.message] if submission.message else []), *said]), 2000).replace("`", "")
+    text = " | ".join([*([submission.message] if submission.message else []), *said])
+    return shorten_text(text, 2000).replace("`", "")

@@ -68,7 +68,8 @@ def dask_executor(address: str) -> Iterator[Executor]:
     if where.startswith("tls:") and security.get_connection_args("client")["ssl_context"] is None:
         raise BadRequest(
             f"The Dask scheduler at {shorten_text(where, 80)} wants keys. Tell Dask where they are, in its "
-            "configuration or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and …__CLIENT__KEY."
+            "configuration or in the variables DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__CLIENT__CERT and "
+            "…__CLIENT__KEY."
         )
     try:
         get_address_host_port(where)  # a client that fails because of the address delays the end of Python by a minute

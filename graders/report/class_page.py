@@ -20,6 +20,8 @@ SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODU
 """The most entries of each list; the page says how many more there are."""
 SHOWN_STUDENTS = 100
 """The most rows of the matrix that are shown at a time."""
+SHOWN_WITHOUT_SCRIPT = 25
+"""The rows of a larger class where no script runs: a browser reads them only to throw them away where one does."""
 
 _STATES = {
     SubmissionStatus.MISSING: "missing",
@@ -42,6 +44,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
     lessons = sorted({submission.lesson for submission in batch.submissions})
     keys = {lesson: _exercise_keys(batch, lesson) for lesson in lessons}
     rows = _matrix_rows(batch, lessons, keys, folders)
+    first = rows if len(rows) <= SHOWN_STUDENTS else rows[:SHOWN_WITHOUT_SCRIPT]
     needy, ungraded = numbers.students_needing_help(students), numbers.ungraded_items(batch)
     modules = numbers.missing_module_counts(batch)
     shares = [student.share for student in students if student.max_score]
@@ -69,8 +72,8 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         more_modules=max(0, len(modules) - SHOWN_MODULES),
         script=pages.load_script("class.js"),
         signs=dict(zip(_DIGITS.values(), _SIGNS.values())),
-        rows=rows[:SHOWN_STUDENTS],
-        more_rows=max(0, len(rows) - SHOWN_STUDENTS),
+        rows=first,
+        more_rows=len(rows) - len(first),
         data=_rows_as_data(rows, lessons),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
         similar=list(similar)[:SHOWN_PAIRS],
@@ -194,10 +197,19 @@ def _cell_kind(exercise: ExerciseResult | None) -> Status | str | None:
 
 def _rows_as_data(rows: Sequence[MatrixRow], lessons: Sequence[str]) -> dict[str, object]:
     """All rows as data for `class.js`. Equal views of a lesson are shared, so that a row takes about 80 bytes."""
-    views: dict[LessonView, int] = {}
+    views: dict[str, int] = {}
     lines = [
-        (row.student, row.folder, row.score, *(views.setdefault(view, len(views)) for view in row.lessons))
+        (
+            *(row.student, row.folder, row.score),
+            *(views.setdefault(f"{view.digits} {view.points}", len(views)) for view in row.lessons),
+        )
         for row in rows
     ]
     files = [f"{quote(lesson)}.html" for lesson in lessons]
-    return {"size": SHOWN_STUDENTS, "signs": list(_SIGNS.values()), "files": files, "views": list(views), "rows": lines}
+    return {
+        "size": SHOWN_STUDENTS,
+        "signs": list(_SIGNS.values()),
+        "files": files,
+        "views": list(views),
+        "rows": lines,
+    }

@@ -72,9 +72,9 @@ def test_a_large_class_is_shown_a_page_at_a_time_and_searched_as_a_whole(tmp_pat
         page.goto((tmp_path / "class.html").as_uri())
         rows = page.locator(".matrix tbody tr")
         written = still.locator(".matrix tbody tr").evaluate_all(SHOWN)
-        assert rows.evaluate_all(SHOWN) == written
-        assert len(written) == 100
-        assert still.locator("#part").inner_text() == "These are the first 100 students; 150 more are in gradebook.csv."
+        assert rows.evaluate_all(SHOWN)[:25] == written
+        assert (len(written), rows.count()) == (25, 100)
+        assert still.locator("#part").inner_text() == "These are the first 25 students; 225 more are in gradebook.csv."
         assert page.locator("#part").count() == 0
         before, after = page.get_by_role("button", name="Previous"), page.get_by_role("button", name="Next")
         for press in (None, after, after, before):

@@ -2,12 +2,13 @@
 const at = (id) => document.getElementById(id), body = document.querySelector(".matrix tbody");
 const { size, signs, files, views, rows } = JSON.parse(at("rows").textContent);
 const element = (name, properties) => Object.assign(document.createElement(name), properties);
+const parts = (view) => view.split(/ (.*)/); // the digits of the signs, and the points or the word in their place
 let page = 0;
 function line([student, folder, score, ...found]) {
   const made = element("tr");
   made.append(element("th", { scope: "row", textContent: student }), element("td", { className: "points", textContent: score }));
   found.forEach((view, lesson) => {
-    const [points, digits] = views[view], first = element("td", { className: "points lesson" });
+    const [digits, points] = parts(views[view]), first = element("td", { className: "points lesson" });
     if (points) first.append(element("a", { href: `feedback/${folder}/${files[lesson]}`, textContent: points }));
     made.append(first);
     for (const digit of digits) {
@@ -18,7 +19,7 @@ function line([student, folder, score, ...found]) {
   return made;
 }
 function points(row, column) {
-  const found = parseFloat(column ? views[row[2 + column]][0] : row[2]);
+  const found = parseFloat(column ? parts(views[row[2 + column]])[1] : row[2]);
   return Number.isNaN(found) ? -1 : found; // a missing notebook sorts below one without points
 }
 function show(wanted) {

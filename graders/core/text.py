@@ -24,16 +24,11 @@ def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False)
     `lines` keeps new lines (tabs become spaces in both cases).
     """
     raw = text if type(text) is str else str(text)
-    raw = raw[: 4 * limit]
-    characters = []
-    for character in raw.replace("\r\n", "\n").replace("\t", "    "):
-        if character == "\n":
-            characters.append("\n" if lines else " ")
-        elif unicodedata.category(character) in _HIDDEN:
-            characters.append("\N{REPLACEMENT CHARACTER}")
-        else:
-            characters.append(character)
-    shown = "".join(characters)
+    shown = raw[: 4 * limit].replace("\r\n", "\n").replace("\t", "    ")
+    shown = shown if lines else shown.replace("\n", " ")
+    if not (shown.isascii() and shown.replace("\n", "").isprintable()):  # as most texts are
+        hidden = {character for character in {*shown} - {"\n"} if unicodedata.category(character) in _HIDDEN}
+        shown = "".join("\N{REPLACEMENT CHARACTER}" if character in hidden else character for character in shown)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 

@@ -48,7 +48,7 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
             for draw, outcome, wrong, shown in zip(
                 draws, outcomes, mine, _mistake_outcomes(subject, play, mistake, draws)
             ):
-                more = _count_unlike_places(subject, play, draw, outcome, wrong, shown, leading)
+                more = _count_unlike_places(subject, play, mistake, draw, outcome, wrong, shown, leading)
                 if more is None:
                     break
                 unlike += more
@@ -72,6 +72,7 @@ def _keeps_something(program: Implementation) -> bool:
 def _count_unlike_places(
     subject: Subject,
     play: Play,
+    mistake: int,
     draw: Inputs,
     outcome: Outcome,
     mine: Differences,
@@ -84,7 +85,7 @@ def _count_unlike_places(
     """
     if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
         return None
-    theirs = subject.differences(shown.seen, draw, play=play)
+    theirs = subject.mistake_differences(play, mistake, draw, shown)
     apart = {
         path
         for path in {*mine, *theirs}

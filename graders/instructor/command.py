@@ -163,7 +163,7 @@ def grade(
     with machines.here(now=all_run) as boxes:
         from graders.instructor.grading import grade_class as run  # imports torch
 
-        return run(request, output_terminal(), boxes, machines.cluster)
+        return run(request, output_terminal(), boxes, machines)
 
 
 def autograder(

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from graders.core.seeds import new_seed
 from graders.run.boxes import Boxes, prestarted_boxes
 
 
@@ -18,7 +19,11 @@ def _dask_executor(address: str) -> AbstractContextManager[Executor]:
 
 @dataclass(frozen=True)
 class Machines:
-    """`here(now=...)` gives the prestarted boxes of this machine, `cluster(address)` an executor elsewhere."""
+    """`here(now=...)` gives the prestarted boxes of this machine, `cluster(address)` an executor elsewhere.
+
+    `new_seed()` gives the seed of a batch that is begun.
+    """
 
     here: Callable[..., AbstractContextManager[Boxes]] = prestarted_boxes
     cluster: Callable[[str], AbstractContextManager[Executor]] = _dask_executor
+    new_seed: Callable[[], int] = new_seed

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from graders.run.box_modules import box_modules_folder
+from graders.run.boxes import Boxes
 from graders.run.warm_process import WarmProcess
 
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
@@ -35,3 +38,9 @@ def warm(box_modules: Path) -> Iterator[WarmProcess]:
     """The process from which boxes are forked, as the commands do it."""
     with WarmProcess(box_modules) as process:
         yield process
+
+
+@pytest.fixture(scope="session")
+def prestarted(warm: WarmProcess) -> Callable[..., AbstractContextManager[Boxes]]:
+    """In place of `prestarted_boxes`: boxes that are forked from that process."""
+    return lambda **_: contextlib.nullcontext(Boxes(warm))

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -83,12 +84,15 @@ def refuse_traps(text: str) -> None:
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_no_name_steers_the_terminal(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_steers_the_terminal(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prestarted: Any
+) -> None:
     monkeypatch.chdir(tmp_path)
     prepared(tmp_path)
     if what == "a record":
         (tmp_path / FOLDER / "hookwork-progress.json").write_text("broken")
-    done = CliRunner().invoke(app, [part.format(name=FOLDER, file=FILE) for part in COMMANDS[what].split(" ")])
+    command = [part.format(name=FOLDER, file=FILE) for part in COMMANDS[what].split(" ")]
+    done = CliRunner().invoke(app, command, obj=prestarted if command[0] == "check" else None)
     refuse_traps(done.output)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code in (0, 1, 2, 3)

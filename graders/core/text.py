@@ -39,28 +39,22 @@ def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False)
     terminal or reorder the words around it. Tabs become spaces, and so do newlines unless `lines` keeps them.
     """
     raw = text if type(text) is str else str(text)
-    if len(raw) <= limit and (raw.replace("\n", "") if lines else raw).isprintable():
-        return raw
-    raw = raw[: 4 * limit]
-    characters = []
-    for character in raw.replace("\r\n", "\n").replace("\t", "    "):
-        if character == "\n":
-            characters.append("\n" if lines else " ")
-        elif unicodedata.category(character) in _HIDDEN:
-            characters.append("\N{REPLACEMENT CHARACTER}")
-        else:
-            characters.append(character)
-    return shorten_text("".join(characters), limit)
+    shown = raw[: 4 * limit].replace("\r\n", "\n").replace("\t", "    ")
+    shown = shown if lines else shown.replace("\n", " ")
+    if not (shown.isascii() and shown.replace("\n", "").isprintable()):  # as most texts are
+        hidden = {character for character in {*shown} - {"\n"} if unicodedata.category(character) in _HIDDEN}
+        shown = "".join("\N{REPLACEMENT CHARACTER}" if character in hidden else character for character in shown)
+    return shorten_text(shown, limit)
 
 
 def shorten_text(text: object, limit: int) -> str:
-    """`text` with at most `limit` characters, for the room that there is."""
+    """`text` with at most `limit` characters, to fit where it is shown."""
     text = str(text)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def clean_fields(made: object, lines: Collection[str] = (), /, **limits: int) -> None:
-    """Clean these fields of a frozen dataclass, texts or tuples of texts. Those in `lines` may have several lines."""
+    """Clean these fields of a frozen dataclass: strings, or tuples of strings. Only those in `lines` keep newlines."""
     for field, limit in limits.items():
         value = getattr(made, field)
         if isinstance(value, tuple):

@@ -47,7 +47,7 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
             for draw, outcome, wrong, shown in zip(
                 draws, outcomes, answer_differences, _mistake_outcomes(subject, play, mistake, draws)
             ):
-                more = _count_unlike_places(subject, play, draw, outcome, wrong, shown, leading)
+                more = _count_unlike_places(subject, play, mistake, draw, outcome, wrong, shown, leading)
                 if more is None:
                     break
                 unlike += more
@@ -71,6 +71,7 @@ def _keeps_something(program: Implementation) -> bool:
 def _count_unlike_places(
     subject: Subject,
     play: Play,
+    mistake: int,
     draw: Inputs,
     outcome: Outcome,
     answer_differences: Differences,
@@ -83,7 +84,7 @@ def _count_unlike_places(
     """
     if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
         return None
-    mistake_differences = subject.differences(shown.seen, draw, play=play)
+    mistake_differences = subject.mistake_differences(play, mistake, draw, shown)
     apart = {
         path
         for path in {*answer_differences, *mistake_differences}

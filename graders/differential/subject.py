@@ -54,6 +54,7 @@ class Subject:
         self.stage = Stage(key, name, scene, (*references, *mistakes))
         self._free, self._example = free, dict(example)
         self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
+        self._compared: dict[tuple[int, Any], tuple[Outcome, Differences]] = {}
 
     def outcome(self, play: Play | None, player: int, draw: Inputs) -> Outcome:
         """What shows with one of our own programs. When `play` is None, a stage is opened just for it."""
@@ -64,8 +65,19 @@ class Subject:
                     return self.outcome(opened, player, draw)
             self._kept[which] = play(player, draw)
             while len(self._kept) > MAX_KEPT_OUTCOMES:
-                self._kept.popitem(last=False)
+                self._compared.pop(self._kept.popitem(last=False)[0], None)
         return self._kept[which]
+
+    def mistake_differences(self, play: Play, mistake: int, draw: Inputs, shown: Outcome) -> Differences:
+        """The differences of what a mistake shows for a draw, in all sections; kept as long as what it shows is."""
+        which = mistake, draw_key(draw)
+        kept, found = self._compared.get(which, (None, {}))
+        if kept is not shown:
+            assert shown.seen is not None
+            found = self.differences(shown.seen, draw, play=play)
+            if self._kept.get(which) is shown:
+                self._compared[which] = shown, found
+        return found
 
     def differences(
         self, seen: Seen, draw: Inputs, section: str | None = None, play: Play | None = None

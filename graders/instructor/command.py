@@ -170,7 +170,7 @@ def grade(
     with machines.here(now=all_run) as boxes:
         from graders.instructor.grading import grade_class  # imports torch
 
-        return grade_class(request, output_terminal(), boxes, machines.cluster)
+        return grade_class(request, output_terminal(), boxes, machines)
 
 
 def autograder(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from graders.core import course
@@ -19,6 +19,7 @@ from graders.instructor import accounts, cluster, regrade
 from graders.instructor.exporting import write_exports
 from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
 from graders.instructor.lock import results_lock
+from graders.instructor.machines import Machines
 from graders.instructor.naming import by_number_alone, named_by_roster
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
@@ -41,13 +42,11 @@ from graders.run.submissions import Submission, find_submissions
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
-def grade_class(
-    request: Request, out: Terminal, boxes: Boxes, executor: Callable[[str], AbstractContextManager[Executor]]
-) -> int:
+def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machines) -> int:
     """Mark a class, write all files, and print the table; returns the exit code.
 
-    Notebooks run in `boxes`, or with `--cluster` on what `executor(address)` gives. Raises `BadRequest` when what was
-    asked for is impossible.
+    Notebooks run in `boxes`, or with `--cluster` on what `machines.cluster(address)` gives. Raises `BadRequest` when
+    what was asked for is impossible.
     """
     gc.freeze()  # otherwise Python spends 0.1 to 0.4 s at its end searching all of torch for garbage
     if request.keep_outputs and request.cluster:
@@ -89,9 +88,9 @@ def grade_class(
         cache = RunCache(request.out / "runs", fresh=request.fresh)
         cache.check_folder()
         again = request.fresh and not request.is_regrade
-        seed, repeated = regrade.choose_seeds(request.out, cache, given=request.seed, fresh=again)
+        seed, repeated = regrade.choose_seeds(request.out, cache, machines.new_seed, given=request.seed, fresh=again)
         if request.cluster:
-            there = resources.enter_context(executor(request.cluster))
+            there = resources.enter_context(machines.cluster(request.cluster))
             out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
             batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
         else:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
 from graders.core.files import read_own_file
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
-from graders.core.seeds import new_seed
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
 from graders.report import results_json
@@ -55,7 +54,9 @@ def seeds_by_file(before: Batch | None) -> SeedsByFile:
     }
 
 
-def choose_seeds(out: Path, cache: RunCache, *, given: int | None, fresh: bool) -> tuple[int, SeedsByFile]:
+def choose_seeds(
+    out: Path, cache: RunCache, new_seed: Callable[[], int], *, given: int | None, fresh: bool
+) -> tuple[int, SeedsByFile]:
     """The seed for files that are new, and the seeds of those that were marked before.
 
     A `given` seed holds for all files. A `fresh` batch does not reuse earlier seeds.

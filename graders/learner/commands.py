@@ -8,8 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from graders.learner.folder import LearnerError
 from graders.learner.saved import SavedNotebooks
 from graders.notebook import record
 from graders.notebook.record import Record
-from graders.run.boxes import prestarted_boxes
+from graders.run.boxes import Boxes, prestarted_boxes
 from graders.run.run_options import RunOptions
 
 LOOK_SECONDS = 0.5
@@ -65,12 +65,19 @@ def start(given: Path | None, *, opened: bool) -> int:
         return server.wait()
 
 
-def check(target: str | None, given: Path | None, seed: int | None, isolation: str, more: bool = False) -> int:
+def check(
+    target: str | None,
+    given: Path | None,
+    seed: int | None,
+    isolation: str,
+    more: bool,
+    prestarted: Callable[..., AbstractContextManager[Boxes]],
+) -> int:
     """Mark the notebooks that `target` means and show the verdicts; with `more`, every check of a wrong answer."""
     out = output_terminal()
     chosen, only = _chosen_notebooks(target, given)
     code, used, notes = ExitCode.FINE, [], Record()
-    with prestarted_boxes(now=True, files=chosen.values()) as boxes:
+    with prestarted(now=True, files=chosen.values()) as boxes:
         # These import torch, while the box is already starting.
         from graders.learner import screens
         from graders.learner.marking import mark_own

@@ -52,7 +52,7 @@ def _choose_seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, S
         return new_seed() if given is None else given, {}
     from graders.instructor.regrade import choose_seeds
 
-    return choose_seeds(out, cache, given=given, fresh=config.getoption("--fresh"))
+    return choose_seeds(out, cache, new_seed, given=given, fresh=config.getoption("--fresh"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -89,10 +89,10 @@ CELLS = {
 
 @pytest.mark.parametrize("source", CELLS.values(), ids=CELLS.keys())
 def test_no_notebook_takes_long_and_each_cell_is_parsed_once(source: str) -> None:
-    cells = [f"#{number}\n{source}" for number in range(100)]
+    cells = [f"#{number}\n{source}" for number in range(50)]
     started = time.process_time()
     first = defining_cell_by_name(cells)
     assert time.process_time() - started < 3
     started = time.process_time()
     assert [defining_cell_by_name(cells) for _ in range(20)] == [first] * 20
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 1.5

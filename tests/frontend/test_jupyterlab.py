@@ -68,12 +68,11 @@ LAB, ALONE, NOTEBOOK = ("jupyterlab", "lab/tree"), ("jupyterlab", "doc/tree"), (
 """A small window has no room for a list of files beside the notebook: JupyterLab can show the notebook alone."""
 FRONTS = {
     "lab light": Front(*LAB, "JupyterLab Light"),
-    "lab dark": Front(*LAB, "JupyterLab Dark"),
-    "lab enlarged": Front(*ALONE, "JupyterLab Light", 640, 500),  # what 200 % leave of the window
     "lab on a phone": Front(*ALONE, "JupyterLab Dark", 390, 844),
-    "notebook light": Front(*NOTEBOOK, "JupyterLab Light"),
+    "notebook enlarged": Front(*NOTEBOOK, "JupyterLab Light", 640, 500),  # what 200 % leave of the window
     "notebook dark": Front(*NOTEBOOK, "JupyterLab Dark"),
 }
+"""Each program in each theme; a small window and a narrow one, in one of them."""
 
 
 @pytest.fixture(params=FRONTS)

@@ -47,6 +47,7 @@ class ClassRunner(InProcessRunner):
         self.controls = 0
         self.broken = False
         self.interrupted_at = ""
+        self.seed = 5  # what is drawn for a seed is drawn once for all tests
 
     def look(self, cells: Sequence[str]) -> None:
         if tuple(cells) == CONTROL_CELLS:
@@ -93,7 +94,7 @@ def hand_in(
 
 def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None = None) -> str:
     """Type `hookwork grade class --out out`; what it prints."""
-    here = Machines(here=lambda now: no_prestarted_boxes(machines[-1]))
+    here = Machines(here=lambda now: no_prestarted_boxes(machines[-1]), new_seed=lambda: machines[-1].seed)
     if cluster is not None:
         here = replace(here, cluster=cluster)
     done = CliRunner().invoke(app, ["grade", "class", "--out", "out", "--jobs", "1", *arguments], obj=here)
@@ -450,7 +451,7 @@ def test_a_class_of_one_student_is_not_run_without_isolation_unless_that_is_allo
     hand_in("ann")
     boxes = OnlyD(runner)
     here = Machines(here=lambda now: nullcontext(boxes))
-    command = ["grade", "class", "--out", "out", "--seed", "1", "--isolation", isolation]
+    command = ["grade", "class", "--out", "out", "--seed", "5", "--isolation", isolation]
     done = CliRunner().invoke(app, command, obj=here)
     assert (done.exit_code, runner.students) == (3, [])
     assert "accept that with --allow-unisolated" in done.output
@@ -467,7 +468,7 @@ def test_the_roster_and_the_points_are_nothing_for_a_notebook_to_read(runner: Cl
     Path("roster.csv").write_text("Student,ID\nann,101\n")
     Path("points.csv").write_text(f"exercise,points\n{KEYS[0]},3\n")
     boxes = NoBoxes(runner)
-    here = Machines(here=lambda now: nullcontext(boxes))
+    here = Machines(here=lambda now: nullcontext(boxes), new_seed=lambda: runner.seed)
     command = ["grade", "class", "--out", "out", "--roster", "roster.csv", "--points", "points.csv"]
     assert CliRunner().invoke(app, command, obj=here).exit_code == 0
     assert {str(Path(name).absolute()) for name in ("roster.csv", "points.csv")} < set(boxes.run_options[0].private)
@@ -631,6 +632,7 @@ def test_what_is_handed_in_after_the_feedback_went_out_is_asked_anew(runner: Cla
     page = Path(f"out/feedback/ann/{LESSON}.html").read_text()
     assert f"seed {first['ann']['seed']}" in page
     hand_in("ann", wrong=KEYS[:1]), hand_in("eve")
+    runner.seed += 1
     grade()
     second = results()
     assert second["bob"]["seed"] == first["bob"]["seed"]

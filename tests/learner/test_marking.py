@@ -31,6 +31,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}
 REVERSED = LESSON_1.wrong["01-chain-grads"]["reversed-list"]
 
 
+Check = Callable[..., Any]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The learner is in a folder with the lessons."""
@@ -40,11 +43,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def check(*arguments: str) -> Any:
+@pytest.fixture(scope="module")
+def check(prestarted: Any) -> Check:
     """Type a command; tier D needs no test of its walls."""
-    done = CliRunner().invoke(app, ["check", "--isolation", "D", *arguments])
-    assert "Traceback" not in done.output
-    return done
+
+    def typed(*arguments: str) -> Any:
+        done = CliRunner().invoke(app, ["check", "--isolation", "D", *arguments], obj=prestarted)
+        assert "Traceback" not in done.output
+        return done
+
+    return typed
 
 
 def words(text: str) -> list[str]:
@@ -52,7 +60,7 @@ def words(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.split("\n")]
 
 
-def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(folder: Path) -> None:
+def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(folder: Path, check: Check) -> None:
     raises = "def per_pass_grads(w, fns):\n    print('[bold]got', len(fns))\n    return w.nothing"
     answer(folder / FIRST, branch_grads=BRANCH, chain_grads=REVERSED, per_pass_grads=raises)
     done = check("--seed", "7")
@@ -75,7 +83,9 @@ def test_a_check_shows_verdicts_numbers_and_the_learners_line_and_notes_them(fol
     }
 
 
-def test_guesses_change_nothing_in_a_notebook_that_is_marked_and_are_not_counted_there(folder: Path) -> None:
+def test_guesses_change_nothing_in_a_notebook_that_is_marked_and_are_not_counted_there(
+    folder: Path, check: Check
+) -> None:
     answer(folder / FIRST, branch_grads=BRANCH)
     content = json.loads((folder / FIRST).read_text())
     texts = iter(["w=7, x=object(), y=1", "a_grad=", "which='raises'"])  # wrong, no Python, wrong again
@@ -89,7 +99,7 @@ def test_guesses_change_nothing_in_a_notebook_that_is_marked_and_are_not_counted
     assert json.loads((folder / "hookwork-progress.json").read_text()) == {"exercises": {"01-branch-grads": "passed"}}
 
 
-def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(folder: Path) -> None:
+def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(folder: Path, check: Check) -> None:
     answer(folder / FIRST, chain_grads=CHAIN)
     done = check("01-chain-grads")
     assert done.exit_code == 0
@@ -97,7 +107,7 @@ def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(fold
     assert "01-branch-grads Not" not in done.stdout
 
 
-def test_with_more_every_check_of_a_recognised_mistake_is_listed(folder: Path) -> None:
+def test_with_more_every_check_of_a_recognised_mistake_is_listed(folder: Path, check: Check) -> None:
     answer(folder / FIRST, chain_grads=REVERSED)
     lines = words(check("01-chain-grads", "--more").stdout)
     assert "✗ not yet: every step has its gradient" in lines
@@ -105,14 +115,14 @@ def test_with_more_every_check_of_a_recognised_mistake_is_listed(folder: Path) -
     assert "--more" not in " ".join(lines)
 
 
-def test_a_cell_that_fails_says_why_an_answer_is_missing(folder: Path) -> None:
+def test_a_cell_that_fails_says_why_an_answer_is_missing(folder: Path, check: Check) -> None:
     answer(folder / FIRST, branch_grads="def branch_grads(w, x:\n    pass")
     text = " ".join(words(check(str(folder / FIRST)).stdout))
     assert "branch_grads was not defined, because code cell" in text
     assert "SyntaxError" in text
 
 
-def test_a_file_that_is_no_notebook_says_so(folder: Path) -> None:
+def test_a_file_that_is_no_notebook_says_so(folder: Path, check: Check) -> None:
     (folder / FIRST).write_text("{")
     done = check("1")
     assert done.exit_code == 1

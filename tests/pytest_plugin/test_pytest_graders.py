@@ -36,6 +36,7 @@ OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]
 WRONG = [SETUP, *(next(iter(answers.values())) for answers in LESSON_1.wrong.values())]
 MISTAKES = [next(iter(answers)) for answers in LESSON_1.wrong.values()]
 TRAPS = ("conftest.py", "torch.py", "sitecustomize.py", "test_trap.py")
+FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
 CHECKS = [len(exercise.checks) for exercise in course.lesson_exercises(LESSON)]
 
 
@@ -63,14 +64,14 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complet
         (folder / place).mkdir()
         for name in TRAPS:
             (folder / place / name).write_text(trap)
-    hand_in(folder / "class/ada", RIGHT)
+    hand_in(folder / "class/ada", [*RIGHT, FIGURE])
     hand_in(folder / "class/ben", OTHER_STYLE)
     hand_in(folder / "class/cleo", WRONG)
     hand_in(folder / "class/=cmd|x", [SETUP, "def branch_grads(w, x):\n    while True:\n        pass", *RIGHT[2:]])
     (folder / "class/eve").mkdir()
     (folder / "class/eve" / f"{LESSON}.ipynb").write_text("not a notebook")
     arguments = ("--submissions", folder / "class", "--out", folder / "out", "--seed", "7", "--probe-timeout", "1.5")
-    return graders(*arguments, "--junitxml", folder / "junit.xml"), folder
+    return graders(*arguments, "--keep-outputs", "--junitxml", folder / "junit.xml"), folder
 
 
 def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -154,15 +155,29 @@ def test_a_seed_repeats_a_run_with_xdist_exactly(
     assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")
 
 
-def test_k_selects_and_x_stops(marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path) -> None:
-    shutil.copytree(marked[1] / "out", tmp_path / "out")  # what is kept there is not run again
-    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5", "-q")
-    run = graders(*again, "-k", "ada and branch")
-    assert run.returncode == 0, run.stdout
-    assert f"{CHECKS[0]} passed, {5 * sum(CHECKS) - CHECKS[0]} deselected" in run.stdout
-    run = graders(*again, "-x", "-k", "cleo")
+def test_executed_notebooks_are_written_when_they_are_asked_for(
+    marked: tuple[subprocess.CompletedProcess[str], Path],
+) -> None:
+    run, folder = marked
+    assert "out/executed" in "".join(run.stdout.split())
+    executed = {file.relative_to(folder / "out/executed") for file in (folder / "out/executed").rglob("*.ipynb")}
+    assert len(executed) == 4
+    assert Path(f"ada/{LESSON}.ipynb") in executed
+    (shown,) = nbformat.read(folder / f"out/executed/ada/{LESSON}.ipynb", as_version=4).cells[-1].outputs
+    assert "image/png" in shown.data
+
+
+def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+) -> None:
+    shutil.copytree(marked[1] / "out", tmp_path / "out")
+    (executed := tmp_path / f"out/executed/ada/{LESSON}.ipynb").unlink()
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    run = graders(*again, "--keep-outputs", "-x", "-k", "(ada or cleo) and branch")
     assert run.returncode == 1
-    assert "1 failed" in run.stdout
+    assert f"1 failed, {CHECKS[0]} passed, {5 * sum(CHECKS) - 2 * CHECKS[0]} deselected" in run.stdout
+    assert "nothing has to run" in run.stdout
+    assert executed.exists()
 
 
 def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -179,6 +194,7 @@ def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.Compl
         (("--jobs", "0"), "at least 1"),
         (("--lessons", "01,99"), "There is no lesson '99'. Lessons: 00_three"),
         (("--cell-timeout", "soon"), "not a number of seconds"),
+        (("--keep-outputs", "--seed=7"), "name a folder"),
     ],
 )
 def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: str) -> None:
@@ -188,20 +204,15 @@ def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: st
     assert "Traceback" not in run.stderr
 
 
-def test_a_single_notebook_is_marked(tmp_path: Path) -> None:
-    run = graders("--submissions", hand_in(tmp_path / "ada", RIGHT), "-q")
-    assert run.returncode == 0, run.stdout
-    assert "4 of 4" in run.stdout
-
-
-def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
-    hand_in(tmp_path / "ada", RIGHT)
+def test_a_single_notebook_is_marked_and_what_it_needs_is_imported(tmp_path: Path) -> None:
+    file = hand_in(tmp_path / "ada", RIGHT)
     (tmp_path / "listing.py").write_text("import sys\n\ndef pytest_unconfigure():\n    print(*sys.modules)\n")
-    command, plain = command_of("--submissions", tmp_path / "ada", "-q", "-p", "listing")
+    command, plain = command_of("--submissions", file, "-q", "-p", "listing")
     plain["PYTHONPATH"] = str(tmp_path)
     run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-    imported = run.stdout.rstrip().rpartition("\n")[2].split()
     assert run.returncode == 0, run.stdout
+    assert "4 of 4" in run.stdout
+    imported = run.stdout.rstrip().rpartition("\n")[2].split()
     lessons = {name.partition(".")[0] for name in imported if name.startswith("lesson_")}
     lessons |= {name.split(".")[1] for name in imported if name.startswith("graders.lesson_")}
     assert lessons == {f"lesson_{LESSON}"}
@@ -209,24 +220,11 @@ def test_a_run_imports_what_it_needs(tmp_path: Path) -> None:
 
 
 def test_a_lesson_that_is_named_and_was_not_handed_in_has_no_tests(tmp_path: Path) -> None:
-    file = hand_in(tmp_path / "ada", RIGHT)
-    command, plain = command_of("--submissions", file, "-q")
-    for named in ("graders/lesson_02_watching_gradients", "graders/lesson_02_watching_gradients/test_norm_log.py"):
-        command[command.index("graders")] = named
-        run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-        assert (run.returncode, "no tests ran" in run.stdout) == (5, True), run.stdout + run.stderr
-        command[command.index(named)] = "graders"
-
-
-def test_lessons_that_are_due_are_missing_where_nobody_handed_them_in(tmp_path: Path) -> None:
-    for student in ("ada", "ben"):
-        hand_in(tmp_path / f"class/{student}", RIGHT)
-    run = graders("--submissions", tmp_path / "class", "--out", tmp_path / "out", "-q", "--lessons", "1,02", "-n", "2")
-    assert run.returncode == 1, run.stdout
-    data = json.loads((tmp_path / "out/results.json").read_text())
-    assert [(found["student"], found["lesson"][:2], found["status"]) for found in data["submissions"]] == [
-        (student, *rest) for student in ("ada", "ben") for rest in (("01", "graded"), ("02", "missing"))
-    ]
+    command, plain = command_of("--submissions", hand_in(tmp_path / "ada", RIGHT), "-q")
+    named = ("graders/lesson_02_watching_gradients/test_norm_log.py", "graders/lesson_03_changing_gradients")
+    command[command.index("graders") : command.index("graders") + 1] = named
+    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
+    assert (run.returncode, "no tests ran" in run.stdout) == (5, True), run.stdout + run.stderr
 
 
 def test_untouched_lessons_are_not_attempted() -> None:
@@ -235,7 +233,9 @@ def test_untouched_lessons_are_not_attempted() -> None:
     assert "01-branch-grads not-attempted" in run.stdout
 
 
-def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_archive_of_a_class_is_marked_with_what_is_missing_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir(mode=0o755)
     tmp_path.chmod(0o755)
@@ -244,15 +244,17 @@ def test_the_archive_of_a_class_is_marked_and_nothing_is_left(tmp_path: Path, mo
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
         packed.writestr(bad := f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
-    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "-n", "1")
+    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "--lessons", "1,02", "-n", "2")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
     assert [
-        (submission["student"], submission["file"], submission["status"], submission["score"])
+        (submission["student"], submission["lesson"][:2], submission["file"], submission["status"], submission["score"])
         for submission in data["submissions"]
     ] == [
-        ("Mal Lory", f"{archive}/{bad}", "unreadable", 0),
-        ("lovelaceada", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
+        ("Mal Lory", "01", f"{archive}/{bad}", "unreadable", 0),
+        ("Mal Lory", "02", "", "missing", 0),
+        ("lovelaceada", "01", f"{archive}/lovelaceada_12345_67890_{LESSON}-1.ipynb", "graded", 4),
+        ("lovelaceada", "02", "", "missing", 0),
     ]
     assert "Mal Lory, 01: unreadable. The file was not unpacked" in run.stdout
     assert not list((tmp_path / "tmp").glob("hookwork-*"))
@@ -305,20 +307,3 @@ def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
         assert "written: " in run.stdout.read()
     found = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
     assert [submission["student"] for submission in found] == ["ada", "eve"]
-
-
-def test_executed_notebooks_are_written_when_they_are_asked_for(tmp_path: Path) -> None:
-    figure = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
-    hand_in(tmp_path / "class/ada", [*RIGHT, figure])
-    refused = graders("--submissions", tmp_path / "class", "--keep-outputs")
-    assert (refused.returncode, "name a folder" in refused.stderr) == (4, True)
-    arguments = ("--submissions", tmp_path / "class", "--out", tmp_path / "out", "--keep-outputs")
-    done = graders(*arguments)
-    assert (done.returncode, "out/executed" in "".join(done.stdout.split())) == (0, True)
-    (file,) = (tmp_path / "out/executed").rglob("*.ipynb")
-    assert file.relative_to(tmp_path) == Path(f"out/executed/ada/{LESSON}.ipynb")
-    (shown,) = nbformat.read(file, as_version=4).cells[-1].outputs
-    assert "image/png" in shown.data
-    file.unlink()
-    assert "nothing has to run" in graders(*arguments).stdout
-    assert file.exists()

@@ -125,19 +125,16 @@ def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: War
     assert left == []
 
 
-def test_a_killed_warm_process_is_replaced(box_modules: Path) -> None:
+def test_it_begins_early_is_replaced_when_it_was_killed_and_boxes_end_with_it(box_modules: Path) -> None:
     with WarmProcess(box_modules) as process:
-        assert process.is_available()
+        process.start()
         assert process._process is not None
-        os.kill(process._process.pid, signal.SIGKILL)
+        pid = process._process.pid
+        assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
+        assert process._process.pid == pid
+        os.kill(pid, signal.SIGKILL)
         process._process.wait()
         assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
-
-
-def test_boxes_end_with_the_warm_process(box_modules: Path) -> None:
-    with WarmProcess(box_modules) as process:
-        assert process.is_available()
-        assert process._process is not None
         pid = process._process.pid
         forked = process.fork(
             BoxRequest(LaunchPlan(tier="D", box=BoxPlan("/nonexistent")), "/", {}),
@@ -146,20 +143,6 @@ def test_boxes_end_with_the_warm_process(box_modules: Path) -> None:
         assert forked.wait(10) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-
-
-def test_it_can_begin_before_it_is_needed(box_modules: Path) -> None:
-    with WarmProcess(box_modules) as process:
-        process.start()
-        assert process._process is not None
-        pid = process._process.pid
-        assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
-        assert process._process.pid == pid
-    with WarmProcess(box_modules) as process:
-        process.start()
-        begun = process._process
-    assert begun is not None
-    assert begun.returncode is not None  # never needed, and ended with the block
 
 
 @pytest.mark.parametrize(
@@ -171,26 +154,31 @@ def test_it_begins_before_torch_is_imported_here(module: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(box_modules: Path) -> None:
-    there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
-    optimizes = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
-    with WarmProcess(box_modules) as process:
-        assert statuses([there], box_modules, process) == [("raised", "AssertionError")]
-        assert statuses([there, optimizes], box_modules, process) == [("ok", ""), ("ok", "")]
-        assert statuses([there], box_modules, process) == [("ok", "")]
+THERE = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
+OPTIMIZES = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
 
 
-def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(
-    box_modules: Path, tmp_path: Path
-) -> None:
-    there = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
-    files = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
-    files[1].write_text("loss.backward()")
-    files[2].write_text("torch.optim.SGD")
-    for handed_in, found in ((files[:2], ("raised", "AssertionError")), (files, ("ok", ""))):
-        with prestarted_boxes(now=True, files=handed_in) as boxes:
-            assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
-            assert statuses([there], boxes.warm.box_modules, boxes.warm) == [found]
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Notebooks that were handed in: one that is missing, a plain one, and one with an optimizer."""
+    found = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
+    found[1].write_text("loss.backward()")
+    found[2].write_text("torch.optim.SGD")
+    return found
+
+
+def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(files: list[Path]) -> None:
+    with prestarted_boxes(now=True, files=files[:2]) as boxes:
+        assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("raised", "AssertionError")]
+        assert statuses([THERE, OPTIMIZES], boxes.warm.box_modules, boxes.warm) == [("ok", ""), ("ok", "")]
+        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+
+
+def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(files: list[Path]) -> None:
+    with prestarted_boxes(now=True, files=files) as boxes:
+        assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
 
 
 def test_prestarted_boxes_have_their_modules_and_ends_what_nobody_waited_for() -> None:

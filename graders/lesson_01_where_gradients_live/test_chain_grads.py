@@ -92,9 +92,7 @@ class TestChainGrads:
             return [None] * (len(fns) - 1) + [h.grad]
 
         def reversed_list(fns, x):
-            """All gradients are there, but from the last step to the first. The list has to begin with the gradient of
-            `h_1`.
-            """
+            """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""
             return kept(fns, x, torch.clone)[::-1]
 
 

@@ -189,8 +189,8 @@ def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.Compl
     ("arguments", "part"),
     [
         (("--submissions", "/nowhere/at/all"), "does not exist"),
-        (("--seed", "-3"), "no whole number"),
-        (("--memory-limit", "lots"), "no size"),
+        (("--seed", "-3"), "not a whole number"),
+        (("--memory-limit", "lots"), "not a size"),
         (("--jobs", "0"), "at least 1"),
         (("--lessons", "01,99"), "There is no lesson '99'. Lessons: 00_three"),
         (("--cell-timeout", "soon"), "not a number of seconds"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -32,17 +33,24 @@ PLACES = {
     "in /usr/local": Path("/usr/local"),
     "in /usr/share": Path("/usr/share"),
 }
+OPEN = ("in its lib", "among its packages", "in /usr/share")
+"""Those where a copy of the package would be open."""
 
 
-@pytest.fixture(params=PLACES)
-def place(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A new folder in one of these places."""
-    outer: Path = PLACES[request.param]
-    if not os.access(outer, os.W_OK):
-        pytest.skip(f"nothing can be put into {outer}")
-    with tempfile.TemporaryDirectory(prefix="hookwork-test-", dir=outer) as folder:
-        os.chmod(folder, 0o755)
-        yield Path(folder)
+@pytest.fixture
+def places() -> Iterator[list[Path]]:
+    """A new folder in each of these places where one can be made."""
+    open_here = [outer for outer in PLACES.values() if os.access(outer, os.W_OK)]
+    if not open_here:
+        pytest.skip(f"nothing can be put into any of {', '.join(map(str, PLACES.values()))}")
+    with contextlib.ExitStack() as stack:
+        folders = [
+            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hookwork-test-", dir=outer)))
+            for outer in open_here
+        ]
+        for folder in folders:
+            folder.chmod(0o755)
+        yield folders
 
 
 READ = """
@@ -79,20 +87,21 @@ def runners(tier: str, box_modules: Path, warm: WarmProcess, private: tuple[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_no_notebook_reads_what_was_handed_in_or_the_results_wherever_they_lie(
-    tier: str, place: Path, box_modules: Path, warm: WarmProcess
+    tier: str, places: list[Path], box_modules: Path, warm: WarmProcess
 ) -> None:
-    files = [place / name for name in ("class/ada/01.ipynb", "results/runs/seed", "results/results.json", "roster.csv")]
+    names = ("class/ada/01.ipynb", "results/runs/seed", "results/results.json", "roster.csv")
+    files = [place / name for place in places for name in names]
     for file in files:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("somebody's")
         file.chmod(0o666)
-    private = tuple(str(place / name) for name in ("class", "results", "roster.csv"))
-    before = sorted(place.rglob("*"))
+    private = tuple(str(place / name) for place in places for name in ("class", "results", "roster.csv"))
+    before = [sorted(place.rglob("*")) for place in places]
     for runner in runners(tier, box_modules, warm, private):
-        assert read_by_a_notebook(runner, place / "class", *files) == "ValueError: []"
+        assert read_by_a_notebook(runner, *(place / "class" for place in places), *files) == "ValueError: []"
     assert self_test(runner) == ""
-    assert [file.read_text() for file in files] == ["somebody's"] * 4
-    assert sorted(place.rglob("*")) == before, "a canary was left"
+    assert {file.read_text() for file in files} == {"somebody's"}
+    assert [sorted(place.rglob("*")) for place in places] == before, "a canary was left"
 
 
 def test_a_canary_of_a_process_that_was_killed_is_removed_by_the_next_self_test(tmp_path: Path) -> None:
@@ -143,30 +152,30 @@ def test_a_place_that_cannot_be_closed_is_found_by_the_self_test_and_named_with_
     assert found.startswith(f"not prevented: reading or changing what lies in {PACKAGES} (move it out of the folders")
 
 
-@pytest.fixture(params=["in its lib", "among its packages", "in /usr/share"])
-def checkout(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A checkout with a solution, a grader and answers among what is open."""
-    outer: Path = PLACES[request.param]
-    if not os.access(outer, os.W_OK):
-        pytest.skip(f"nothing can be put into {outer}")
-    with tempfile.TemporaryDirectory(prefix="hookwork-test-", dir=outer) as folder:
+@pytest.fixture
+def checkouts(places: list[Path]) -> Iterator[list[Path]]:
+    """Checkouts with a solution, a grader and answers among what is open."""
+    found = [place for place in places if place.parent in map(PLACES.get, OPEN)]
+    if not found:
+        pytest.skip("nothing can be put into what is open")
+    for folder in found:
         for name in ("graders/lesson_01/test_one.py", "solutions/01.ipynb", "tests/answers/lesson_01/one.py"):
-            file = Path(folder, name)
+            file = folder / name
             file.parent.mkdir(parents=True)
             file.write_text("the answer")
-        os.chmod(folder, 0o755)
-        visible.kept_from_notebooks.cache_clear()
-        yield Path(folder)
+    visible.kept_from_notebooks.cache_clear()
+    yield found
     visible.kept_from_notebooks.cache_clear()
 
 
-def test_every_copy_of_the_package_in_what_is_open_is_found_and_closed(checkout: Path) -> None:
-    assert checkout / "graders" in visible.package_copies()
-    parts = {str(checkout / part) for part in ("graders", "solutions", "tests/answers")}
+def test_every_copy_of_the_package_in_what_is_open_is_found_and_closed(checkouts: list[Path]) -> None:
+    assert {folder / "graders" for folder in checkouts} <= set(visible.package_copies())
+    parts = {str(folder / part) for folder in checkouts for part in ("graders", "solutions", "tests/answers")}
     assert parts < set(visible.hidden_paths())
-    (checkout / "pyproject.toml").touch()  # with it comes all the rest, such as what git keeps
+    for folder in checkouts:
+        (folder / "pyproject.toml").touch()  # with it comes all the rest, such as what git keeps
     visible.kept_from_notebooks.cache_clear()
-    assert str(checkout) in visible.hidden_paths()
+    assert set(map(str, checkouts)) <= set(visible.hidden_paths())
 
 
 def test_the_package_itself_and_what_an_installation_left_are_copies() -> None:
@@ -178,10 +187,11 @@ def test_the_package_itself_and_what_an_installation_left_are_copies() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", ["A", "B"])
 def test_no_notebook_reads_a_copy_of_the_package(
-    tier: str, checkout: Path, box_modules: Path, warm: WarmProcess
+    tier: str, checkouts: list[Path], box_modules: Path, warm: WarmProcess
 ) -> None:
+    parts = [part for folder in checkouts for part in folder.iterdir()]
     for runner in runners(tier, box_modules, warm):
-        assert read_by_a_notebook(runner, checkout, *checkout.iterdir()) == "ValueError: []"
+        assert read_by_a_notebook(runner, *checkouts, *parts) == "ValueError: []"
     assert self_test(runner) == ""
 
 

@@ -47,7 +47,7 @@ def prove_lessons(
         return
     context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
     with ProcessPoolExecutor(default_jobs(), context) as pool:
-        # The slowest exercise keeps no core to itself. Each part reads the answers, so one without seeds is no work.
+        # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
         parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
         work = {
             lesson: [

@@ -13,7 +13,7 @@ from graders.core.text import FILE_LIMIT, MESSAGE_LIMIT, NAME_LIMIT, WORD_LIMIT,
 from graders.wire.limits import PRINTED_CHARACTERS
 
 CHECK_MESSAGE_LIMIT = 1200
-"""A check's message may hold two columns of events; everything in it that is the learner's is cut earlier."""
+"""The most characters of a check's message, which may show two columns of events."""
 
 
 class Status(str, Enum):
@@ -54,7 +54,7 @@ class CheckResult:
     difference: Difference | None = None
 
     def __post_init__(self) -> None:
-        """The message may have a learner's words in it, and a file from which all this is read anything."""
+        """Clean the texts: a message quotes the learner, and a `results.json` that is read again may hold anything."""
         clean_fields(self, {"message"}, name=MESSAGE_LIMIT, message=CHECK_MESSAGE_LIMIT)
 
     @property
@@ -91,7 +91,7 @@ class ExerciseResult:
     printed: str = ""
 
     def __post_init__(self) -> None:
-        """As with a check."""
+        """Clean the texts, as for a check."""
         clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS)
         if self.mistake is not None:
             clean_fields(self, mistake=WORD_LIMIT)
@@ -141,7 +141,7 @@ class SubmissionResult:
     group: str = ""
 
     def __post_init__(self) -> None:
-        """Names are as those of a `Submission`, letter by letter."""
+        """Clean the texts, with the limits of a `Submission`, so that names still match it letter by letter."""
         clean_fields(self, student=NAME_LIMIT, student_id=NAME_LIMIT, group=NAME_LIMIT)
         clean_fields(self, message=MESSAGE_LIMIT, late_note=MESSAGE_LIMIT, file=FILE_LIMIT, superseded=FILE_LIMIT)
         clean_fields(self, handed_in=WORD_LIMIT, missing_modules=WORD_LIMIT)
@@ -164,5 +164,5 @@ class Batch:
     submissions: tuple[SubmissionResult, ...] = ()
 
     def __post_init__(self) -> None:
-        """A file may say anything."""
+        """Clean the texts: a `results.json` that is read again may hold anything."""
         clean_fields(self, torch=MESSAGE_LIMIT, created=WORD_LIMIT)

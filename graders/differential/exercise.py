@@ -84,17 +84,16 @@ class SceneExercise(Exercise):
         Each is redrawn until rounding does not matter. Raises `IllConditionedDraws` after 100 attempts, and
         `ReferenceFailed` when the reference does not run through.
         """
-        kept, drawn = self._last_draws or (None, [])
-        if kept != seed:
-            with one_thread(), self.subject.stage.open() as play:
-                drawn = [self._well_conditioned_draw(seed, index, play) for index in range(len(self.cases))]
-            self._last_draws[:] = seed, drawn
-        return copy.deepcopy(drawn)
+        return copy.deepcopy(self._kept_draws(seed))
 
     @functools.cached_property
-    def _last_draws(self) -> list[Any]:
-        """The last seed and its draws, kept because the control is asked the same thing again and again."""
-        return []
+    def _kept_draws(self) -> Callable[[int], list[Inputs]]:
+        """The draws of a seed, kept for the last one, because the control is asked the same thing again and again."""
+        return functools.lru_cache(maxsize=1)(self._make_draws)
+
+    def _make_draws(self, seed: int) -> list[Inputs]:
+        with one_thread(), self.subject.stage.open() as play:
+            return [self._well_conditioned_draw(seed, index, play) for index in range(len(self.cases))]
 
     def _well_conditioned_draw(self, seed: int, index: int, play: Any) -> Inputs:
         example = [[step.code, bool(step.shows)] for step in self.written.example] if index == 0 else []

@@ -15,7 +15,7 @@ from graders.run.submissions import FoundSubmissions
 MAX_LISTED = 12
 """Most lines of one kind that a terminal shows; `files.csv` has them all."""
 CONFIRM = (
-    "If all of this is as it should be, confirm it with --confirm-files: then the exit status depends on marking alone."
+    "If all of this is as it should be, confirm it with --confirm-files: then the exit code depends on marking alone."
 )
 
 
@@ -43,7 +43,7 @@ def _print_list(out: Terminal, title: str, sentences: Sequence[str]) -> None:
 
 
 def are_files_certain(found: FoundSubmissions) -> bool:
-    """Whether it is certain whose file each one is and which one counts; if not, the exit status is not 0."""
+    """Whether it is certain whose file each one is and which one counts; if not, the exit code is not 0."""
     return not found.doubts and not any(not account.student for account in found.open_accounts)
 
 

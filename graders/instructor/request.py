@@ -11,10 +11,8 @@ from typing import TypeVar
 
 from graders.core import course
 from graders.core.errors import HookworkError
-from graders.core.groups import Groups
-from graders.core.groups import parse_groups as parse_groups
-from graders.core.roster import Person, Roster
-from graders.core.roster import parse_roster as parse_roster
+from graders.core.groups import Groups, parse_groups
+from graders.core.roster import Person, Roster, parse_roster
 from graders.core.tables import BadTable, decode_csv
 from graders.core.text import shorten_text
 from graders.report.policy import BadPolicy, LateRule, PointsTable, parse_points_table

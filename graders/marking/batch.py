@@ -47,13 +47,13 @@ class Marking:
 
     def start(self, submissions: Iterable[Submission], done: Callable[[SubmissionResult], None]) -> None:
         """Mark these in parallel and return when all are marked. `done` is called with each result, in this thread."""
-        for future in as_completed([self._future_result(submission) for submission in submissions]):
+        for future in as_completed([self._future_for(submission) for submission in submissions]):
             done(future.result().result)
         self.runner.confirm_runs()
 
     def result(self, submission: Submission) -> SubmissionResult:
         """The result of one submission. Waits until it is marked; it is run at most once."""
-        return self._future_result(submission).result().settled_result()
+        return self._future_for(submission).result().settled_result()
 
     def batch(self) -> Batch:
         """All results so far, sorted by student and lesson."""
@@ -74,7 +74,7 @@ class Marking:
         """Wait for the notebooks that are running, and start no more."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _future_result(self, submission: Submission) -> Future[ProvisionalResult]:
+    def _future_for(self, submission: Submission) -> Future[ProvisionalResult]:
         with self._lock:
             if submission not in self._futures:
                 self._futures[submission] = self._pool.submit(self._mark_once, submission)

@@ -124,22 +124,22 @@ def pairs_above_share(sets: Sequence[Collection[int]]) -> Iterator[tuple[int, in
     Srikant, "Scaling Up All Pairs Similarity Search", 2007). Any order finds the same pairs, so counts may be rough:
     hashes share counters.
     """
-    often = [0] * _COUNTERS
+    counts = [0] * _COUNTERS
     for runs in sets:
         for run in runs:
-            often[run % _COUNTERS] += 1
-    having: defaultdict[int, list[int]] = defaultdict(list)
+            counts[run % _COUNTERS] += 1
+    sets_with: defaultdict[int, list[int]] = defaultdict(list)
     for two in sorted(range(len(sets)), key=lambda place: len(sets[place])):
         larger, size = frozenset(sets[two]), len(sets[two])
-        rarest = sorted(larger, key=lambda run: (often[run % _COUNTERS], run))
-        for one in {one for run in rarest[: size - int(MIN_SHARE * size) + 1] for one in having[run]}:
+        rarest = sorted(larger, key=lambda run: (counts[run % _COUNTERS], run))
+        for one in {one for run in rarest[: size - int(MIN_SHARE * size) + 1] for one in sets_with[run]}:
             # The sizes alone bound the similarity from above, and are quick to compare.
             if len(sets[one]) >= MIN_SHARE * size:
                 share = jaccard_similarity(larger, sets[one])
                 if share >= MIN_SHARE:
                     yield min(one, two), max(one, two), share
         for run in rarest[: size - int(2 * MIN_SHARE / (1 + MIN_SHARE) * size) + 1]:
-            having[run].append(two)
+            sets_with[run].append(two)
 
 
 def informative_answers(exercise: Answers) -> dict[bytes, list[str]]:

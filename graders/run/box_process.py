@@ -56,16 +56,16 @@ class Box:
         warm: WarmProcess | None = None,
         *,
         optimizes: bool = False,
-        fuse: LowMemoryGuard = low_memory_guard,
+        guard: LowMemoryGuard = low_memory_guard,
         private: Sequence[str] = (),
     ) -> None:
         """`box_modules` is the folder with the modules that exist inside, `tier` the tier of isolation.
 
         With `warm` the box is forked from that process; None starts it from scratch. `optimizes` says that the notebook
-        needs what optimizers import. When the machine runs short of memory, `fuse` says whether this box has to end.
+        needs what optimizers import. When the machine runs short of memory, `guard` says whether this box has to end.
         The files and folders in `private` cannot be read inside, in the tiers that can hide files.
         """
-        self._optimizes, self._fuse, self._private = optimizes, fuse, private
+        self._optimizes, self._guard, self._private = optimizes, guard, private
         self._box_modules, self._tier, self._limits, self._warm = box_modules, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -124,7 +124,7 @@ class Box:
         bound = MemoryWatch if self._tier == "C" else bound_memory
         forked = isinstance(self._process, ForkedProcess)
         self._memory = bound(self._process.pid, self._limits.memory_together, forked=forked)
-        self._fuse.add(self._memory)
+        self._guard.add(self._memory)
 
     def send(self, frame: Frame, deadline: float) -> None:
         """Send a request by `deadline` (on the monotonic clock). Raises `BoxTimeout`, `BoxDied` or `BoxOverLimit`."""
@@ -193,7 +193,7 @@ class Box:
         if self._memory.is_exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
-        if self._fuse.must_end(self._memory):
+        if self._guard.must_end(self._memory):
             self.ended_to_free_memory = True
             raise BoxOverLimit(
                 "memory: this machine had hardly any left, and this notebook held the most of those that were running"
@@ -222,7 +222,7 @@ class Box:
         self._process.wait()
         if self._memory is not None:
             self._memory.close()
-            self._fuse.remove(self._memory)
+            self._guard.remove(self._memory)
         if self._launch.cleanup:
             subprocess.run(self._launch.cleanup, check=False, capture_output=True)
         self._resources.close()

@@ -137,7 +137,7 @@ class BoxRunner:
     """How often a run that may have been disturbed (`was_disturbed`) is tried, all within the time of one."""
     keep_outputs: bool = False
     """Whether the outputs of cells are part of the transcript."""
-    fuse: LowMemoryGuard = field(default=low_memory_guard, compare=False)
+    guard: LowMemoryGuard = field(default=low_memory_guard, compare=False)
     """Ends the box that holds the most when the machine runs short of memory."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
@@ -153,7 +153,7 @@ class BoxRunner:
             self.limits,
             self.warm,
             optimizes=optimizes,
-            fuse=self.fuse,
+            guard=self.guard,
             private=self.private,
         )
 

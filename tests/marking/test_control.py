@@ -33,8 +33,8 @@ def test_only_seconds_are_stretched() -> None:
     limits = Limits(cell_seconds=10, notebook_seconds=20, probe_seconds=1, memory=5)
     stretched = Limits(cell_seconds=15, notebook_seconds=30, probe_seconds=1.5, memory=5, pace=1.5)
     assert limits.at_pace(1.5) == stretched
-    runner = BoxRunner(Path("kit"), "A", limits)
-    assert runner.at_pace(1.5) == BoxRunner(Path("kit"), "A", stretched)
+    runner = BoxRunner(Path("modules"), "A", limits)
+    assert runner.at_pace(1.5) == BoxRunner(Path("modules"), "A", stretched)
 
 
 def test_the_control_comes_out_right_here(box_modules: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_control_that_cannot_run_says_why(tmp_path: Path) -> None:
 
 
 def test_ones_own_work_has_no_control_and_the_work_of_others_has() -> None:
-    runner = BoxRunner(Path("kit"))
+    runner = BoxRunner(Path("modules"))
     assert isinstance(controlled_runner(runner, RunOptions(own_work=True), 1), StoppingRunner)
     assert isinstance(controlled_runner(runner, RunOptions(own_work=False), 1), ControlledRunner)
 

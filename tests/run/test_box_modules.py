@@ -9,7 +9,7 @@ from graders.run.box_modules import write_box_modules
 def test_a_kit_can_be_read_by_every_user_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        box_modules = write_box_modules(tmp_path / "kit")
+        box_modules = write_box_modules(tmp_path / "modules")
     finally:
         os.umask(before)
     found = [path for path in box_modules.rglob("*") if path.suffix != ".pyc"]

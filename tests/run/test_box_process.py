@@ -74,7 +74,7 @@ from graders.run.box_process import Box
 
 sys.executable = "/nowhere/python"
 try:
-    with Box(Path("kit")):
+    with Box(Path("modules")):
         pass
 except FileNotFoundError as error:
     print(error.filename)

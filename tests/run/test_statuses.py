@@ -496,7 +496,7 @@ def test_a_name_that_is_not_utf_8_can_be_reported() -> None:
 
 def test_a_failure_of_the_graders_is_never_the_learners_zero(tmp_path: Path) -> None:
     (tmp_path / "x.ipynb").write_text(notebooks.text(BRANCH))
-    runner = BoxRunner(tmp_path / "no-kit")
+    runner = BoxRunner(tmp_path / "no-modules")
     found = mark_submission(Submission("ann", LESSON, tmp_path / "x.ipynb"), QUESTIONS, runner).result
     assert (found.status.value, found.graded) == ("not-graded", False)
     assert found.message.startswith("the process for the notebook did not start")

@@ -20,7 +20,7 @@ from graders.wire.limits import MIB, Limits
 
 
 def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:
-    command = tiers.container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/kit"), Limits())
+    command = tiers.container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/modules"), Limits())
     options, (image, *inside), plan = command[:-7], command[-7:-1], LaunchPlan.from_json(command[-1])
     assert options[:4] == ["docker", "run", "--rm", "-i"]
     assert [option for option in options[4:] if not option.startswith("--env=")] == [
@@ -40,10 +40,10 @@ def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_
         f"--tmpfs=/box:size={64 * MIB},mode=1777",
         "--tmpfs=/tmp:size=16m",
         "--shm-size=16m",
-        "--volume=/tmp/kit:/kit:ro",
+        "--volume=/tmp/modules:/modules:ro",
         "--workdir=/box",
     ]
-    assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/kit"} < set(options)
+    assert {"--env=HOME=/box/home", "--env=TMPDIR=/box/tmp", "--env=PYTHONPATH=/modules"} < set(options)
     assert (plan.tier, plan.box, plan.supervised) == ("C", BoxPlan("/box", Walls((), ())), True)
     assert (image, inside) == (
         "course",

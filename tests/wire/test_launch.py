@@ -21,7 +21,7 @@ PLANS = {
     ),
     "supervised": LaunchPlan(
         tier="B", box=BOX, uid=400_000, keep_reading=True, command=("python",), supervised=True,
-        private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/kit",), (("b", "/a"),)),
+        private=PrivatePlaces(BoxPlan("/box"), {"/tmp": ("tmpfs", "size=1m")}, "size=2m", ("/lib",), (("b", "/a"),)),
     ),
 }  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_a_request_is_read_as_it_was_written_and_says_whether_its_first_process_
 @pytest.mark.skipif(sys.platform != "linux", reason="tiers A and B are those of Linux")
 @pytest.mark.parametrize(("tier", "warm"), [("A", True), ("B", False), ("D", False)])
 def test_the_plan_of_each_tier_survives_the_border(tier: str, warm: bool, tmp_path: Path) -> None:
-    (tmp_path / "kit").mkdir()
-    plan = tiers.prepare_launch(tier, tmp_path, tmp_path / "kit", Limits(), warm=warm).plan
+    (tmp_path / "modules").mkdir()
+    plan = tiers.prepare_launch(tier, tmp_path, tmp_path / "modules", Limits(), warm=warm).plan
     assert plan is not None
     assert LaunchPlan.from_json(plan.to_json()) == plan

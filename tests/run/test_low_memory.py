@@ -32,31 +32,31 @@ class Held:
         pass
 
 
-def a_fuse(*boxes: Held, short: bool = True) -> LowMemoryGuard:
-    fuse = LowMemoryGuard(lambda: short)
+def a_guard(*boxes: Held, short: bool = True) -> LowMemoryGuard:
+    guard = LowMemoryGuard(lambda: short)
     for box in boxes:
-        fuse.add(box)
-    return fuse
+        guard.add(box)
+    return guard
 
 
 def test_the_box_that_holds_most_ends_and_no_other_meanwhile() -> None:
     small, large, middle = (Held(LEAST_HELD * part) for part in (1, 3, 2))
-    fuse = a_fuse(small, large, middle)
-    assert [fuse.must_end(box) for box in (small, large, middle)] == [False, True, False]
+    guard = a_guard(small, large, middle)
+    assert [guard.must_end(box) for box in (small, large, middle)] == [False, True, False]
     large.size = 0  # its processes have ended, and it is about to be closed
-    assert [fuse.must_end(box) for box in (small, middle)] == [False, False]
-    fuse.remove(large)
-    assert [fuse.must_end(box) for box in (small, middle)] == [False, True]  # if the machine is still short
+    assert [guard.must_end(box) for box in (small, middle)] == [False, False]
+    guard.remove(large)
+    assert [guard.must_end(box) for box in (small, middle)] == [False, True]  # if the machine is still short
 
 
 def test_as_long_as_there_is_memory_nobody_ends() -> None:
     box = Held(LEAST_HELD * 100)
-    assert not a_fuse(box, short=False).must_end(box)
+    assert not a_guard(box, short=False).must_end(box)
 
 
 def test_a_box_that_holds_little_is_not_the_reason() -> None:
     box = Held(LEAST_HELD - 1)
-    assert not a_fuse(box).must_end(box)
+    assert not a_guard(box).must_end(box)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
     box_modules: Path, warm: WarmProcess, tmp_path: Path
 ) -> None:
     """The machine seems short of memory while a box holds 300 MiB, which it does in both of its runs."""
-    fuse = LowMemoryGuard(lambda: any(box.held_bytes() > 300 * MIB for box in fuse._boxes))
+    guard = LowMemoryGuard(lambda: any(box.held_bytes() > 300 * MIB for box in guard._boxes))
     runs = tmp_path / "runs"
     hungry = f"import os, time\nopen({str(runs)!r}, 'a').write('x')\nkept = b'x' * (350 << 20)\ntime.sleep(30)"
     modest = "import time\ntime.sleep(4)"
 
     def run(cell: str) -> Transcript:
-        return BoxRunner(box_modules, "D", Limits(), warm, fuse=fuse).run([cell], [])
+        return BoxRunner(box_modules, "D", Limits(), warm, guard=guard).run([cell], [])
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(run, [hungry, modest])
@@ -88,4 +88,4 @@ def test_a_neighbour_goes_on_and_what_gave_way_is_run_once_more(
         == "memory: this machine had hardly any left, and this notebook held the most of those that were running"
     )
     assert runs.read_text() == "xx"
-    assert fuse._boxes == []
+    assert guard._boxes == []

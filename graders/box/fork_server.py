@@ -6,8 +6,8 @@
         ├ main                runs the notebook with nbclient, writes frames (`main.py`)
         └ kernel              the learner's code
 
-Run as `python -m graders.box.fork_server DESCRIPTOR [optimizes]`, with the environment of a box. The descriptor is the
-socket for requests, on which it first sends `ready`. `optimizes` announces notebooks that create optimizers.
+Run as `python -m graders.box.fork_server DESCRIPTOR [MODULE...]`, with the environment of a box. The descriptor is the
+socket for requests, on which it first sends `ready`. The modules, of `LATE_MODULES`, are what notebooks will need.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from typing import Any, NoReturn
 
@@ -60,31 +60,28 @@ def preload_modules() -> Preloaded:
     return Preloaded()
 
 
-def background_steps(preloaded: Preloaded, compiler: Callable[[], None] = lambda: None) -> Iterator[None]:
+def background_steps(modules: Iterable[str], import_late: Callable[[str], None]) -> Iterator[None]:
     """Do what can wait until there are boxes: one step after each fork, while the box runs on another core.
 
-    The first step calls `compiler` and imports matplotlib with its fonts, which saves each notebook 0.4 s of processor
-    time. All others move memory into huge pages. They go on as long as boxes are asked for, because the compiler may be
-    imported late.
-
-    The first two boxes are the self-test, which ends before the next one starts, and the control. Neither draws
-    anything. A notebook that comes earlier, as in a worker of pytest-xdist, imports matplotlib itself.
+    The first steps import one of `modules` each, while the self-test and the control run, which need none. All others
+    move memory into huge pages. They go on as long as boxes are asked for, because a module may be imported later.
     """
-    compiler()
-    with _ready_to_fork():
-        preloaded.add("matplotlib", "matplotlib.pyplot")
-        _draw_once()
-    yield
+    for name in modules:
+        import_late(name)
+        yield
     pages = HugePages()
     while True:
         pages.move()
         yield
 
 
-def import_compiler(preloaded: Preloaded) -> None:
-    """Import torch's compiler, as the first optimizer does. It takes 1.2 s, and nobody else waits for it."""
+def import_late_module(name: str, preloaded: Preloaded) -> None:
+    """Import one of `LATE_MODULES`: the compiler takes 1.2 s, and matplotlib with its fonts 0.4 s."""
     with _ready_to_fork():
-        preloaded.add("torch._dynamo")
+        preloaded.add(name)
+        if name == "matplotlib":
+            preloaded.add("matplotlib.pyplot")
+            _draw_once()
 
 
 @contextlib.contextmanager
@@ -126,18 +123,19 @@ def serve_boxes() -> None:
         preloaded = preload_modules()
     control.send(b"ready")
 
-    compiler = functools.cache(lambda: import_compiler(preloaded))
+    import_late = functools.cache(lambda name: import_late_module(name, preloaded))
 
     def before(request: dict[str, Any]) -> None:
-        if request["optimizes"]:
-            compiler()
+        for name in request["modules"]:
+            import_late(name)
 
     def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
         os.close(answer)
         _become_box(BoxRequest.from_data(request), descriptors, preloaded)
 
-    ahead = background_steps(preloaded, compiler) if "optimizes" in sys.argv[2:] else background_steps(preloaded)
-    forker.serve_fork_requests(control, box, background_steps=ahead, before=before)
+    forker.serve_fork_requests(
+        control, box, background_steps=background_steps(sys.argv[2:], import_late), before=before
+    )
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def bound_names(source: str) -> frozenset[str]:
     return _parse_bound_names(source) if len(source) <= MAX_PARSED else _search_bound_names(source)
 
 
-@functools.lru_cache(maxsize=512)  # most cells of a notebook are the same for the whole class
+@functools.lru_cache(maxsize=4096)  # cells are looked at twice, and most are the same for the whole class
 def _parse_bound_names(source: str) -> frozenset[str]:
     try:
         with warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 from graders.core.results import SubmissionStatus
 from graders.marking.batch import Marking
@@ -12,6 +13,7 @@ from graders.marking.questions import Questions, SeedsByFile
 from graders.marking.submission import ProvisionalResult, mark_submission
 from graders.run.boxes import Boxes
 from graders.run.cache import RunCache
+from graders.run.intake import Unreadable, read_notebook
 from graders.run.run_options import RunOptions
 from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, StoppingRunner
 from graders.run.submissions import Submission
@@ -33,10 +35,19 @@ def set_up_marking(
     tier of isolation is chosen and tested only if some notebook has to be run; raises `NoIsolation` if none works.
     """
     questions = Questions(seed, repeated)
-    marked, left = mark_without_runs(submissions, questions, _with_cache(NoRunner(), run_options, cache))
-    if left and cache is not None:
-        cache.make_folder()
-    runner = boxes.runner(run_options) if left else None
+    marked: Mapping[Submission, ProvisionalResult] = {}
+    if cache is None or cache.is_empty:
+        first_to_run = next(filter(_is_readable, submissions), None)
+    else:
+        marked, first_to_run = mark_without_runs(submissions, questions, CachedRunner(cache, run_options, NoRunner()))
+    runner = None
+    if first_to_run is not None:
+        if cache is not None:
+            cache.make_folder()
+        with ThreadPoolExecutor(1) as drawing:
+            # Nobody waits for this while the self-test runs. If it fails, it fails again where that is reported.
+            drawing.submit(questions.for_lesson, first_to_run.lesson)
+            runner = boxes.runner(run_options)
     return assemble_marking(questions, run_options, runner, cache=cache, jobs=jobs, marked=marked)
 
 
@@ -51,26 +62,32 @@ def assemble_marking(
 ) -> Marking:
     """A `Marking` that uses `runner` for what is neither `marked` nor in the cache. With None it runs nothing."""
     with_control = NoRunner() if runner is None else controlled_runner(runner, run_options, questions.seed)
-    return Marking(questions, _with_cache(with_control, run_options, cache), jobs or default_jobs(), marked)
+    cached = with_control if cache is None else CachedRunner(cache, run_options, with_control)
+    return Marking(questions, cached, jobs or default_jobs(), marked)
+
+
+def _is_readable(submission: Submission) -> bool:
+    if submission.problem or submission.file is None:
+        return False
+    try:
+        read_notebook(submission.file)
+    except Unreadable:
+        return False
+    return True
 
 
 def mark_without_runs(
     submissions: Iterable[Submission], questions: Questions, runner: Runner
-) -> tuple[dict[Submission, ProvisionalResult], bool]:
-    """Results of submissions up to the first that would have to be run, and whether there is one like that."""
+) -> tuple[dict[Submission, ProvisionalResult], Submission | None]:
+    """Results of submissions up to the first that would have to be run, and that one, if there is one."""
     found: dict[Submission, ProvisionalResult] = {}
     for submission in submissions:
         marked = mark_submission(submission, questions, runner)
         if marked.result.status is SubmissionStatus.NOT_GRADED:
-            return found, True
+            return found, submission
         if marked.result.sha256:  # unreadable files are marked later: their results name the tier, not chosen yet
             found[submission] = marked
-    return found, False
-
-
-def _with_cache(runner: Runner, run_options: RunOptions, cache: RunCache | None) -> Runner:
-    """`runner` behind the cache, if there is a cache."""
-    return runner if cache is None else CachedRunner(cache, run_options, runner)
+    return found, None
 
 
 def controlled_runner(runner: BoxRunner, run_options: RunOptions, seed: int) -> Runner:

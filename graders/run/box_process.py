@@ -55,17 +55,17 @@ class Box:
         limits: Limits | None = None,
         warm: WarmProcess | None = None,
         *,
-        optimizes: bool = False,
+        modules: tuple[str, ...] = (),
         guard: LowMemoryGuard = low_memory_guard,
         private: Sequence[str] = (),
     ) -> None:
         """`box_modules` is the folder with the modules that exist inside, `tier` the tier of isolation.
 
-        With `warm` the box is forked from that process; None starts it from scratch. `optimizes` says that the notebook
-        needs what optimizers import. When the machine runs short of memory, `guard` says whether this box has to end.
-        The files and folders in `private` cannot be read inside, in the tiers that can hide files.
+        With `warm` the box is forked from that process, which has imported `modules` by then (see `BoxRequest`); None
+        starts it from scratch. When the machine runs short of memory, `guard` says whether this box has to end. The
+        files and folders in `private` cannot be read inside, in the tiers that can hide files.
         """
-        self._optimizes, self._guard, self._private = optimizes, guard, private
+        self._modules, self._guard, self._private = modules, guard, private
         self._box_modules, self._tier, self._limits, self._warm = box_modules, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -102,7 +102,7 @@ class Box:
         )
         if self._warm is not None and found.plan is not None:
             variables = inherited_variables() | box_environment(found.folder, self._box_modules)
-            request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._optimizes)
+            request = BoxRequest(found.plan, str(self.folder), variables, self._limits, self._modules)
             return self._warm.fork(request, [requests, frames_out, self._errors.fileno()])
         # A container passes on the standard descriptors alone, and so does Windows.
         standard = self._tier == "C" or not PIPES_CAN_WAIT

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from graders.run.box_modules import empty_modules_folder, write_box_modules, write_font_list, write_modules
 from graders.run.run_options import RunOptions
 from graders.run.warm_process import WarmProcess
+from graders.wire.launch import late_modules
 
 if TYPE_CHECKING:  # it imports torch
     from graders.run.runner import BoxRunner
@@ -39,11 +40,11 @@ class Boxes:
 def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes]:
     """Boxes for these notebooks. Their modules are removed afterwards.
 
-    With `now` the warm process starts at once and imports torch on another core, and what optimizers need as well if
-    one of `files` seems to use one. Otherwise nothing is started or written yet.
+    With `now` the warm process starts at once and imports torch on another core, and then what else `files` seem to
+    need. Otherwise nothing is started or written yet.
     """
-    optimizes = now and any(_names_optimizer(file) for file in files)
-    with empty_modules_folder() as box_modules, WarmProcess(box_modules, optimizes=optimizes) as warm:
+    modules = late_modules(_text_of(file) for file in files) if now else ()
+    with empty_modules_folder() as box_modules, WarmProcess(box_modules, modules=modules) as warm:
         if now:
             write_modules(box_modules)
             warm.start()
@@ -51,9 +52,9 @@ def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes
         yield Boxes(warm)
 
 
-def _names_optimizer(file: Path) -> bool:
-    """Whether a notebook seems to use an optimizer. A file that cannot be read is reported later."""
+def _text_of(file: Path) -> str:
+    """The text of a notebook's file; empty if it cannot be read, which is reported later."""
     try:
-        return b"optim" in file.read_bytes()
+        return file.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
+        return ""

@@ -24,6 +24,7 @@ from graders.run.run_options import RunOptions
 from graders.run.warm_process import WarmProcess
 from graders.wire.forking import can_fork
 from graders.wire.frames import Frame
+from graders.wire.launch import late_modules
 from graders.wire.limits import Limits
 
 
@@ -145,14 +146,13 @@ class BoxRunner:
     """See `RunOptions`."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
-        """A new box, not yet started, for a notebook with these cells. If they mention "optim", it can optimize."""
-        optimizes = any("optim" in cell for cell in cells)
+        """A new box, not yet started, for a notebook with these cells."""
         return Box(
             self.box_modules,
             self.tier,
             self.limits,
             self.warm,
-            optimizes=optimizes,
+            modules=late_modules(cells),
             guard=self.guard,
             private=self.private,
         )

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -23,13 +24,13 @@ START_SECONDS = 60.0
 class WarmProcess:
     """Forks boxes on request, from any thread. A context manager; the process starts when needed and ends with it."""
 
-    def __init__(self, box_modules: Path, *, can_fork: bool = can_fork, optimizes: bool = False) -> None:
+    def __init__(self, box_modules: Path, *, can_fork: bool = can_fork, modules: Sequence[str] = ()) -> None:
         """`box_modules` is the folder with the modules that exist in a box, filled before the process starts.
 
-        `optimizes` says that some notebook needs what optimizers import. Then it is imported while the first box runs,
-        and otherwise before the first box that needs it.
+        `modules` are what some notebook will need of `LATE_MODULES`. They are imported while the first boxes run, and
+        others before the first box that needs them.
         """
-        self.box_modules, self._can_fork, self._optimizes = box_modules, can_fork, optimizes
+        self.box_modules, self._can_fork, self._modules = box_modules, can_fork, modules
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._starting = False
@@ -78,10 +79,7 @@ class WarmProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         with server_end:
             self._process = subprocess.Popen(
-                [
-                    *(python_path(), "-m", "graders.box.fork_server", str(server_end.fileno())),
-                    *(["optimizes"] if self._optimizes else []),
-                ],
+                [python_path(), "-m", "graders.box.fork_server", str(server_end.fileno()), *self._modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,

@@ -7,7 +7,7 @@ because a plan is read before anything else is imported.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -156,18 +156,33 @@ class LaunchPlan:
         )
 
 
+LATE_MODULES = {"torch._dynamo": "optim", "matplotlib": "matplotlib"}
+"""Modules that take long to import and that only some notebooks need, and a word in such a notebook. Every optimizer
+imports torch's compiler."""
+
+
+def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
+    """Those of `LATE_MODULES` that some of these cells or notebooks seem to need."""
+    found: set[str] = set()
+    for text in texts:
+        found |= {name for name, word in LATE_MODULES.items() if word in text}
+        if len(found) == len(LATE_MODULES):
+            break
+    return tuple(name for name in LATE_MODULES if name in found)
+
+
 @dataclass(frozen=True)
 class BoxRequest:
     """Asks the warm process to fork a box: its plan, first working folder, environment variables and limits.
 
-    `optimizes` says whether the notebook seems to create an optimizer.
+    `modules` are those of `LATE_MODULES` that the notebook seems to need.
     """
 
     plan: LaunchPlan
     folder: str
     environment: Mapping[str, str]
     limits: Limits = field(default_factory=Limits)
-    optimizes: bool = False
+    modules: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         """Return the request as JSON values."""
@@ -181,7 +196,7 @@ class BoxRequest:
             folder=data["folder"],
             environment=data["environment"],
             limits=Limits(**data["limits"]),
-            optimizes=data["optimizes"],
+            modules=tuple(data["modules"]),
         )
 
 

@@ -12,12 +12,13 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
-from graders.box.fork_server import background_steps, import_compiler, preload_modules
+from graders.box.fork_server import import_late_module, preload_modules
 from graders.box.huge_pages import HugePages
 from graders.box.probing import answer_probe
 from graders.core import course
 from graders.run.intake import read_notebook
 from graders.wire.data import arrays_to_tensors, decode, encode
+from graders.wire.launch import LATE_MODULES
 
 
 def main() -> None:
@@ -25,8 +26,8 @@ def main() -> None:
     lesson, seed, workers, drawn, *notebooks = sys.argv[1:]
     os.environ["MPLBACKEND"] = "agg"
     preloaded = preload_modules()
-    import_compiler(preloaded)
-    next(background_steps(preloaded))
+    for name in LATE_MODULES:
+        import_late_module(name, preloaded)
     pages = HugePages()
     while pages.move():
         pass

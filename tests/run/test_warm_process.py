@@ -154,31 +154,36 @@ def test_it_begins_before_torch_is_imported_here(module: str) -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-THERE = "import sys\nassert any('torch._dynamo' in group.modules for group in sys.meta_path[0]._groups)"
+IS_THERE = (
+    "import sys\nassert any(name.endswith({!r}) for group in sys.meta_path[0]._groups for name in group.modules)".format
+)
 OPTIMIZES = "import torch\ntorch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0).step()"
+DRAWS = "import matplotlib.pyplot as plt\nplt.plot([1.0, 2.0])"
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """Notebooks that were handed in: one that is missing, a plain one, and one with an optimizer."""
-    found = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "optimizes.ipynb")]
+    """Notebooks that were handed in: one that is missing, a plain one, and one that makes an optimizer and draws."""
+    found = [tmp_path / name for name in ("missing.ipynb", "plain.ipynb", "both.ipynb")]
     found[1].write_text("loss.backward()")
-    found[2].write_text("torch.optim.SGD")
+    found[2].write_text(OPTIMIZES + DRAWS)
     return found
 
 
-def test_the_compiler_is_imported_when_a_notebook_asks_for_an_optimizer(files: list[Path]) -> None:
+@pytest.mark.parametrize(("name", "needs"), [("._dynamo", OPTIMIZES), (".pyplot", DRAWS)])
+def test_a_module_is_imported_once_a_notebook_seems_to_need_it(files: list[Path], name: str, needs: str) -> None:
+    is_there = IS_THERE(name)
     with prestarted_boxes(now=True, files=files[:2]) as boxes:
         assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
-        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("raised", "AssertionError")]
-        assert statuses([THERE, OPTIMIZES], boxes.warm.box_modules, boxes.warm) == [("ok", ""), ("ok", "")]
-        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+        assert statuses([is_there], boxes.warm.box_modules, boxes.warm) == [("raised", "AssertionError")]
+        assert statuses([is_there, needs], boxes.warm.box_modules, boxes.warm) == [("ok", ""), ("ok", "")]
+        assert statuses([is_there], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
 
 
-def test_the_compiler_is_imported_beside_the_first_box_where_optimizers_are_to_come(files: list[Path]) -> None:
+def test_what_notebooks_will_need_is_imported_beside_the_first_boxes(files: list[Path]) -> None:
     with prestarted_boxes(now=True, files=files) as boxes:
-        assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
-        assert statuses([THERE], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
+        for cell in ("pass", IS_THERE("._dynamo"), IS_THERE(".pyplot")):
+            assert statuses([cell], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
 
 
 def test_prestarted_boxes_have_their_modules_and_ends_what_nobody_waited_for() -> None:

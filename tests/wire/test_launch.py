@@ -37,7 +37,7 @@ def test_a_plan_of_the_box_alone_is_read_as_it_was_written() -> None:
 
 @pytest.mark.parametrize("name", PLANS)
 def test_a_request_is_read_as_it_was_written_and_says_whether_its_first_process_cleans_up(name: str) -> None:
-    request = BoxRequest(PLANS[name], "/box", {"HOME": "/box/home"}, Limits(memory=1), optimizes=True)
+    request = BoxRequest(PLANS[name], "/box", {"HOME": "/box/home"}, Limits(memory=1), modules=("matplotlib",))
     data = json.loads(json.dumps(request.to_data()))
     assert BoxRequest.from_data(data) == request
     assert data["supervised"] == (name == "supervised")

@@ -3,7 +3,7 @@
 from torch import nn
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import outputs, wrong_runs
+from graders.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
 from graders.scenes.captures import call_without_names, captures_outputs
 from graders.scenes.conv_nets import a_conv_net, only_a_convolution
 
@@ -13,9 +13,16 @@ def convolutions(model):
     return [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
 
 
-def maps(model, x, names=convolutions, **how):
+def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: output.detach().clone()):
     """What several modules put out, copied, in the order in which they ran."""
-    return {name: calls[0] for name, calls in outputs(model, names(model), x, **how).items()}
+    found = {}
+
+    def note(name, output):
+        found[name] = copy(output)
+        return found[name]
+
+    run(model, {name: lambda output, name=name: note(name, output) for name in names(model)}, x)
+    return found
 
 
 @exercise(

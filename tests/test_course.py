@@ -13,14 +13,14 @@ from graders.author import build, prove
 from graders.author.answers import Answer, Answers, answers_to
 from graders.core import course
 from graders.core.exercise import Exercise
-from graders.differential.exercise import SceneExercise, find_exercise
+from graders.differential.exercise import SceneExercise, find_scene_exercise
 
 LESSONS = course.lesson_stems()
 EXERCISES = course.every_exercise()
 
 
 def exercise(key: str) -> SceneExercise:
-    return find_exercise(key)
+    return find_scene_exercise(key)
 
 
 def test_the_names_are_unique() -> None:
@@ -30,7 +30,7 @@ def test_the_names_are_unique() -> None:
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.key)
 def test_the_exercise_is_well_formed(exercise: Exercise) -> None:
     # What becomes of its answers, and whether the notebooks are as built, `hookwork build --check` tells.
-    found = find_exercise(exercise.key)
+    found = find_scene_exercise(exercise.key)
     assert [*prove.missing_parts(found), *prove.missing_answers(found, answers_to(found))] == []
 
 
@@ -115,7 +115,7 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
 
 
 def test_a_scene_that_is_given_what_is_not_in_the_box_is_reported() -> None:
-    found = find_exercise("03-scale-grad")
+    found = find_scene_exercise("03-scale-grad")
     scene = replace(found.scene, given={**found.scene.given, "arguments": math.sqrt})
     (problem,) = prove.missing_parts(replace(found, scene=scene))
     assert (

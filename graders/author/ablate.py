@@ -21,7 +21,7 @@ from graders.author.answers import answers_to
 from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
 from graders.core.exercise import Inputs
-from graders.differential.exercise import SceneExercise, find_exercise
+from graders.differential.exercise import SceneExercise, find_scene_exercise
 from graders.differential.explaining import NOTHING_DONE
 from graders.differential.implementations import Implementation
 from graders.marking.jobs import default_jobs
@@ -65,7 +65,7 @@ def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iter
 def ablate_exercise(key: str) -> AblatedExercise:
     """Find out where the wrong programs of an exercise show themselves."""
     torch.set_num_threads(1)  # so that this process can be forked
-    exercise = find_exercise(key)
+    exercise = find_scene_exercise(key)
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
     subject = exercise.subject

@@ -18,7 +18,7 @@ from graders.core import course
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
-from graders.differential.exercise import NotInTheBox, SceneExercise, find_exercise
+from graders.differential.exercise import NotInTheBox, SceneExercise, find_scene_exercise
 from graders.judge.submission import judge_submission
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
@@ -88,7 +88,7 @@ def without_guess(lesson: str, source: str) -> list[str]:
 
 def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     """What an exercise lacks, and which of its answers are not marked as they should be on each of `seeds`."""
-    exercise = find_exercise(key)
+    exercise = find_scene_exercise(key)
     try:
         answers = answers_to(exercise)
     except SourceError as error:

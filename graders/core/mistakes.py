@@ -110,4 +110,40 @@ COMMON_MESSAGES: dict[str, str] = {
         "`.grad` is a tensor of zeros, which takes as much memory as the gradient did. Set it to `None`."
     ),
     "leaves-only": "Some modules are missing: containers are modules too, and they count here.",
+    "not-float32": (
+        "The dtype of your array is not float32. A new numpy array is float64 unless you say `dtype=np.float32`; "
+        "`.astype(np.float32)` converts one."
+    ),
+    "replaced-the-dict": (
+        "You put new dicts in place of the old ones, and now no hook can be registered any more: a handle needs a weak "
+        "reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`."
+    ),
+    "before-the-callers-hook": (
+        "One of the caller's hooks replaces an output, and you looked at it before that. What counts is what the next "
+        "layer gets: register your hook without `prepend=True`."
+    ),
+    "looked-too-late": (
+        "A later layer works in place on an output, and you looked at it after that. Look in the hook, while the "
+        "output is as it left the module, or keep a copy."
+    ),
+    "softmax-target": (
+        "You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, so other classes "
+        "come in: use the logit."
+    ),
+    "cut-the-graph": (
+        "The values are right, but no gradient gets through any more. Leave out `detach()`, `.data` and "
+        "`torch.no_grad()` in your hook."
+    ),
+    "one-kind-only": (
+        "Some kinds of hooks are still there. A module keeps four kinds, each in its own dict: forward pre-hooks, "
+        "forward hooks, backward pre-hooks and backward hooks."
+    ),
+    "children-only": (
+        "Some modules still have their hooks. `children()` yields only the next level, without the model itself; "
+        "`modules()` yields the model and everything in it, at any depth."
+    ),
+    "old-grad": (
+        "The result is wrong where `.grad` held something before: `backward()` adds to that. Set `.grad` to `None` "
+        "before each pass, and put the old tensor back at the end."
+    ),
 }

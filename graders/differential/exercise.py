@@ -113,7 +113,7 @@ class NotInTheBox(ExerciseDefect):
     """Raised when an exercise gives its scene an option that does not exist in the box, beside the learner's code."""
 
 
-def find_exercise(key: str) -> SceneExercise:
+def find_scene_exercise(key: str) -> SceneExercise:
     """The exercise of the course with this key, with its scene and references. Raises `UnknownKey`."""
     return cast(SceneExercise, course.find_exercise(key))
 

@@ -72,9 +72,6 @@ class TestRecordGrad:
             return t.register_hook(lambda grad: store.append(grad.detach().clone()) or grad.detach())
 
         def no_handle(t, store):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what
-            `register_hook` gives you.
-            """
             t.register_hook(lambda grad: store.append(grad.detach().clone()))
 
         def reads_dot_grad(t, store):

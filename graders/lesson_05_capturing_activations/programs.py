@@ -108,13 +108,7 @@ def skipped_the_model(model: nn.Module, keep: Keep, x: Tensor) -> None:
         note(model.get_submodule(name)(x))
 
 
-WRONG = (
-    hook_left_behind,
-    hook_left_after_exception,
-    returned_the_copy,
-    another_mode,
-    before_the_callers_hook,
-)
+WRONG = (hook_left_behind, hook_left_after_exception, returned_the_copy, another_mode, before_the_callers_hook)
 
 
 def wrong_runs(

@@ -74,8 +74,7 @@ class TestActivationStore:
     without it, gradients included.
     """
 
-    def reference(model, names):
-        return Store(model, names)
+    reference = Store
 
     class Mistakes:
         class registered_too_early(Store):

@@ -1,12 +1,7 @@
 """Exercise 05-capture-activation."""
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import (
-    outputs,
-    skipped_the_model,
-    stored_the_input,
-    wrong_runs,
-)
+from graders.lesson_05_capturing_activations.programs import outputs, skipped_the_model, stored_the_input, wrong_runs
 from graders.scenes.captures import call_with_name, captures_outputs
 
 
@@ -52,8 +47,7 @@ class TestCaptureActivation:
     does without you.
     """
 
-    def reference(model, name, x):
-        return capture(model, name, x)
+    reference = capture
 
     class Mistakes(wrong_runs(capture, stored_the_input, skipped_the_model)):
         def stored_alias(model, name, x):

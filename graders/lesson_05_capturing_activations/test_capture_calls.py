@@ -49,8 +49,7 @@ class TestCaptureCalls:
     whichever name the model uses for it. Each call of your function returns a new list.
     """
 
-    def reference(model, name, x):
-        return capture(model, name, x)
+    reference = capture
 
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def only_last_call(model, name, x):

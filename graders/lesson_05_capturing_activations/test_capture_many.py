@@ -50,8 +50,7 @@ class TestCaptureMany:
     runs once for all names, and goes on as it does without you.
     """
 
-    def reference(model, names, x):
-        return capture(model, names, x)
+    reference = capture
 
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def late_binding(model, names, x):

@@ -56,8 +56,7 @@ class TestLeafShapes:
     anything.
     """
 
-    def reference(model, x):
-        return shapes(model, x)
+    reference = shapes
 
     class Mistakes(wrong_runs(shapes, without=("returned_the_copy",))):
         def only_sequential_recursed(model, x):

@@ -61,8 +61,7 @@ class TestSaveActivation:
     is left behind. If the model raises, you may write the file or not.
     """
 
-    def reference(model, name, x, path):
-        return save(model, name, x, path)
+    reference = save
 
     class Mistakes(wrong_runs(save)):
         def saved_with_grad(model, name, x, path):

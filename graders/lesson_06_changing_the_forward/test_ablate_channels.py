@@ -69,8 +69,7 @@ class TestAblateChannels:
     all other entries stay, even `nan`. The model returns one tensor.
     """
 
-    def reference(model, name, channels, x):
-        return ablate(model, name, channels, x)
+    reference = ablate
 
     class Mistakes(wrong_runs(ablate)):
         def forgot_return(model, name, channels, x):

@@ -105,9 +105,6 @@ class TestNormalizeInput:
             return module.register_forward_pre_hook(hook)
 
         def cut_the_graph(module, mean, std):
-            """The values are right, but no gradient reaches the caller's tensor any more. Leave out `detach()`, `.data`
-            and `torch.no_grad()` in your hook.
-            """
             return module.register_forward_pre_hook(lambda module, args: ((args[0].detach() - mean) / std, *args[1:]))
 
         def no_handle(module, mean, std):

@@ -84,9 +84,6 @@ class TestScaleOutput:
             return module.register_forward_hook(lambda module, args, output: output.mul_(s))
 
         def cut_the_graph(module, s):
-            """The output is right, but no gradient gets through any more. Your hook returned a tensor without a graph:
-            leave out `detach()`, `.data` and `torch.no_grad()`.
-            """
             return module.register_forward_hook(lambda module, args, output: output.detach() * s)
 
         def changed_the_input(module, s):

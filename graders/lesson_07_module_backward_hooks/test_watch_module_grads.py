@@ -3,17 +3,13 @@
 from functools import partial
 
 from graders.authoring import exercise
+from graders.lesson_07_module_backward_hooks.programs import each
 from graders.scenes.module_backward import watches_a_module
-
-
-def copies(grads):
-    """Each gradient copied; `None` stays."""
-    return tuple(None if grad is None else grad.detach().clone() for grad in grads)
 
 
 def keep(d, module, grad_input, grad_output):
     """What a hook does that watches."""
-    d["gi"], d["go"] = copies(grad_input), copies(grad_output)
+    d["gi"], d["go"] = (each(grads, lambda grad: grad.detach().clone()) for grads in (grad_input, grad_output))
 
 
 def watched(module, hook, kind="register_full_backward_hook", d=None, **how):

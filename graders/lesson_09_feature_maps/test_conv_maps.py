@@ -73,8 +73,7 @@ class TestConvMaps:
     convolution only watch.
     """
 
-    def reference(model, x):
-        return maps(model, x)
+    reference = maps
 
     class Mistakes(wrong_runs(maps, without=["before_the_callers_hook"])):
         def only_sequential_recursed(model, x):

@@ -123,7 +123,4 @@ class TestNormalizeMaps:
             return scaled_in_place(fm).copy()
 
         def not_float32(fm):
-            """The dtype of your array is not float32. A new numpy array is float64 unless you say `dtype=np.float32`;
-            `.astype(np.float32)` converts one.
-            """
             return scaled(as_array(fm)).astype(np.float64)

@@ -108,7 +108,4 @@ class TestTileMaps:
             return fm[0].numpy() if len(fm) == 1 else sheet(fm, min(ncols, len(fm)), pad, fill)
 
         def not_float32(fm, ncols, pad=1, fill=0.0):
-            """The dtype of your array is not float32. A new numpy array is float64 unless you say `dtype=np.float32`;
-            `.astype(np.float32)` converts one.
-            """
             return sheet(fm, min(ncols, len(fm)), pad, fill).astype(np.float64)

@@ -85,9 +85,6 @@ class TestGradCam:
             return weighted(model, layer, x, cls, lambda gradient: gradient.sum((2, 3), keepdim=True)).relu()
 
         def softmax_target(model, layer, x, cls):
-            """You took the gradient of the probability, or of its logarithm. The softmax mixes all logits, so other
-            classes get into the map: use the logit.
-            """
             return heat(*gradient_at_layer(model, layer, x, lambda logits: logits.softmax(1)[:, cls].sum()))
 
         def mixed_batch(model, layer, x, cls):

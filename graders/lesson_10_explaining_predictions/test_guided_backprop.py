@@ -87,10 +87,6 @@ class TestGuidedBackprop:
 
         def wrong_layer(model, x, cls):
             """You clamped at modules other than the ReLUs. Choose the modules with `isinstance(module, nn.ReLU)`."""
-            activations = [part for part in model.modules() if not [*part.children(), *part.parameters()]]
-            return with_hooks(model, x, cls, activations)
-
-        def wrong_layer__2(model, x, cls):
             return with_hooks(model, x, cls, [part for part in model.modules() if type(part).__name__ == "ReLU"])
 
         def only_sequential_recursed(model, x, cls):

@@ -56,8 +56,7 @@ class TestSaliencyMap:
     own. `x` and each parameter may require grad or not. You may run the model more than once.
     """
 
-    def reference(model, x, classes):
-        return one_by_one(model, x, classes)
+    reference = one_by_one
 
     class Mistakes(wrong_explanations(one_by_one)):
         def mean_over_channels(model, x, classes):
@@ -88,9 +87,6 @@ class TestSaliencyMap:
             return gradient_at_x(model, x, lambda logits: logits.amax(1).sum()).abs().amax(1)
 
         def softmax_target(model, x, classes):
-            """You took the gradient of the probability, or of its logarithm. The softmax mixes all logits; the task
-            asks for the logit.
-            """
             return gradient_at_x(model, x, lambda logits: of_pairs(classes)(logits.softmax(1))).abs().amax(1)
 
         def softmax_target__2(model, x, classes):

@@ -55,8 +55,7 @@ class TestCleanCopy:
     original, or `None`. What `copy.deepcopy` raises comes through.
     """
 
-    def reference(model):
-        return stripped_copy(model)
+    reference = stripped_copy
 
     class Mistakes:
         def hooks_copied(model):
@@ -82,24 +81,15 @@ class TestCleanCopy:
             return copied
 
         def one_kind_only(model):
-            """Some kinds of hooks are still on the copy. There are four: forward pre-hooks, forward hooks, backward
-            pre-hooks and backward hooks.
-            """
             return stripped_copy(model, kinds=KINDS[:2])
 
         def children_only(model):
-            """Some modules of the copy still have their hooks. `modules()` yields the copy itself and everything in it,
-            at any depth; `children()` only the next level.
-            """
             return stripped_copy(model, modules=nn.Module.children)
 
         def children_only__2(model):
             return stripped_copy(model, modules=lambda copied: [copied])
 
         def replaced_the_dict(model):
-            """You put new dicts in place of the old ones, and now no hook can be registered any more: a handle needs a
-            weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
-            """
             copied = copy.deepcopy(model)
             for module in copied.modules():
                 for kind in KINDS:

@@ -1,25 +1,13 @@
 """Exercise 11-mean-activation."""
 
 from graders.authoring import exercise
-from graders.lesson_05_capturing_activations.programs import (
-    run_with_hooks,
-    skipped_the_model,
-    stored_the_input,
-    wrong_runs,
-)
+from graders.lesson_05_capturing_activations.programs import outputs, skipped_the_model, stored_the_input, wrong_runs
 from graders.scenes.captures import call_with_name, captures_outputs
 
 
-def mean(model, name, x, run=run_with_hooks, statistic=lambda output: output.detach().mean()):
+def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how):
     """What becomes of the output of a module in a run of the model: its mean."""
-    kept = []
-
-    def note(output):
-        kept.append(statistic(output))
-        return kept[-1]
-
-    run(model, {name: note}, x)
-    return kept[0]
+    return outputs(model, [name], x, copy=statistic, **how)[name][0]
 
 
 @exercise(
@@ -65,8 +53,7 @@ class TestMeanActivation:
     model runs once, to its end, in its own mode, and goes on with the output itself.
     """
 
-    def reference(model, name, x):
-        return mean(model, name, x)
+    reference = mean
 
     class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model)):
         def graph_kept_alive(model, name, x):

@@ -65,18 +65,12 @@ class TestRemoveAllHooks:
 
     class Mistakes:
         def one_kind_only(model):
-            """Some kinds of hooks are gone, and others are still there. A module keeps four kinds, each in its own
-            dict: forward pre-hooks, forward hooks, backward pre-hooks and backward hooks.
-            """
             return stripped(model.modules(), KINDS[1:2])
 
         def one_kind_only__2(model):
             return stripped(model.modules(), KINDS[:2])
 
         def children_only(model):
-            """Some modules lost their hooks, and others kept theirs. `children()` yields only the next level, without
-            the model itself. `modules()` yields the model and everything in it, at any depth.
-            """
             return stripped(model.children())
 
         def children_only__2(model):
@@ -110,9 +104,6 @@ class TestRemoveAllHooks:
             return stripped(model.modules())
 
         def replaced_the_dict(model):
-            """You put new dicts in place of the old ones, and now no hook can be registered any more: a handle needs a
-            weak reference to the dict, which a plain `{}` does not allow. Empty the old dict with `clear()`.
-            """
             return with_new_dicts(model, dict)
 
         def no_count(model):

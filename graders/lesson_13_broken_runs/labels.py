@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from graders.lesson_11_hygiene.programs import KINDS
+
 Rule = Callable[["Run", float], str | None]
 """Of a run and a learning rate: the name of the module where it starts, if the label fits."""
 Sizes = list[tuple[str, float]]
-KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 class Run:

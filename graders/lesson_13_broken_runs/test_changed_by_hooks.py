@@ -5,17 +5,17 @@ from contextlib import contextmanager
 import torch
 
 from graders.authoring import exercise
+from graders.lesson_11_hygiene.programs import KINDS
 from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
 from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
 from graders.scenes.inspections import inspects_models
 from graders.scenes.streams import AXES
 
 OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
-OF_MODULES = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 @contextmanager
-def without_hooks(model, of_modules=OF_MODULES, of_parameters=OF_PARAMETERS):
+def without_hooks(model, of_modules=KINDS, of_parameters=OF_PARAMETERS):
     """In the block, the hooks of a model are away; some of them, if you say so."""
     hooks = [getattr(module, kind) for module in model.modules() for kind in of_modules]
     hooks += [getattr(p, kind) or {} for p in model.parameters() for kind in of_parameters]
@@ -145,9 +145,6 @@ class TestChangedByHooks:
             return unlike({name: (a, b) for name, (a, b) in found if a is not None and b is not None})
 
         def old_grad(model, loss_fn, x):
-            """The list is wrong where `.grad` held something before: `backward()` adds to that. Set `.grad` to `None`
-            before each pass, and put the old tensor back at the end.
-            """
             found = both(model, loss_fn, x)
             for name, p in model.named_parameters():
                 if p.grad is not None:

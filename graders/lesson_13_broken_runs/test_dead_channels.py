@@ -115,15 +115,9 @@ class TestDeadChannels:
             return dead(fired(model, batches, among=nn.Module.named_children))
 
         def before_the_callers_hook(model, batches):
-            """One of the caller's hooks replaces the output of a ReLU, and you looked at it before that. What counts is
-            what the next layer gets: register your hook without `prepend=True`.
-            """
             return dead(fired(model, batches, prepend=True))
 
         def looked_too_late(model, batches):
-            """A later layer works in place on what a ReLU returned, and by the time you look, its zeros are gone. Look
-            in the hook, while the output is as it left the module, or keep a copy.
-            """
             return dead(fired(model, batches, keep=lambda out: out))
 
         def empty_lists(model, batches):

@@ -3,16 +3,7 @@
 from functools import partial
 
 from graders.authoring import exercise
-from graders.lesson_13_broken_runs.labels import (
-    RULES,
-    answer,
-    dead,
-    exploding,
-    first,
-    hook,
-    nan,
-    vanishing,
-)
+from graders.lesson_13_broken_runs.labels import RULES, answer, dead, exploding, first, hook, nan, vanishing
 from graders.scenes.diagnoses import diagnoses_models
 
 

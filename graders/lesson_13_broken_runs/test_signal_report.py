@@ -146,13 +146,7 @@ class TestSignalReport:
             return [(name, rms(values), rms([g for g in grads if g is not None])) for name, values, grads in calls]
 
         def looked_too_late(model, loss_fn, x):
-            """A later layer works in place on what a leaf returned, and you looked at the output after that. Look in
-            the hook, while the output is as it left the module, or keep a copy.
-            """
             return report(calls_of(model, loss_fn, x, keep=lambda out: out))
 
         def before_the_callers_hook(model, loss_fn, x):
-            """One of the caller's hooks replaces the output of a leaf, and you looked at it before that. What counts is
-            what the next layer gets: register your hook without `prepend=True`.
-            """
             return report(calls_of(model, loss_fn, x, prepend=True))

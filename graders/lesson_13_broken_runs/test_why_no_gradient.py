@@ -61,9 +61,6 @@ class TestWhyNoGradient:
 
     class Mistakes:
         def old_grad(model, loss_fn, x):
-            """Where `.grad` held something before, you miss parameters that get nothing, or 0. `backward()` adds to
-            what is there: set `.grad` to `None` first, and put the old tensor back.
-            """
             came, called = one_pass(model, loss_fn, x, clear=False)
             total = {p: p.grad for p in model.parameters() if p.grad is not None}
             return reasons(model, {**came, **total}, held_by(called))

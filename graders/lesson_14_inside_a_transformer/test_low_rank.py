@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from graders.authoring import exercise
-from graders.scenes.transformer_edits import adds_low_rank
+from graders.scenes.low_rank import adds_low_rank
 
 
 def random(rank, layer):

@@ -1,6 +1,5 @@
 """The scene for a function that runs a backward pass itself, and returns the gradient at one activation."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,8 +16,9 @@ from graders.scenes.inner_gradients import (
     record_failure,
     unexpected_changes,
 )
-from graders.scenes.scene import Sections, family
-from graders.scenes.small_modules import Fn, Steps, copy_tensors, drawn_linear
+from graders.scenes.results import copy_tensors
+from graders.scenes.scene import Call, Sections, family
+from graders.scenes.small_modules import Fn, Steps, drawn_linear
 from graders.wire.draws import Rng
 
 
@@ -42,7 +42,7 @@ from graders.wire.draws import Rng
     },
     pairs=[("output", "follower"), ("named", "follower")],
 )
-def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def looks_inside(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function of a model, a module's name, an input, a loss and optionally `pick`, which returns a gradient.
 
     `pick` takes the module's output, and returns the tensor whose gradient is wanted.
@@ -102,5 +102,6 @@ def looks_inside(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) 
     handed_out = call(plain, "1", leaf.detach(), lambda out: BufferAsGradient.apply(out, buffer))  # type: ignore[no-untyped-call]
     buffer.zero_()
     copies["the gradient, when somebody has written zeros into its memory"] = handed_out
-    record_failure(failed, case, model, lambda loss: call(model, name, x, loss, *pick))
+    last = model.get_submodule(model.names["last"])
+    record_failure(failed, case, last, lambda loss: call(model, name, x, loss, *pick))
     failed["changed after it"] = same["changed in the end"] = unexpected_changes(witness)

@@ -14,13 +14,15 @@ from graders.box.failures import Failure
 from graders.box.passes import grad_mode
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
+from graders.scenes.inner_calls import calling_inside
 from graders.scenes.kept_graphs import SavedTensorCounter
 from graders.scenes.models import DrawnModel, a_model
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 Told = dict[str, Any]
-Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
+Ask = Callable[[Call, Any, nn.Module, list[str], Tensor], Told]
 """Calls the learner's function with a case, a model, names of modules and an input; returns what it tells, by name."""
 
 
@@ -54,13 +56,13 @@ Ask = Callable[[Callable[..., Any], Any, nn.Module, list[str], Tensor], Told]
     impossible=(lambda frozen, x_is: frozen == "part" and x_is == "data",),
 )
 def captures_outputs(
-    call: Callable[..., Any],
+    call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
     ask: Ask,
     model_of: Callable[..., DrawnModel] = a_model,
-    also: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
+    also: Callable[[Call, Rng, dict[str, Any]], None] | None = None,
     counts_saved: bool = False,
 ) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
@@ -89,17 +91,11 @@ def captures_outputs(
         results.update({f"{name}, after a later call": value for name, value in copy_value(told).items()})
 
         other, _, others = hooked_model(rng, case, model_of)
-        t, found = an_input(other, case), list[Told]()
-
-        def call_inside(*args: Any) -> None:
-            if not found:
-                found.append(ask(call, case, other.model, others, t))
-
-        around = model.register_forward_hook(call_inside)
-        for name, value in ask(call, case, model, names, x).items():
-            inside[f"{name} of a call"] = copy_value(value)
-        around.remove()
-        inside["of a call inside it"] = [copy_value(told) for told in found]
+        t = an_input(other, case)
+        with calling_inside(model.register_forward_hook, lambda: ask(call, case, other.model, others, t)) as found:
+            for name, value in ask(call, case, model, names, x).items():
+                inside[f"{name} of a call"] = copy_value(value)
+        inside["of a call inside it"] = copy_value(found)
 
         failure = Failure(case.failure)
         other.model.get_submodule(other.names["scalar"]).register_forward_pre_hook(failure.raise_if_due)
@@ -138,31 +134,22 @@ def an_input(drawn: DrawnModel, case: Any) -> Tensor:
     return prepare_tensor(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
 
 
-def copy_value(value: Any) -> Any:
-    """A copy that later changes do not affect, and which shows whether a tensor has a graph."""
-    if isinstance(value, Tensor):
-        return value.clone()
-    if isinstance(value, list):
-        return [copy_value(part) for part in value[:20]]  # an answer whose calls share a list would make it grow
-    return {key: copy_value(part) for key, part in value.items()} if isinstance(value, dict) else value
-
-
-def call_with_name(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_name(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x)`."""
     return {"the result": call(model, names[0], x)}
 
 
-def call_with_names(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, names, x)`."""
     return {"the result": call(model, names, x)}
 
 
-def call_without_names(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_without_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, x)`."""
     return {"the result": call(model, x)}
 
 
-def call_with_path(call: Callable[..., Any], case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
+def call_with_path(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x, path)`, which writes a tensor to a file and returns its shape.
 
     The file exists beforehand. What shows is the tensor in it afterwards, and how many other numbers it stores.

@@ -8,15 +8,11 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.probing import count_module_hooks
-from graders.scenes.inspections import Call, InspectedModel
+from graders.scenes.inspections import InspectedModel
+from graders.scenes.scene import Call
 from graders.scenes.small_modules import drawn_linear
 from graders.scenes.streams import SIZE, Step, Stream, inspected_stream
 from graders.wire.draws import Rng
-
-
-def drop_gradient(parameter: Any) -> None:
-    """A post-accumulate-grad hook like those that take an optimizer step during the backward pass."""
-    parameter.grad = None
 
 
 def negate_gradient(parameter: Any) -> None:
@@ -24,23 +20,18 @@ def negate_gradient(parameter: Any) -> None:
     parameter.grad.neg_()
 
 
-def a_little_more(grad: Tensor) -> Tensor:
-    """The gradient with a change in the last digits only."""
-    return grad * (1 + 4 * torch.finfo(grad.dtype).eps)
-
-
 HOOKS: dict[str, Callable[[Any, float], Any]] = {
     "a weight": lambda block, k: block[0].weight.register_hook(lambda grad: k * grad),
     "a small gradient": lambda block, k: block[1].bias.register_hook(lambda grad: k * grad),
     "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(negate_gradient),
-    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(drop_gradient),
+    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None)),
     "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
     "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),
     "detaching": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
     "zeros": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
     "backward pre": lambda block, k: block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],)),
     "backward": lambda block, k: block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],)),
-    "last digits": lambda block, k: block[0].weight.register_hook(a_little_more),
+    "last digits": lambda block, k: block[0].weight.register_hook(lambda g: g * (1 + 4 * torch.finfo(g.dtype).eps)),
     "by mode": lambda block, k: block[0].bias.register_hook(lambda grad: k * grad),
     "nothing": lambda block, k: block.register_forward_pre_hook(lambda module, args: None),
 }

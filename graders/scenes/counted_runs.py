@@ -1,6 +1,5 @@
 """Models for functions that count calls, `function(model, x)`, in `graders.scenes.inspections.inspects_models`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,9 +10,10 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import in_mode
 from graders.box.tensors import with_layout
-from graders.scenes.broken_models import CallPart, Chain, Step
+from graders.scenes.chains import CallPart, Chain, Step
 from graders.scenes.inspections import InspectedModel
-from graders.scenes.recorders import copy_value
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call
 from graders.wire.draws import Rng
 
 
@@ -105,7 +105,7 @@ def a_workload(rng: Rng, case: Any) -> InspectedModel:
     return counting_model(parts, steps, case, x, later)
 
 
-def linear_layers(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+def linear_layers(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     """Try single linear layers, on inputs with one and four dimensions and on zeros."""
     size, out, *rows = (rng.integer(2, 6) for _ in range(5))
     for shape in ((size,), (*rows, size)):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from graders.box.failures import Failure
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.broken_models import SIZE, CallPart, Chain, Step, cut_gradient, even_linear, shows_its_mode
-from graders.scenes.scene import Sections, family
+from graders.scenes.chains import SIZE, CallPart, Chain, Step, cut_gradient, even_linear, shows_its_mode
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 
@@ -171,7 +171,7 @@ def make_model(
     },
     impossible=(lambda fault, dtype: dtype == "float32" and fault not in IN_FLOAT32,),
 )
-def diagnoses_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def diagnoses_models(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(make, x, y, loss_fn, lr)`."""
     found, anew, same, failing = seen.values()
     x, y = (rng.tensor(3, SIZE, low=-2, high=2, dtype=case.dtype, values="full") for _ in range(2))

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from graders.box.models import in_mode
 from graders.scenes.models import Drop
+from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 
@@ -67,12 +68,9 @@ class Signs(Layer):
         return self.weight * (x > 0)
 
 
-class Activation(nn.Module):
-    """Has no parameters; its output depends on its mode."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """A tensor like `x`."""
-        return torch.tanh(x) * (0.75 if self.training else 1.0)
+def activation() -> nn.Module:
+    """A module without parameters, whose output depends on its mode."""
+    return Fn(lambda module, x: torch.tanh(x) * (0.75 if module.training else 1.0))
 
 
 class Block(Layer):
@@ -120,7 +118,7 @@ class _LayerFactory:
         """The module with which a model begins."""
         kind = self.case.first
         made: nn.Module = (
-            Activation() if kind == "activation" else self.make_layer(Signs if kind == "no gradient" else Layer)
+            activation() if kind == "activation" else self.make_layer(Signs if kind == "no gradient" else Layer)
         )
         made = nn.Sequential(made, nn.Tanh()) if kind == "nested" else made
         return made.requires_grad_(kind != "frozen")
@@ -150,7 +148,7 @@ def nested_model(rng: Rng, case: Any) -> TimedModel:
     deep: dict[str, nn.Module] = {
         next(names): layers.make_layer(),
         next(names): layers.make_layer(),
-        next(names): Activation(),
+        next(names): activation(),
     }
     body = block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
     twice = layers.make_layer()
@@ -174,7 +172,7 @@ def sequential_model(rng: Rng, case: Any) -> TimedModel:
     layers = _LayerFactory(rng, case)
     first, last = layers.make_first_module(), layers.make_layer()
     behind: dict[str, list[nn.Module]] = {"plain": [last], "twice": [first, last], "last": [last, first]}
-    parts = [first, Drop(0.5), Activation(), *behind[case.order]]
+    parts = [first, Drop(0.5), activation(), *behind[case.order]]
     names = rng.names(len(parts))
     model = in_mode(nn.Sequential(OrderedDict(zip(names, parts))), case.mode)
     return TimedModel(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")

@@ -15,8 +15,8 @@ from graders.box.models import fill_grads
 from graders.box.probing import detached_copy
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.event_models import Activation, Clock, TimedModel, one_layer
-from graders.scenes.scene import Sections, family
+from graders.scenes.event_models import Clock, TimedModel, activation, one_layer
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 LONGEST = 200
@@ -43,7 +43,7 @@ PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
         "raises at": ("bwd", "bpre", "fwd", "pre"),
     },
 )
-def tells_an_order(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
+def tells_an_order(call: Call, rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
     """For a function that returns labels in an order that is always the same, whether written down or measured.
 
     With the axis `first`, the function is called with a kind of hook, and also with the words in `unlike`, which are
@@ -128,7 +128,7 @@ def _error_of(call: Callable[[], Any]) -> str:
     ],
 )
 def runs_passes(
-    call: Callable[..., Any],
+    call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
@@ -148,7 +148,7 @@ def runs_passes(
     x = leaf.view_as(leaf) if case.place == "non-leaf" else leaf
     made, log, got = _model_copier(drawn, case), list[str](), dict[str, Any]()
     watched, clock = made()
-    watched.register_forward_pre_hook(lambda _, args: log.append(_describe_input("the model", args[0])))
+    watched.register_forward_pre_hook(lambda _, args: log.append(f"the model, x.requires_grad={args[0].requires_grad}"))
     watched.register_forward_pre_hook(lambda _, args: got.update(x=detached_copy(args[0])))
     part = watched.get_submodule(drawn.part)
     part.register_forward_hook(lambda *_: log.append("forward of a part"))
@@ -169,7 +169,7 @@ def runs_passes(
     only = one_layer(rng, case)
     single["the result"] = copy_events(call(alone(only), x, *arguments(case, only.clock, "alone")))
     around, inside, inner = one_layer(rng, case), one_layer(rng, case), list[Any]()
-    outer, other_model = nn.Sequential(around, Activation()), nn.Sequential(inside)
+    outer, other_model = nn.Sequential(around, activation()), nn.Sequential(inside)
     outer[1].register_forward_hook(
         lambda *_: inner.append(copy_events(call(other_model, x, *arguments(case, inside.clock, "nested"))))
     )
@@ -225,7 +225,3 @@ def _model_copier(drawn: TimedModel, case: Any) -> Callable[[], tuple[nn.Module,
         return model, clock
 
     return made
-
-
-def _describe_input(who: str, x: Any) -> str:
-    return f"{who}, with an x that {'requires grad' if x.requires_grad else 'requires no grad'}"

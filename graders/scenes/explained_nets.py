@@ -12,12 +12,12 @@ from graders.box.failures import Failure
 from graders.box.models import fill_grads
 from graders.box.tensors import fill_grad
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
+from graders.scenes.small_modules import draw_parameters
 from graders.wire.draws import Rng
 
 CHANNELS, WIDTH, CLASSES = 3, 8, 4
 """The channels of an image, the channels of a layer, and the number of logits."""
-Call = Callable[..., Any]
 
 
 class ReLU(nn.Module):
@@ -74,10 +74,7 @@ class Net(nn.Module):
         layers = {"block": self.block, "in place": self.block.parts[1], "inside": self.rest[0], "last": self.rest[-1]}
         self.layers = (layers[layer],)  # in a tuple, because an attribute would give it another name
         self.to(getattr(torch, case.dtype))
-        with torch.no_grad():
-            for parameter in self.parameters():
-                drawn = rng.tensor(*parameter.shape, low=-0.5, high=0.5, away=0.125, dtype=case.dtype, values="full")
-                parameter.copy_(drawn)
+        draw_parameters(self, rng, low=-0.5, high=0.5, away=0.125, dtype=case.dtype, values="full")
         self.train(case.mode != "eval")
         if case.mode == "mixed":
             self.block.eval()

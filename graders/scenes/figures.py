@@ -3,7 +3,7 @@
 import contextlib
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from graders.box.tensors import with_layout
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 GRIDS = {
@@ -34,7 +34,7 @@ GRIDS = {
     ),
     axes={"grid": tuple(GRIDS), "layout": ("contiguous", "transposed", "slice")},
 )
-def draws_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def draws_maps(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(fm, ncols=8, shared=False)`, which returns a figure that pyplot does not keep."""
     import matplotlib  # here, because collecting the graders must not import it
 

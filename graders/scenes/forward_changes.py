@@ -13,11 +13,9 @@ from graders.box.passes import compute_gradients, grad_mode
 from graders.box.probing import detached_copy, remove_handle
 from graders.box.witness import Witness
 from graders.scenes.call_arguments import Arguments, GivenArguments, as_usual
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
-
-Call = Callable[..., Any]
 
 
 class Mixing(nn.Module):

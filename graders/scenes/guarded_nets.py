@@ -15,7 +15,7 @@ from graders.box.probing import detached_copy
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, NUMBERS, PASSES, second_gradient
 from graders.scenes.given import Arguments
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import register_hooks
 from graders.wire.draws import Rng
 
@@ -48,7 +48,7 @@ def _body_and_layer(kind: str, dtype: torch.dtype) -> tuple[nn.Module, nn.Linear
         "backward": PASSES,
     },
 )
-def guards_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+def guards_gradients(call: Call, rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a class `net = call(body, fc, lo, hi)`."""
     forward, clamped, bias, passes, data, frozen, graph, same = seen.values()
     shape = (2, 3, 3) if case.body == "convolution" else (4,)

@@ -1,12 +1,11 @@
 """The scene for a function that finds out which heat maps point into given boxes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 MAPS = 64
@@ -27,7 +26,7 @@ SIZES = {"wide": ((4, 5), (8, 12)), "tall": ((5, 3), (12, 8)), "odd": ((4, 11), 
         "scale": (1.0, 2.0**-40),
     },
 )
-def scores_maps(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def scores_maps(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(maps, boxes, size)`; some maps are 0 everywhere."""
     alone, together, same = seen.values()
     (h, w), size = SIZES[case.sizes]

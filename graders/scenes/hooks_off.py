@@ -1,7 +1,6 @@
 """Scenes for functions that remove the hooks of a model, or copy a model without them."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from graders.scenes.hooked_models import (
     register_everywhere,
     state_hooks,
 )
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 
@@ -38,7 +37,7 @@ from graders.wire.draws import Rng
     ),
     axes=AXES,
 )
-def removes_hooks(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def removes_hooks(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model)`, which removes all module hooks of a model and returns how many there were."""
     gone, number, others, new, harmless, same = seen.values()
     hooked = a_hooked_model(rng, case)
@@ -79,7 +78,7 @@ def removes_hooks(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections)
     ),
     axes=AXES,
 )
-def copies_models(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def copies_models(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model)`, which returns a copy without module hooks."""
     bare, rest, inside, apart, same, new, failing = seen.values()
     hooked = a_hooked_model(rng, case)

@@ -10,7 +10,8 @@ from graders.box.callers_hooks import CallersHooks
 from graders.box.probing import detached_copy, remove_all_handles
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import two_parts
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 ALIKE = {
@@ -82,7 +83,7 @@ def most_parameters(net: nn.Module, rng: Rng) -> tuple[Any, ...]:
 
 def sums_and_handles(result: Any, net: nn.Module) -> tuple[State, Any]:
     """For a function that returns a dict with a sum per parameter, and handles. A sum of zeros may also be missing."""
-    sums, handles = result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
+    sums, handles = two_parts(result)
     if not isinstance(sums, dict):
         return {"the dict": sums}, handles
     by_id = {id(key): total for key, total in sums.items()}
@@ -112,7 +113,7 @@ def _comparable_sum(p: Tensor, total: Any) -> Any:
     axes={**ALIKE, "rank": (0, 3)},
 )
 def acts_on_each(
-    call: Callable[..., Any],
+    call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
@@ -138,11 +139,8 @@ def acts_on_each(
         every[f"pass {number}"] = _run_pass(rng, params, case.backward)
         every[f"after pass {number}"], left[f".grad after pass {number}"] = read(result, net)[0], _named_grads(net)
     every["the parameters, in their old memory"] = {name: detached_copy(t) for name, t in memory.items()}
-    asked["error"], asked["afterwards"], asked[".grad"] = (
-        _run_autograd_grad(params),
-        read(result, net)[0],
-        _named_grads(net),
-    )
+    asked["error"] = _run_autograd_grad(params)
+    asked["afterwards"], asked[".grad"] = read(result, net)[0], _named_grads(net)
     own["afterwards"] = special(call, rng, case)
     for which in ([params[3], params[1]], params[1:3]):  # the gradient of the second arrives first
         _describe_end(lambda: torch.autograd.backward((which[0] * which[0]).sum() + 0 * which[1].sum()))  # noqa: B023
@@ -162,7 +160,7 @@ def acts_on_each(
     handles["the first, which still works"] = read(result, net)[0]
 
 
-def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
+def in_float64(call: Call, rng: Rng, case: Any) -> State:
     """Try two equal parameters, with small gradients between and after large ones that cancel each other."""
     pair: Any = nn.ParameterDict({name: torch.ones(2, dtype=getattr(torch, case.dtype)) for name in "pq"})
     result = call(list(pair.values()))
@@ -184,7 +182,7 @@ def in_float64(call: Callable[..., Any], rng: Rng, case: Any) -> State:
     ),
     axes={**ALIKE, "rank": (0, 1, 2, 3), "grad": ("empty", "filled"), "number": ("fraction", "large")},
 )
-def acts_on_all(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def acts_on_all(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function of a list of parameters and a bound, which changes all `.grad` once the last one is written."""
     first, later, small, entries, second, same, handles = seen.values()
     shapes = rng.shuffled([(3,), (2, 4), (), rng.shape(case.rank)])

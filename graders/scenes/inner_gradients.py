@@ -12,8 +12,9 @@ from graders.box.models import fill_grads, unpack_output
 from graders.box.probing import detached_copy
 from graders.box.tensors import with_layout
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Steps, copy_tensors, drawn_linear, shallow_copy
+from graders.scenes.results import copy_tensors, shallow_copy
+from graders.scenes.scene import Call, Sections, Value, family
+from graders.scenes.small_modules import Steps, drawn_linear
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -63,7 +64,7 @@ class BufferAsGradient(torch.autograd.Function):
         "raised_in": ("loss", "backward"),
     },
 )
-def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def rebuilds_gradients(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that takes a linear layer, an input and a loss, and returns the gradients of weight and bias."""
     found, afresh, any_layer, inside, copies, same, failed = seen.values()
     like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)
@@ -102,15 +103,7 @@ def rebuilds_gradients(call: Callable[..., Any], rng: Rng, case: Any, seen: Sect
         return (up * y).sum()
 
     inside["the outer result"] = call(lin, x, call_inside)
-    boom = Failure(case.failure)
-
-    def failing_loss(y: Tensor) -> Tensor:
-        if case.raised_in == "loss":
-            boom.raise_if_due()
-        y.register_hook(boom.raise_if_due)  # type: ignore[no-untyped-call]  # of torch
-        return y.sum()
-
-    failed["the exception"] = boom.outcome_during(lambda: call(lin, x, failing_loss))
+    record_failure(failed, case, lin, lambda loss: call(lin, x, loss))
     failed["changed after it"] = same["changed in the end"] = unexpected_changes(witness)
 
 
@@ -132,7 +125,7 @@ def unexpected_changes(witness: Witness) -> list[list[str]]:
     axes=AXES | {"mode": ("train", "eval", "mixed"), "passing": ("position", "keyword")},
     pairs=[("x_is", "frozen")],
 )
-def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def measures_the_flow(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that takes a model, a loss and an input, and returns a number per layer, in backward order."""
     means, order, anew, accumulated, inside, same, failed = seen.values()
     like = {"dtype": case.dtype, "values": case.values}
@@ -171,7 +164,7 @@ def measures_the_flow(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
         return (up * out).sum()
 
     inside["the outer dict"] = call(other, call_inside, x)
-    record_failure(failed, case, model, lambda loss: call(model, loss, x))
+    record_failure(failed, case, model.get_submodule(model.names["last"]), lambda loss: call(model, loss, x))
     failed["changed after it"] = same["changed in the end"] = unexpected_changes(witness)
 
 
@@ -189,10 +182,10 @@ def grads_in_a_row(model: nn.Module) -> Tensor:
 
 
 def record_failure(
-    failed: dict[str, Any], case: Any, model: Steps, run: Callable[[Callable[[Any], Tensor]], Any]
+    failed: dict[str, Any], case: Any, part: nn.Module, run: Callable[[Callable[[Any], Tensor]], Any]
 ) -> None:
-    """Record what happens to an exception raised by the model, the loss, or a hook in the backward pass."""
-    boom, where = Failure(case.failure), model.get_submodule(model.names["last"])
+    """Record what happens to an exception raised by a part of the model, the loss, or a hook in the backward pass."""
+    boom = Failure(case.failure)
 
     def failing_loss(out: Any) -> Tensor:
         if case.raised_in == "loss":
@@ -202,7 +195,7 @@ def record_failure(
             out.register_hook(boom.raise_if_due)
         return out.sum()  # type: ignore[no-any-return]
 
-    handle = where.register_forward_pre_hook(boom.raise_if_due) if case.raised_in == "model" else None
+    handle = part.register_forward_pre_hook(boom.raise_if_due) if case.raised_in == "model" else None
     failed["the exception"] = boom.outcome_during(lambda: run(failing_loss))
     if handle is not None:
         handle.remove()

@@ -10,10 +10,9 @@ from torch import nn
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.inner_calls import calling_inside
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
-
-Call = Callable[..., Any]
 
 
 @dataclass
@@ -73,27 +72,14 @@ def inspects_models(
         same["the next random number"] = int(torch.randint(1 << 20, ()))
         anew["the result of a second call"] = patient.ask_again(call)
 
-        found: list[Any] = []
-
-        def call_inside(*args: Any, **kwargs: Any) -> None:
-            if not found:
-                found.append("it has begun")
-                found[:] = [other.ask(call)]
-
-        around = next(iter(patient.places.values())).register_forward_pre_hook(call_inside)
-        inside["the result"] = patient.ask(call)
+        middle = next(iter(patient.places.values()))
+        with calling_inside(middle.register_forward_pre_hook, lambda: other.ask(call)) as found:
+            inside["the result"] = patient.ask(call)
         inside["the result of the call inside"] = found
-        around.remove()
 
         for where, place in other.places.items():
             failure = Failure(case.failure, case.failing_run)
-
-            def raise_if_due(
-                *args: Any, failure: Failure = failure
-            ) -> None:  # a copy of the model has the same function
-                failure.raise_if_due()
-
-            before, breaking = Witness(**other.things), place.register_forward_pre_hook(raise_if_due)
+            before, breaking = Witness(**other.things), place.register_forward_pre_hook(failure.raise_if_due)
             failing[f"an exception {where}"] = failure.outcome_during(lambda: [other.ask(call) for _ in "12"])
             breaking.remove()
             failing[f"changed after an exception {where}"] = before.changes()

@@ -1,6 +1,5 @@
 """Scenes for functions that put one hook on several tensors."""
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,8 +10,8 @@ from graders.box.passes import isolated_grads, run_aborted_pass
 from graders.box.probing import detached_copy, remove_handle
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.recorders import copy_value
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import copy_value, two_parts
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import reverse_dimensions
 from graders.wire.draws import Rng
 
@@ -56,11 +55,6 @@ class TensorGroup:
             run_aborted_pass(lambda: self.loss(0, *reached), self.last)
 
 
-def list_and_handle(result: Any) -> Sequence[Any]:
-    """The two parts of a result; the result itself and None if it is not a pair."""
-    return result if isinstance(result, tuple | list) and len(result) == 2 else (result, None)
-
-
 @family(
     sections=(
         "every pass appends its joint norm",
@@ -76,7 +70,7 @@ def list_and_handle(result: Any) -> Sequence[Any]:
         "hooks": ("none", "watching", "replacing"),
     },
 )
-def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def logs_passes(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that puts a hook on a list of tensors, and returns a list, with a float per pass, and a handle.
 
     The caller does not use `torch.autograd.grad`, because torch's joint hooks do not support it.
@@ -84,9 +78,7 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     appended, several, flow, ends, same = seen.values()
     group, other = TensorGroup(rng, case), TensorGroup(rng, case)
     before = Witness(tensors=group.tensors, leaves=group.leaves)
-    (log, handle), (second, _), (third, third_handle) = (
-        list_and_handle(call(one.tensors)) for one in (group, other, group)
-    )
+    (log, handle), (second, _), (third, third_handle) = (two_parts(call(one.tensors)) for one in (group, other, group))
 
     some = rng.shuffled(range(1, 5))
     for reached, factor in (((0, *some[:2]), 1), (range(5), 1), (some[2:3], 1), ((), 1), ((0, *some[1:]), 0)):
@@ -99,7 +91,7 @@ def logs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -
     several["the list of a second call for the tensors"] = copy_value(third)
 
     u = rng.tensor(3, dtype=case.dtype).requires_grad_()
-    kept_alone = list_and_handle(call([u]))[0]  # the handle is not kept
+    kept_alone = two_parts(call([u]))[0]  # the handle is not kept
     torch.autograd.backward((3 * u * u).sum(), create_graph=True)
     several["the list of a call whose handle was not kept"] = copy_value(kept_alone)
     flow["a gradient of a pass with create_graph=True"] = u.grad

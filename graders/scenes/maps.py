@@ -3,17 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from graders.box.tensors import with_layout
 from graders.box.witness import Witness
-from graders.scenes.captures import copy_value
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
-
-Call = Callable[..., Any]
 
 
 def call_with_maps(call: Call, case: Any, fm: Tensor) -> Any:
@@ -50,16 +47,11 @@ def makes_of_maps(
     fm.requires_grad_(vars(case).get("requires_grad", False))
     before = Witness(fm=fm)
     result = ask(call, case, fm)
-    task["the result"] = copy_result(result)
+    task["the result"] = copy_value(result)
     same["changed"] = before.changes()
     fm.data.neg_()
-    apart["the result of a call when `fm` has changed"] = copy_result(ask(call, case, fm))
-    apart["the first result, after that"] = copy_result(result)
-
-
-def copy_result(value: Any) -> Any:
-    """A copy that later changes of the value do not affect."""
-    return value.copy() if isinstance(value, np.ndarray) else copy_value(value)
+    apart["the result of a call when `fm` has changed"] = copy_value(ask(call, case, fm))
+    apart["the first result, after that"] = copy_value(result)
 
 
 def of_many_sizes(rng: Rng, case: Any) -> Tensor:

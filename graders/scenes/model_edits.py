@@ -13,14 +13,14 @@ from graders.box.passes import grad_mode
 from graders.box.probing import detached_copy
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
+from graders.scenes.inner_calls import calling_inside
 from graders.scenes.models import Drop
-from graders.scenes.scene import Sections, family
-from graders.scenes.small_modules import Fn
+from graders.scenes.scene import Call, Sections, family
+from graders.scenes.small_modules import Fn, draw_parameters
 from graders.wire.draws import Rng
 
 SIZE = 5
 """The size of every dimension, so that a channel index used in the wrong dimension raises no error."""
-Call = Callable[..., Any]
 Ask = Callable[[Call, nn.Module, str, list[int], Tensor, Tensor], tuple[Any, Any]]
 """Makes two calls, given a model, the name of a submodule, channels, and two inputs; returns their results."""
 
@@ -70,9 +70,7 @@ class Paths(nn.Module):
         self.begins: Callable[[Tensor], Any] = id
         self.passing = case.passing
         self.to(getattr(torch, case.dtype))
-        with torch.no_grad():
-            for parameter in self.parameters():
-                parameter.copy_(rng.tensor(*parameter.shape, low=-1, high=1, dtype=case.dtype))
+        draw_parameters(self, rng, low=-1, high=1, dtype=case.dtype)
         self.train(case.mode != "eval")
         if case.mode == "mixed":
             for part in self.children():
@@ -161,24 +159,17 @@ def edits_runs(
         same["changed"] = before.changes()
         later["the results"] = list(ask(call, model, name, more, second, third))
 
-        found: list[Any] = []
+        def ask_inside() -> Any:
+            return ask(call, other, other.named[case.named], more, third, fourth)
 
-        def call_inside(*args: Any) -> None:
-            if not found:
-                found.append("it has begun")
-                found[:] = ask(call, other, other.named[case.named], more, third, fourth)
-
-        around = model.get_submodule(model.run[-1]).register_forward_pre_hook(call_inside)
-        inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
-        around.remove()
-        inside["the results of the call inside"] = found[:5]
+        with calling_inside(model.get_submodule(model.run[-1]).register_forward_pre_hook, ask_inside) as found:
+            inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
+        inside["the results of the call inside"] = list(*found)
 
     start: Call = model.get_submodule(model.run[0]).register_forward_pre_hook
     for when, run, register in (("starts", "first", start), ("ends", "second", model.register_forward_hook)):
         failure = Failure(case.failure, run)
-        breaking = register(
-            lambda *_, failure=failure: failure.raise_if_due()
-        )  # a function, because copying a model does not copy functions
+        breaking = register(failure.raise_if_due)
         before = Witness(**things)
         failing[f"an exception as the {run} run {when}"] = failure.outcome_during(
             lambda: ask(call, model, name, list(own), first, second)

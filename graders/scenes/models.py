@@ -5,7 +5,7 @@ takes two tensors, containers return tuples or dicts, and the output of a module
 """
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,54 +13,33 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.models import fill_grads, freeze_part, in_mode, pack_output, unpack_output
+from graders.box.models import fill_grads, freeze_part, in_mode
+from graders.scenes.chains import CallPart, Chain, Step, multiply_by
+from graders.scenes.small_modules import Fn, draw_parameters
 from graders.wire.draws import Rng
 
-IN_PLACE = "in place"
-"""A step of a container that is not a module: it overwrites its input."""
 
+class Container(Chain):
+    """A chain that keeps a log."""
 
-class Container(nn.Module):
-    """Calls its parts in the order of its steps, and keeps a log."""
-
-    def __init__(self, parts: Mapping[str, nn.Module], steps: Sequence[str], passing: str, output: str) -> None:
-        """`steps` are names of parts; `passing` is "position" or "keyword", `output` "tensor", "tuple" or "dict"."""
-        super().__init__()
-        for name, part in parts.items():
-            self.add_module(name, part)
-        self.steps, self.passing, self.output = tuple(steps), passing, output
+    def __init__(self, *args: Any) -> None:
+        """Takes the arguments of a chain."""
+        super().__init__(*args)
         self.log: list[str] = []
 
     def forward(self, input: Tensor) -> Any:
         """The result of the last step, packed as `output` says."""
         self.log.append("forward begins")
-        value = input
-        for step in self.steps:
-            if step == IN_PLACE:
-                value = value.mul_(-0.5)
-                continue
-            part = self.get_submodule(step)
-            beside = {"other": input} if isinstance(part, Mix) else {}
-            value = part(input=value, **beside) if self.passing == "keyword" else part(value, *beside.values())
-            value = unpack_output(value)
-            has_graph = value.requires_grad or not torch.is_grad_enabled()  # without need of gradients it may be off
-            self.log.append(step if has_graph else f"{step}, and there is no graph behind it")
+        output = super().forward(input)
         self.log.append("forward ends")
-        return pack_output(value, self.output)
+        return output
 
-
-class Mix(nn.Module):
-    """Takes two tensors of one shape. It may use the weight of its layer without calling it, as attention does."""
-
-    def __init__(self, size: int, calls: bool) -> None:
-        """`size` is the size of the last dimension; `calls` says whether the layer is called."""
-        super().__init__()
-        self.layer, self.calls = nn.Linear(size, size, bias=False), calls
-
-    def forward(self, input: Tensor, other: Tensor) -> Tensor:
-        """A view: half of a larger tensor."""
-        value = self.layer(input) if self.calls else F.linear(input, self.layer.weight)
-        return torch.cat([value + other, other])[: len(input)]
+    def call_part(self, name: str, h: Tensor, **others: Tensor) -> Tensor:
+        """Call a part, and log whether gradients can flow through its output."""
+        value = super().call_part(name, h, **others)
+        has_graph = value.requires_grad or not torch.is_grad_enabled()  # without need of gradients it may be off
+        self.log.append(name if has_graph else f"{name}, and there is no graph behind it")
+        return value
 
 
 class Drop(nn.Dropout):
@@ -71,14 +50,6 @@ class Drop(nn.Dropout):
         if not self.training:
             return input
         return input * (torch.rand(input.shape, dtype=torch.float32) > self.p) / (1 - self.p)
-
-
-class Mean(nn.Module):
-    """The mean of all numbers."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """A tensor without dimensions."""
-        return input.mean()
 
 
 @dataclass
@@ -105,20 +76,31 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     samples, channels, length, out = 3, rng.integer(2, 4), get("length", 4), rng.integer(2, 5)
     first, norm, body, nested, often, flat, identity, second, last, scalar, unused = rng.names(11)
     how = get("passing", "position"), get("output", "tensor")
-    step = [IN_PLACE] if in_place else []
+    step: list[Step] = [multiply_by(-0.5, in_place=True)] if in_place else []
+
+    def mix_two(module: Any, input: Tensor, other: Tensor) -> Tensor:
+        """A view. It may use the weight of its layer without calling it, as attention does."""
+        layer = module.layer
+        value = layer(input) if get("unused") == "none" else F.linear(input, layer.weight)
+        return torch.cat([value + other, other])[: len(input)]
+
     with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
         targets: dict[str, nn.Module] = {
             first: nn.Linear(length, length),
             norm: nn.BatchNorm1d(channels),
-            nested: Mix(length, calls=get("unused") == "none"),
+            nested: Fn(mix_two, layer=nn.Linear(length, length, bias=False)),
             often: Drop(0.5),
             flat: nn.Flatten(),
             identity: nn.Identity(),
             last: nn.Linear(channels * length, out),
-            scalar: Mean(),
+            scalar: Fn(lambda module, input: input.mean()),
         }
     idle = {unused: nn.ModuleDict(copy.deepcopy(targets))}
-    container = Container({last: nn.Tanh(), nested: targets.pop(nested)}, [nested, *step, last], *how)
+
+    def mix(call: CallPart, h: Tensor, x: Tensor) -> Tensor:
+        return call(nested, h, other=x)
+
+    container = Container({last: nn.Tanh(), nested: targets.pop(nested)}, [mix, *step, last], *how)
     parts = targets | {body: container}
     parts = {name: parts[name] for name in rng.shuffled(list(parts))} | {second: parts[often]}
     parts = {"before": idle | parts, "after": parts | idle, "none": parts}[get("unused", "before")]
@@ -130,9 +112,7 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
     def draw() -> Tensor:
         return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "full"))
 
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(rng.tensor(*parameter.shape, low=-1, high=1, dtype=case.dtype))
+    draw_parameters(model, rng, low=-1, high=1, dtype=case.dtype)
     freeze_part(model, get("frozen", "nothing"))
     if get("grad") == "filled":
         fill_grads(model)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import pack_output
-from graders.scenes.broken_models import CallPart, Chain, Step, reordered_parts
-from graders.scenes.inspections import Call, InspectedModel
+from graders.scenes.chains import CallPart, Chain, Step, reordered_parts
+from graders.scenes.inspections import InspectedModel
+from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 

@@ -1,6 +1,5 @@
 """Scenes for functions that register a hook on the backward pass of a module."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,8 +11,9 @@ from graders.box.passes import compute_gradients
 from graders.box.probing import remove_handle
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, Value, family
-from graders.scenes.small_modules import Fn, copy_tensors, drawn_linear, shallow_copy
+from graders.scenes.results import copy_tensors, shallow_copy, two_parts
+from graders.scenes.scene import Call, Sections, Value, family
+from graders.scenes.small_modules import Fn, drawn_linear
 from graders.wire.draws import Rng
 
 AXES: dict[str, tuple[Value, ...]] = {
@@ -47,7 +47,7 @@ AXES: dict[str, tuple[Value, ...]] = {
         lambda kind, frozen, backward: backward.startswith("after") and (kind == "tanh" or frozen == "part"),
     ],
 )
-def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def watches_a_module(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that returns a handle, and a dict that always holds the gradients of a module's latest pass."""
     recorded, latest, copies, none, own, same, handles = seen.values()
     like = {"dtype": case.dtype, "values": case.values}
@@ -63,7 +63,7 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     x = prepare_tensor(data, grad=case.grad)
     before = Witness(module=module, x=x, up=up, others=others)
     result = call(module)
-    d, handle = dict_and_handle(result)
+    d, handle = two_parts(result)
     same["changed"] = before.changes()
     recorded["a tuple of a dict and a handle"] = [type(result).__name__, isinstance(d, dict), hasattr(handle, "remove")]
     recorded["the new dict"] = copy_tensors(d)
@@ -102,14 +102,12 @@ def watches_a_module(call: Callable[..., Any], rng: Rng, case: Any, seen: Sectio
     held, z, total = shallow_copy(d), rng.tensor(2, **like).requires_grad_(), Fn(lambda module, a, b: a + b)
     with torch.no_grad():
         surroundings = Witness()
-        of_sum, _kept = dict_and_handle(call(total))
+        of_sum, _kept = two_parts(call(total))
         same["changed under no_grad"] = surroundings.changes()
     (3 * total(1 * z, 2 * z)).sum().backward()
-    own["of another module"], own["of the first one, meanwhile"] = (
-        copy_tensors(of_sum),
-        [copy_tensors(held), copy_tensors(d)],
-    )
-    second, second_handle = dict_and_handle(call(module))
+    own["of another module"] = copy_tensors(of_sum)
+    own["of the first one, meanwhile"] = [copy_tensors(held), copy_tensors(d)]
+    second, second_handle = two_parts(call(module))
     own["of a second call, at first"] = copy_tensors(second)
     for name, factor, where, going in (
         ("with two hooks", 2.0, own, handle),
@@ -135,8 +133,3 @@ def a_module(kind: str, fc: nn.Linear) -> nn.Module:
 def zero_in_place(grad: Tensor) -> None:
     """A badly behaved hook: it overwrites the gradient that it was given, behind autograd's back."""
     grad.detach().zero_()
-
-
-def dict_and_handle(result: object) -> tuple[Any, Any]:
-    """The entries of a pair; `(None, None)` for anything else."""
-    return (result[0], result[1]) if isinstance(result, tuple) and len(result) == 2 else (None, None)

@@ -13,7 +13,7 @@ from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.given import Arguments
 from graders.scenes.module_backward import AXES
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, callers_hooks, drawn_linear, works_in_place
 from graders.wire.draws import Rng
 
@@ -43,13 +43,7 @@ from graders.wire.draws import Rng
         lambda kind, hooks: kind == "blend" and hooks == "replacing",
     ],
 )
-def changes_what_flows_back(
-    call: Callable[..., Any],
-    rng: Rng,
-    case: Any,
-    seen: Sections,
-    arguments: Arguments,
-) -> None:
+def changes_what_flows_back(call: Call, rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a function that changes the gradient that a module gets or sends back, and returns a handle."""
     changed, learned, passes, several, graph, beside, same, handles = seen.values()
     like, lead = {"dtype": case.dtype, "values": case.values}, rng.shape(case.rank - 1)

@@ -2,7 +2,6 @@
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,56 +12,19 @@ from graders.box.failures import Failure
 from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
+from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 
-class Shift(nn.Module):
-    """Adds a tensor, in which one number may be NaN or Inf, to inputs of its shape."""
-
-    def __init__(self, by: Tensor, in_place: bool = False) -> None:
-        """With `in_place` it overwrites its input."""
-        super().__init__()
-        self.by, self.in_place = nn.Parameter(by), in_place
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The sum."""
-        return input.add_(self.by) if self.in_place else input + self.by
+def shift(by: Tensor, in_place: bool = False) -> nn.Module:
+    """A leaf that adds a tensor, in which one number may be NaN or Inf; with `in_place` it overwrites its input."""
+    return Fn(lambda module, x: x.add_(module.by) if in_place else x + module.by, by=nn.Parameter(by))
 
 
-class Log(nn.Module):
-    """The logarithm times a sign: NaN for negative numbers, and Inf or -Inf for 0."""
-
-    def __init__(self, sign: int) -> None:
-        """`sign` is 1 or -1."""
-        super().__init__()
-        self.sign = sign
-
-    def forward(self, input: Tensor) -> Tensor:
-        """A new tensor."""
-        return self.sign * input.log()
-
-
-class Mix(nn.Module):
-    """Mixes two tensors; the number comes between them in the arguments."""
-
-    def forward(self, input: Tensor, share: float, other: Tensor) -> Tensor:
-        """A new tensor."""
-        return input + share * other
-
-
-class Spoiling(nn.Module):
-    """A container whose own code may make a finite number NaN or Inf."""
-
-    def __init__(self, inner: nn.Module, by: Tensor) -> None:
-        """`forward` itself adds `by`, between calls of leaves."""
-        super().__init__()
-        self.inner, self.by = inner, nn.Parameter(by)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """A new tensor."""
-        output: Tensor = self.inner(input)
-        return output + self.by
+def spoiling(inner: nn.Module, by: Tensor) -> nn.Module:
+    """A container whose own code adds such a tensor, between calls of leaves."""
+    return Fn(lambda module, x: module.inner(x) + module.by, inner=inner, by=nn.Parameter(by))
 
 
 PARTS = ("code", "plain", "mix", "cleaned", "block", "in place", "log", "later", "large")
@@ -80,7 +42,7 @@ class NonfiniteModel(nn.Module):
         dtype: torch.dtype = getattr(torch, case.dtype)
         self.bad, self.culprit = float(case.bad), "" if healthy else case.culprit
         self.began, self.totals = list[Tensor](), list[Tensor]()
-        self.at = rng.integer(-3, -1)  # not in the first row
+        self.at, sign = rng.integer(-3, -1), -1 if case.bad == "inf" else 1  # not in the first row
 
         def numbers(bad: bool = False) -> Tensor:
             by = rng.tensor(*shape, dtype=case.dtype)
@@ -90,17 +52,17 @@ class NonfiniteModel(nn.Module):
 
         inner, other, again, *names = rng.names(len(PARTS) + 3)
         name = dict(zip(PARTS, names))
-        nested = Shift(numbers(self.culprit == "nested"))
+        nested = shift(numbers(self.culprit == "nested"))
         parts: dict[str, nn.Module] = {
-            "code": Spoiling(Shift(numbers()), numbers(case.before == "code" and not healthy)),
-            "plain": Shift(numbers()),
-            "mix": Mix(),
-            "cleaned": Shift(numbers(case.hooks == "replacing" and not healthy)),
+            "code": spoiling(shift(numbers()), numbers(case.before == "code" and not healthy)),
+            "plain": shift(numbers()),
+            "mix": Fn(lambda module, x, share, other: x + share * other),
+            "cleaned": shift(numbers(case.hooks == "replacing" and not healthy)),
             "block": nn.Sequential(OrderedDict({inner: nested, other: nn.Tanh()})),
-            "in place": Shift(numbers(self.culprit == "in place"), in_place=True),
-            "log": Log(-1 if case.bad == "inf" else 1),
-            "later": Shift(numbers(not healthy)),
-            "large": Shift(torch.full(shape, torch.finfo(dtype).max / 4, dtype=dtype)),
+            "in place": shift(numbers(self.culprit == "in place"), in_place=True),
+            "log": Fn(lambda module, x: sign * x.log()),  # NaN for negative numbers, and Inf or -Inf for 0
+            "later": shift(numbers(not healthy)),
+            "large": shift(torch.full(shape, torch.finfo(dtype).max / 4, dtype=dtype)),
         }
         for part in ["later", *rng.shuffled([part for part in PARTS if part != "later"])]:
             self.add_module(name[part], parts[part])
@@ -154,7 +116,7 @@ class NonfiniteModel(nn.Module):
     },
     pairs=[("bad", "before")],  # so that each kind of bad number occurs alone in an input
 )
-def finds_nonfinite_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def finds_nonfinite_layer(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For `function(model, x)`, which runs a model and returns the name of a leaf, or None."""
     first, healthy, anew, runs, same, failing = seen.values()
     shape = tuple(rng.shuffled((4, 2, 3)[: case.rank]))
@@ -170,7 +132,7 @@ def finds_nonfinite_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: S
         runs["how often a model begins to run"] = len(model.began)
         runs["it gets x itself"] = all(given is x for given in model.began)
         same["changed"] = before.changes()
-        leaf = Shift(torch.full(shape, model.bad, dtype=x.dtype))
+        leaf = shift(torch.full(shape, model.bad, dtype=x.dtype))
         first["the result for a model that is such a leaf"] = call(leaf, fine)
 
         before = Witness(model=good, x=fine)

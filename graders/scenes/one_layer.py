@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng
 
 
-def call_with_layer(call: Callable[..., Any], model: nn.Module, name: str, x: Tensor) -> Any:
+def call_with_layer(call: Call, model: nn.Module, name: str, x: Tensor) -> Any:
     """For `function(model, layer, x)`; whether its result has a graph does not matter."""
     result = call(model, model.get_submodule(name), x)
     return result.detach() if isinstance(result, Tensor) else result
@@ -22,7 +22,7 @@ def call_with_layer(call: Callable[..., Any], model: nn.Module, name: str, x: Te
     sections=("{captured}", "no hook is left and nothing has changed"),
     axes={"layer": (0, 1, 2), "rank": (1, 2, 3), "dtype": ("float32", "float64")},
 )
-def runs_one_layer(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, use: Callable[..., Any]) -> None:
+def runs_one_layer(call: Call, rng: Rng, case: Any, seen: Sections, use: Callable[..., Any]) -> None:
     """For a function that runs a model. `use(call, model, name, x)` calls it and returns its result."""
     captured, rest = seen.values()
     size = rng.integer(2, 4)

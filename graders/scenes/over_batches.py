@@ -11,8 +11,10 @@ from graders.box.failures import Failure
 from graders.box.models import fill_grads, in_mode
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.captures import copy_value
-from graders.scenes.scene import Sections, family
+from graders.scenes.inner_calls import calling_inside
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
+from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
 KINDS: dict[str, Any] = {"flat": nn.Linear, "row": nn.Conv1d, "image": nn.Conv2d}
@@ -27,14 +29,6 @@ all together, so that dividing a sum by it loses no digits.
 RATE = 0.05
 
 
-class Shift(nn.Module):
-    """A layer whose output depends on its mode."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        """A new tensor."""
-        return input + (0.5 if self.training else 0.25)
-
-
 class Net(nn.Module):
     """Two layers, and between them an activation that works in place and is called twice.
 
@@ -47,7 +41,8 @@ class Net(nn.Module):
         super().__init__()
         kernel = () if case.shape == "flat" else (1,)
         self.values, self.dtype = case.values, getattr(torch, case.dtype)
-        self.entry, self.relu = Shift(), nn.ReLU(inplace=True)
+        self.entry = Fn(lambda module, input: input + (0.5 if module.training else 0.25))
+        self.relu = nn.ReLU(inplace=True)
         with torch.random.fork_rng(devices=[]):  # what new layers draw depends on their dtype
             self.first: nn.Module = KINDS[case.shape](2, 3, *kernel)
             self.second: nn.Module = KINDS[case.shape](3, 4, *kernel)
@@ -88,13 +83,13 @@ class Net(nn.Module):
                     parameter.sub_(RATE * parameter.grad)
 
 
-def call_with_layer_and_batches(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
+def call_with_layer_and_batches(call: Call, case: Any, net: Net, batches: list[Tensor]) -> Any:
     """For `function(model, layer, batches)`."""
     layer = net if case.named == "root" else net.get_submodule(case.named)
     return call(net, layer, batches if case.source == "list" else (batch for batch in batches))
 
 
-def call_with_layers_and_step(call: Callable[..., Any], case: Any, net: Net, batches: list[Tensor]) -> Any:
+def call_with_layers_and_step(call: Call, case: Any, net: Net, batches: list[Tensor]) -> Any:
     """For `function(layers, step, batches)`, whose result may hold tensors of any dtype."""
     return in_float32(call(net.layers, net.step, batches))
 
@@ -130,12 +125,12 @@ def in_float32(found: Any) -> Any:
     ),
 )
 def over_batches(
-    call: Callable[..., Any],
+    call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
     ask: Callable[..., Any],
-    exactly: Callable[[Callable[..., Any], Rng, dict[str, Any]], None] | None = None,
+    exactly: Callable[[Call, Rng, dict[str, Any]], None] | None = None,
 ) -> None:
     """`ask` calls the learner's function, and `exactly` tries numbers that careless arithmetic would lose."""
     task, later, inside, runs, same, failing, special = seen.values()
@@ -155,16 +150,8 @@ def over_batches(
         later["the result"] = copy_value(ask(call, case, net, late))
         later["the first result, after that"] = copy_value(result)
 
-        begun: list[str] = []
-
-        def call_inside(*args: Any) -> None:
-            if not begun:
-                begun.append("a call inside")
-                ask(call, case, other, late)
-
-        around = net.second.register_forward_hook(call_inside)
-        inside["the result"] = copy_value(ask(call, case, net, batches))
-        around.remove()
+        with calling_inside(net.second.register_forward_hook, lambda: ask(call, case, other, late)):
+            inside["the result"] = copy_value(ask(call, case, net, batches))
 
         failure = Failure(case.failure, "second")
         other.raise_if_due = failure.raise_if_due
@@ -175,7 +162,7 @@ def over_batches(
             exactly(call, rng, special)
 
 
-def in_float64(call: Callable[..., Any], rng: Rng, seen: dict[str, Any]) -> None:
+def in_float64(call: Call, rng: Rng, seen: dict[str, Any]) -> None:
     """Two float32 numbers in each channel, whose sum and squares need more digits than float32 has."""
     identity = nn.Identity()
     near, far = (rng.tensor(3, low=low, high=low + 8, values="full", dtype="float64") for low in (33, 52))

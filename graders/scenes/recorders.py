@@ -13,7 +13,8 @@ from graders.box.probing import detached_copy, has_memory, remove_handle
 from graders.box.tensors import prepare_tensor
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, PASSES
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import World, draw_tensors, register_hooks, reverse_dimensions
 from graders.wire.draws import Rng
 
@@ -26,27 +27,18 @@ def _few_digits(dtype: str, values: str) -> bool:
     return dtype == "float64" and values == "round"
 
 
-def copy_value(value: Any) -> Any:
-    """A copy that later changes do not affect, and which shows whether the value has a graph."""
-    if isinstance(value, list | tuple):
-        return [copy_value(part) for part in value] if isinstance(value, list) else tuple(map(copy_value, value))
-    if isinstance(value, dict):
-        return {key: copy_value(part) for key, part in value.items()}
-    return value.clone() if isinstance(value, Tensor) else value
-
-
 def _zero_gradient(grad: Tensor) -> None:
     """A badly behaved hook: it overwrites the gradient."""
     grad.mul_(0)
 
 
-def watch_into_list(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
+def watch_into_list(call: Call, t: Tensor) -> tuple[Any, Any]:
     """For `function(t, store) -> handle`: returns the list and the handle."""
     store: list[Any] = ["entries", "of before"]
     return store, call(t, store)
 
 
-def watch_into_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
+def watch_into_dict(call: Call, t: Tensor) -> tuple[Any, Any]:
     """For `function(t) -> dict`: returns the dict and `STAYS`, because the hook is never removed."""
     return call(t), STAYS
 
@@ -64,9 +56,7 @@ def watch_into_dict(call: Callable[..., Any], t: Tensor) -> tuple[Any, Any]:
     axes={**AXES, "grad_mode": ("on", "off"), "backward": PASSES},
     impossible=(_few_digits, lambda place, grad: place == "non-leaf" and grad == "filled"),
 )
-def watches_tensor(
-    call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, watch: Callable[..., tuple[Any, Any]]
-) -> None:
+def watches_tensor(call: Call, rng: Rng, case: Any, seen: Sections, watch: Callable[..., tuple[Any, Any]]) -> None:
     """For a function that puts a hook on `t` that records its gradients and changes nothing.
 
     `watch(call, t)` calls it, and returns the record and the handle, or `STAYS` in place of the handle.
@@ -129,7 +119,7 @@ def watches_tensor(
     axes={**A_LEAF, "backward": ("plain", "create_graph")},
     impossible=(_few_digits,),
 )
-def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def records_each_pass(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a function that returns a list at once; each later pass to a leaf appends strings with numbers to it."""
     each, counts, cleared, own, later, same = seen.values()
     values, x, *factors = draw_tensors(rng, case, 5)
@@ -157,11 +147,8 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     run(p, 2**-12 * factors[0])
     counts["the list after passes with zeros, and almost zeros"] = copy_value(log)
     own["the list of a second call"], own["it is another list"] = copy_value(again), again is not log
-    same["p.grad after seven passes"], same["the neighbour's gradient"] = (
-        detached_copy(p.grad),
-        detached_copy(neighbour.grad),
-    )
-
+    same["p.grad after seven passes"] = detached_copy(p.grad)
+    same["the neighbour's gradient"] = detached_copy(neighbour.grad)
     same["changed in the end"] = [change for change in before.changes() if not change[0].startswith("grad-")]
     register_hooks(p, lambda grad: grad / 2)
     run(p, factors[1])
@@ -181,7 +168,7 @@ def records_each_pass(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     pairs=[("failure", "raised_in")],
     impossible=(_few_digits,),
 )
-def runs_passes(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:
+def runs_passes(call: Call, rng: Rng, case: Any, seen: Sections, world: Callable[..., World]) -> None:
     """For a function that runs backward passes and returns gradients. `world` comes from `graders.scenes.worlds`."""
     results, passes, later, own, same, failing = seen.values()
     first = world(rng, case)

@@ -1,6 +1,5 @@
 """Models with ReLUs whose channels are positive never, once, or often."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,8 +7,9 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import fill_grads, in_mode
-from graders.scenes.broken_models import CallPart, Chain, Step, reordered_parts, restart_from_input
+from graders.scenes.chains import CallPart, Chain, Step, reordered_parts, restart_from_input
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
@@ -104,7 +104,7 @@ def with_relus(rng: Rng, case: Any) -> InspectedModel:
     )
 
 
-def plain_relu(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+def plain_relu(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     """Try a model that is itself a ReLU."""
     below = rng.tensor(2, 3)
     below[:, rng.integer(0, 2)] = -1

@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import re
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from graders.box.known_state import saved_tensor_hooks_active
 from graders.box.probing import detached_copy
 from graders.box.tensors import with_layout
 from graders.box.witness import Witness
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 DIGITS = 33 / 32 * (1 + 2**-12)
@@ -95,7 +94,7 @@ def leave_hooks() -> None:
         saved_tensors_hooks(lambda t: t, lambda t: t).__exit__()
 
 
-def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
+def kept_in_full(call: Call, dtype: torch.dtype) -> bool:
     """Whether a tensor that only autograd keeps still exists in its own dtype after a backward pass."""
     t, sums = torch.ones((), dtype=dtype, requires_grad=True), list[Tensor]()
     gc.freeze()  # so that only newer objects are looked at
@@ -129,7 +128,7 @@ def kept_in_full(call: Callable[..., Any], dtype: torch.dtype) -> bool:
         "failure": ("own", "RuntimeError", "KeyError", "KeyboardInterrupt"),
     },
 )
-def saves_tensors(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
+def saves_tensors(call: Call, rng: Rng, case: Any, seen: Sections, hands_on: bool) -> None:
     """For `function(fn)`, which runs `fn`. With `hands_on` it returns the result of `fn`, otherwise a number."""
     returned, half, stay, later, runs, kept, same, failing = seen.values()
     work, other = SavingFunction(rng, case), SavingFunction(rng, case)

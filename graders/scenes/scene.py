@@ -27,6 +27,8 @@ from graders.wire.draws import Rng
 
 Value = str | int | bool | float | None
 Sections = dict[str, dict[str, Any]]
+Call = Callable[..., Any]
+"""The learner's function."""
 
 EXAMPLE = "the example of the contract comes out"
 """The section for the example in the contract. It runs once, along with the first case."""

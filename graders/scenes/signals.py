@@ -1,6 +1,5 @@
 """Models with all that can happen to gradients on their way: unused calls, cuts, and outputs of several tensors."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,7 +7,7 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import CallersHooks
 from graders.box.models import fill_grads, in_mode, unpack_output
-from graders.scenes.broken_models import (
+from graders.scenes.chains import (
     SIZE,
     CallPart,
     Chain,
@@ -24,6 +23,7 @@ from graders.scenes.broken_models import (
 )
 from graders.scenes.inspections import InspectedModel
 from graders.scenes.models import Drop
+from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
@@ -113,7 +113,7 @@ def with_signals(rng: Rng, case: Any) -> InspectedModel:
     )
 
 
-def single_leaf(call: Callable[..., Any], rng: Rng, case: Any, seen: dict[str, Any]) -> None:
+def single_leaf(call: Call, rng: Rng, case: Any, seen: dict[str, Any]) -> None:
     """Try a model that is itself a leaf, also with a loss that has no graph."""
     layer, factor = even_linear(rng, case.dtype), rng.number("large")
     x = rng.tensor(2, SIZE, dtype=case.dtype, values="full")

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from graders.box.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
 from graders.box.models import fill_grads, pack_output, unpack_output
-from graders.box.probing import detached_copy
 from graders.wire.draws import Rng
 
 
@@ -37,6 +36,12 @@ def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
 def drawn_linear(rng: Rng, ins: int, outs: int, **like: Any) -> nn.Linear:
     """A linear layer with drawn parameters, small enough that a tanh behind it is not saturated."""
     return linear(*(rng.tensor(*shape, low=-1, high=1, **like) for shape in ((outs, ins), (outs,))))
+
+
+def draw_parameters(model: nn.Module, rng: Rng, **like: Any) -> None:
+    """Fill all parameters with drawn numbers; `like` goes to `rng.tensor`."""
+    for parameter in model.parameters():
+        parameter.data.copy_(rng.tensor(*parameter.shape, **like))
 
 
 class Steps(nn.Module):
@@ -110,22 +115,6 @@ def callers_hooks(module: nn.Module, hooks: str) -> None:
         module.register_full_backward_hook(
             lambda module, grad_input, grad_output: scale_tensors(grad_input, REPLACING_FACTOR)
         )
-
-
-def copy_tensors(value: Any) -> Any:
-    """A copy of lists, tuples and dicts with copies of the tensors in them; other values themselves."""
-    if isinstance(value, dict):
-        return {key: copy_tensors(entry) for key, entry in value.items()}
-    if isinstance(value, tuple | list):
-        return (tuple if isinstance(value, tuple) else list)(copy_tensors(entry) for entry in value)
-    return detached_copy(value)
-
-
-def shallow_copy(value: Any) -> Any:
-    """New dicts with the same entries, also for dicts within dicts; any other value itself."""
-    if isinstance(value, dict):
-        return {key: shallow_copy(entry) for key, entry in value.items()}
-    return tuple(value) if isinstance(value, tuple) else value
 
 
 def works_in_place() -> bool:

@@ -1,6 +1,5 @@
 """The scene for a store of activations that is a context manager."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,8 +7,9 @@ import torch
 from graders.box.failures import Failure
 from graders.box.passes import grad_mode
 from graders.box.witness import Witness
-from graders.scenes.captures import copy_value, hooked_model
-from graders.scenes.scene import Sections, family
+from graders.scenes.captures import hooked_model
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 
 
@@ -34,7 +34,7 @@ from graders.wire.draws import Rng
         "failure": ("KeyboardInterrupt", "StopIteration", "RuntimeError", "KeyError"),
     },
 )
-def records_activations(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
+def records_activations(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     """For a class `store(model, names)`, a context manager with `data` and `clear()`."""
     recorded, outside, again, clearing, own, goes_on, same, failing = seen.values()
     with grad_mode(case.grad_mode):

@@ -11,8 +11,8 @@ from graders.box.probing import detached_copy, remove_all_handles, remove_handle
 from graders.box.witness import Witness
 from graders.scenes.around import AXES, NUMBERS, PASSES, TensorSurroundings
 from graders.scenes.given import Arguments
-from graders.scenes.recorders import copy_value
-from graders.scenes.scene import Sections, family
+from graders.scenes.results import copy_value
+from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import register_hooks
 from graders.wire.draws import Rng
 
@@ -31,7 +31,7 @@ from graders.wire.draws import Rng
     axes={**AXES, "number": NUMBERS, "backward": PASSES},
 )
 def changes_gradient(
-    call: Callable[..., Any],
+    call: Call,
     rng: Rng,
     case: Any,
     seen: Sections,
@@ -105,7 +105,7 @@ def changes_gradient(
     ),
     axes={**AXES, "number": ("fraction", "large"), "backward": PASSES},
 )
-def reverses_gradient(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
+def reverses_gradient(call: Call, rng: Rng, case: Any, seen: Sections, arguments: Arguments) -> None:
     """For a function that returns the values of `x`, and changes the gradient on its way from there to `x`."""
     changed, ways, passes, graph, others, same, without = seen.values()
     around = TensorSurroundings(rng, case, rng.shape(case.rank))
@@ -134,7 +134,7 @@ def reverses_gradient(call: Callable[..., Any], rng: Rng, case: Any, seen: Secti
     without["it requires grad"] = getattr(y, "requires_grad", None)
 
 
-def _result_and_error(call: Callable[..., Any], *args: Any) -> tuple[Any, str]:
+def _result_and_error(call: Call, *args: Any) -> tuple[Any, str]:
     """The result of a call, and its exception as text, so that earlier observations are kept if it raises."""
     try:
         return call(*args), "none"

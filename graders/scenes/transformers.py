@@ -13,11 +13,10 @@ from graders.box.passes import grad_mode
 from graders.box.probing import detached_copy
 from graders.box.witness import Witness
 from graders.nets.decoder import Block, Decoder
+from graders.scenes.inner_calls import calling_inside
 from graders.scenes.models import Drop
-from graders.scenes.scene import Sections, family
+from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
-
-Call = Callable[..., Any]
 
 CONTEXT = 8
 """The most tokens that a model can read."""
@@ -174,17 +173,12 @@ def reads_transformers(
         same["changed"] = before.changes()
         later |= ask(call, model, second)
 
-        found: list[Any] = []
+        def ask_inside() -> Any:
+            return ask(call, other, some_tokens(rng, other, case, 4))
 
-        def call_inside(*args: Any) -> None:
-            if not found:
-                found.append("it has begun")
-                found[:] = [ask(call, other, some_tokens(rng, other, case, 4))]
-
-        around = model.blocks[-1].register_forward_hook(call_inside)
-        inside["around"] = ask(call, model, third)
-        around.remove()
-        inside["inside"] = found[:1]
+        with calling_inside(model.blocks[-1].register_forward_hook, ask_inside) as found:
+            inside["around"] = ask(call, model, third)
+        inside["inside"] = found
 
         for run in fails:
             failure = Failure(case.failure)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -123,6 +124,13 @@ def test_through_the_autograd_engine_it_is_the_same() -> None:
     x = torch.ones(1, requires_grad=True)
     x.register_hook(failure.raise_if_due)
     assert failure.outcome_during(lambda: x.sum().backward()) == "came through"
+
+
+def test_a_copy_of_a_model_counts_the_same_runs() -> None:
+    failure, model = Failure("own", "second"), nn.Identity()
+    model.register_forward_pre_hook(failure.raise_if_due)
+    copied = copy.deepcopy(model)
+    assert failure.outcome_during(lambda: (model(1), copied(1))) == "came through"
 
 
 def test_what_was_interrupted_is_not_kept_alive() -> None:

@@ -47,6 +47,16 @@ def scale_grad(t, s):
 
 WRONG = [
     Wrong(
+        "the handle is kept, and not returned",
+        violates="Return the handle",
+        check="test_any_tensor_and_several_at_a_time",
+        mistake="no-handle",
+        source="""
+def scale_grad(t, s):
+    handle = t.register_hook(lambda grad: grad * s)
+""",
+    ),
+    Wrong(
         "no hook where there is nothing to scale",
         violates="Return the handle",
         check="test_any_tensor_and_several_at_a_time",

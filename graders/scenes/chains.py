@@ -1,4 +1,4 @@
-"""Building blocks for models of broken runs: parts by name, and steps in the order of the run.
+"""Models that call their parts step by step, and parts and steps for those of broken runs.
 
 Chain({"act": nn.Tanh(), "layer": even_linear(rng, "float32")}, ["layer", times(2.0), "act", plus("layer")])
 """
@@ -15,9 +15,12 @@ from graders.wire.draws import Rng
 
 SIZE = 4
 """Channels of each layer."""
-CallPart = Callable[[str, Tensor], Tensor]
+CallPart = Callable[..., Tensor]
 Step = str | Callable[[CallPart, Tensor, Tensor], Tensor]
-"""The name of a part to call, or a function of `call(name, h)`, the result of the last step, and the chain's input."""
+"""The name of a part to call, or a function of `call(name, h)`, the result of the last step, and the chain's input.
+
+`call` takes the other inputs of a part by keyword.
+"""
 
 
 class Chain(nn.Module):
@@ -39,10 +42,11 @@ class Chain(nn.Module):
             h = self.call_part(step, h) if isinstance(step, str) else step(self.call_part, h, input)
         return pack_output(h, self.output)
 
-    def call_part(self, name: str, h: Tensor) -> Tensor:
+    def call_part(self, name: str, h: Tensor, **others: Tensor) -> Tensor:
         """Call a part; returns the tensor in its output."""
         part = self.get_submodule(name)
-        found: Tensor = unpack_output(part(input=h) if self.passing == "keyword" else part(h))
+        out = part(input=h, **others) if self.passing == "keyword" else part(h, *others.values())
+        found: Tensor = unpack_output(out)
         return found
 
 

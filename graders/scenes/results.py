@@ -1,0 +1,40 @@
+"""What a learner's function returned: copies that later changes do not affect, and the two parts of a pair."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from graders.box.probing import detached_copy
+
+
+def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> Any:
+    """A copy of lists, tuples, dicts and arrays, with a `copy` of each tensor in them; other values themselves.
+
+    By default it shows whether a tensor has a graph. Of a long list it has the beginning.
+    """
+    if isinstance(value, dict):
+        return {key: copy_value(part, copy) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return (tuple if isinstance(value, tuple) else list)(copy_value(part, copy) for part in value[:200])
+    if isinstance(value, Tensor):
+        return copy(value)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def copy_tensors(value: Any) -> Any:
+    """A copy in which no tensor has a graph."""
+    return copy_value(value, detached_copy)
+
+
+def shallow_copy(value: Any) -> Any:
+    """New dicts with the same entries, also for dicts within dicts; any other value itself."""
+    if isinstance(value, dict):
+        return {key: shallow_copy(entry) for key, entry in value.items()}
+    return tuple(value) if isinstance(value, tuple) else value
+
+
+def two_parts(result: Any) -> tuple[Any, Any]:
+    """The two parts of a pair; of anything else, the thing itself and None."""
+    return (result[0], result[1]) if isinstance(result, tuple | list) and len(result) == 2 else (result, None)

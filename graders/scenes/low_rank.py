@@ -57,9 +57,11 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     train_two_steps(model, tokens, up, [a, b])
     trains["low_rank_b is zero after two steps"] = not bool(b.any())
     fill_parameters(rng, new)
-    adds["the logits"], adds["the layer's output"] = compute_logits(model, tokens), detached_copy(layer(x))
+    adds["the logits"] = compute_logits(model, tokens)
+    adds["the layer's outputs"] = [detached_copy(layer(some)) for some in (x, x[None])]
     fill_parameters(rng, new)
-    adds["the logits with other numbers"] = compute_logits(model, tokens)
+    with torch.no_grad():
+        adds["the logits with other numbers"] = compute_logits(model, tokens)
     trains["gradients"] = logit_gradients(model, tokens, up, a, b)
     train_two_steps(model, tokens, up, list(model.parameters()))
     trains["low_rank_a after two steps"], trains["low_rank_b after two steps"] = detached_copy(a), detached_copy(b)

@@ -19,7 +19,7 @@ AXES = {
     "dtype": ("float32", "float64"),
     "heads": (2, 3, 1),
     "blocks": (2, 3, 1),
-    "output": ("tuple", "tensor"),
+    "output": ("tuple", "tensor", "tuple of one"),
     "mode": ("eval", "train", "mixed"),
     "grad": ("empty", "filled"),
     "hooks": ("none", "watching", "replacing"),
@@ -114,6 +114,7 @@ def silences_a_head(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     )
     with torch.no_grad(), call(model, layers[-1], heads[0]):
         nested["the logits without a head some time later"] = compute_logits(model, tokens)
+        rest["grad mode is on"] = torch.is_grad_enabled()
     after["changed the second time"] = before.changes()
     rest["what hooks of the caller saw"] = callers.log[:200]
 
@@ -177,6 +178,7 @@ def steers_blocks(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     with torch.no_grad():
         again = call(model, layer, second, 0.75, 1)
         elsewhere = call(other, layer, of_other, 0.5)
+        same["grad mode is on"] = torch.is_grad_enabled()
     handles["the logits with two of them"] = compute_logits(model, tokens)
     for name, one_handle in (("the first", handle), ("the second", again), ("that of another model", elsewhere)):
         handles[f"{name} has remove()"] = remove_handle(one_handle)

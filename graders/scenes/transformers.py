@@ -26,25 +26,25 @@ class Part(Block):
     """A block with dropout behind its MLP. It may return the stream alone, and may overwrite its input with it."""
 
     def __init__(self, width: int, heads: int, output: str, in_place: bool) -> None:
-        """`output` is "tuple" or "tensor"."""
+        """`output` is "tuple", "tuple of one" or "tensor"."""
         super().__init__(width, heads)
         self.mlp.append(Drop(0.25))
         self.output, self.in_place = output, in_place
 
     def forward(self, hidden: Tensor, *, attn_mask: Tensor | None = None, cache: Tensor | None = None) -> Any:
-        """The stream behind this block; in a tuple, it is followed by what a `Block` returns there."""
+        """The stream behind this block; in a "tuple", it is followed by what a `Block` returns there."""
         stream, *rest = super().forward(hidden, attn_mask=attn_mask, cache=cache)
         if self.in_place:
             stream = hidden.copy_(stream)
-        return (stream, *rest) if self.output == "tuple" else stream
+        return {"tuple": (stream, *rest), "tuple of one": (stream,), "tensor": stream}[self.output]
 
 
 class Transformer(Decoder):
     """A small decoder with drawn parameters, and with dropout before and inside its blocks.
 
-    Reads `dtype` of the case, and if it has them `heads`, `blocks`, `output` (of each block: "tuple", or the "tensor"
-    alone), `stream` ("in place" if each block overwrites its input, which makes a backward pass impossible), `mode`
-    ("mixed" is training mode with the blocks in eval mode) and `grad` ("filled" if all `.grad` hold something).
+    Reads `dtype` of the case, and if it has them `heads`, `blocks`, `output` (of each block: see `Part`), `stream`
+    ("in place" if each block overwrites its input, which makes a backward pass impossible), `mode` ("mixed" is training
+    mode with the blocks in eval mode) and `grad` ("filled" if all `.grad` hold something).
     """
 
     def __init__(self, rng: Rng, case: Any) -> None:
@@ -63,7 +63,9 @@ class Transformer(Decoder):
             for name, parameter in self.named_parameters():
                 if "out_proj" not in name:  # the identity
                     size = 1.0 if "embed" in name or "in_proj" in name else 0.5  # heads must tell tokens apart
-                    parameter.copy_(rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype))
+                    parameter.copy_(
+                        rng.tensor(*parameter.shape, low=-size, high=size, away=0.125, dtype=case.dtype, values="full")
+                    )
         self.train(get("mode", "eval") != "eval")
         if get("mode") == "mixed":
             self.blocks.eval()
@@ -76,18 +78,21 @@ class Transformer(Decoder):
         ahead = torch.ones(count, count, dtype=torch.bool).triu(1)
         hidden = self.drop(self.embed(tokens) + self.position(torch.arange(count)))
         for block in self.blocks:
+            passed = block(hidden, attn_mask=ahead)
             if self.output == "tuple":
-                hidden, _ = block(hidden, attn_mask=ahead)
+                hidden, _ = passed
+            elif self.output == "tuple of one":
+                (hidden,) = passed
             else:
-                hidden = block(hidden, attn_mask=ahead)
+                hidden = passed
         logits: Tensor = self.unembed(self.norm(hidden))
         return logits
 
 
 def some_tokens(rng: Rng, model: Decoder, case: Any, count: int) -> Tensor:
-    """Tokens, int64 [case.batch, count]; two rows if the case has no `batch`."""
+    """Tokens, int64 [case.batch, count], laid out by columns; two rows if the case has no `batch`."""
     rows = vars(case).get("batch", 2)
-    return torch.tensor([[rng.integer(0, model.embed.num_embeddings - 1) for _ in range(count)] for _ in range(rows)])
+    return torch.tensor([[rng.integer(0, model.embed.num_embeddings - 1) for _ in range(rows)] for _ in range(count)]).T
 
 
 def add_callers_hooks(model: Transformer, hooks: str) -> CallersHooks:
@@ -141,7 +146,7 @@ def call_with_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str
         "batch": (2, 1, 3),
         "heads": (2, 3),
         "blocks": (3, 2, 1),
-        "output": ("tuple", "tensor"),
+        "output": ("tuple", "tensor", "tuple of one"),
         "stream": ("new", "in place"),
         "mode": ("mixed", "eval", "train"),
         "grad": ("filled", "empty"),

@@ -76,4 +76,8 @@ def ablate_head(model, layer, head):
     ),
 ]
 
-SURVIVORS = {}
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "a list for a tuple: return [torch.cat(": "the block unpacks what `attention` returns",
+    "prepend=True": "hooks of others on `attention` and `mix` only watch",
+}

@@ -78,5 +78,16 @@ def attention_pattern(model, tokens, layer):
 
 WRONG = []
 
-SURVIVORS = {}
-"""Ways to change a right answer that leave it right, with the reason."""
+SURVIVORS = {
+    "at most two dimensions": "tokens have two",
+    "at least one dimension": "as above",
+    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
+    "lost return: (output[0], None)": "the block takes no notice of the weights",
+    "a list for a tuple: return [output": "the block unpacks it",
+    "prepend=True": "hooks of others on `attention` only watch",
+    "almost: … prepend=False": "as before",
+    "lost return: (args, kwargs)": "the dict that the hook gets is the one of the call",
+    "lost copy: kept.append(": "the weights are computed under `no_grad`",
+    "almost: scores = q @ k.transpose(-1, 2)": "of four dimensions, 2 is -2",
+    "almost: kept.append((args[…].detach(), args[…].detach()": "queries, keys and values come from one tensor",
+}

@@ -61,7 +61,6 @@ import torch
 from torch import nn
 
 def add_low_rank(model, name, rank, alpha):
-    *path, _ = name.split(".")
     layer = model
     for part in name.split("."):
         layer = getattr(layer, part)
@@ -114,4 +113,12 @@ def add_low_rank(model, name, rank, alpha):
     ),
 ]
 
-SURVIVORS = {}
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+    "prepend=True": "hooks of others on the layer only watch",
+    "not for all: … step=-1)": "the order does not matter",
+    "almost: layer.low_rank_a = ": "any random numbers will do",
+    "almost: a = layer.low_rank_a = ": "as before",
+    "almost: nn.init.kaiming_uniform_(a, a=math.sqrt(6))": "as before",
+    "almost: for which, start in (('a', ": "as before",
+}

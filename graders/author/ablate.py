@@ -117,7 +117,8 @@ def _revealing_observations(
                     else:
                         found |= {
                             _observation_name(exercise, path)
-                            for path in exercise.subject.differences(outcome.seen, draw)
+                            for section in exercise.subject.sections
+                            for path in exercise.subject.differences(outcome.seen, draw, section)
                         }
         except Exception as error:
             found.add(f"it ends with {type(error).__name__}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import re
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
 from graders.author.build import run_with_asserts, stale_notebooks
+from graders.author.kernels import forked_kernels
 from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
 from graders.author.predictions import NO_GUESS, questions_without_guess
@@ -27,6 +29,7 @@ from graders.run.boxes import prestarted_boxes
 from graders.run.run_options import RunOptions
 from graders.run.runner import Runner
 from graders.run.transcript import read_transcript
+from graders.wire.forking import can_fork
 
 PARTS = 5
 """Jobs into which the proof of one exercise is split."""
@@ -45,7 +48,10 @@ def prove_lessons(
     lessons = tuple(lesson for lesson in lessons if not any(find_todos(lesson)))
     if not lessons:
         return
-    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
+    # This process may have used torch's threads, and cannot be forked then.
+    context = multiprocessing.get_context("forkserver" if can_fork else "spawn")
+    if can_fork:
+        context.set_forkserver_preload([__name__])
     with ProcessPoolExecutor(default_jobs(), context) as pool:
         # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
         parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
@@ -97,8 +103,8 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     return [
         *missing_parts(exercise),
         *missing_answers(exercise, answers),
+        *unrecognised_mistakes(exercise, draws),  # what the mistakes show is kept for the answers
         *wrong_outcomes(exercise, answers.every, draws),
-        *unrecognised_mistakes(exercise, draws),
         *seed_independent_cases(exercise, draws),
     ]
 
@@ -183,20 +189,24 @@ def _run_source(exercise: Exercise, source: str) -> dict[str, object]:
 
 def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:
     """The problems of these lessons when they are run from top to bottom and marked."""
-    with prestarted_boxes(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
+    with (
+        prestarted_boxes(now=True) as boxes,
+        forked_kernels() as kernels,
+        ThreadPoolExecutor(default_jobs()) as pool,
+    ):
         runner = boxes.runner(RunOptions(isolation="D", own_work=True))
-        jobs = [pool.submit(solution_problems, lesson) for lesson in lessons]
+        jobs = [pool.submit(solution_problems, lesson, kernels) for lesson in lessons]
         jobs += [pool.submit(box_problems, lesson, runner) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
-def solution_problems(lesson: str) -> list[str]:
+def solution_problems(lesson: str, kernels: socket.socket | None = None) -> list[str]:
     """What stops the solved notebook, with its asserts, in an ordinary kernel.
 
-    Without the asserts, as readers have it, it runs in a box (`box_problems`).
+    Without the asserts, as readers have it, it runs in a box (`box_problems`). `kernels` is as in `run_notebook`.
     """
     try:
-        run_with_asserts(lesson)
+        run_with_asserts(lesson, kernels)
     except SourceError as error:
         return [str(error)]
     return []

@@ -9,8 +9,10 @@ from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, count_words
 from graders.core.exercise import Inputs
 from graders.core.results import Status
 from graders.differential.exercise import NotInTheBox, SceneExercise
-from graders.differential.explaining import NOTHING_DONE
-from graders.notebook.commands import check_namespace
+from graders.differential.explaining import NOTHING_DONE, keeps_something, mistake_outcomes
+from graders.judge.exercise import judge_exercise
+from graders.notebook.commands import probe_outcomes
+from graders.run.transcript import Outcome
 
 
 def contract_problems(exercise: SceneExercise) -> Iterator[str]:
@@ -36,19 +38,44 @@ def draws_by_seed(exercise: SceneExercise, seeds: Iterable[int]) -> dict[int, li
 
 
 def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
-    """One problem for each wrong program that passes, or is taken for another mistake than its own."""
-    left = list(exercise.subject.stage.players[exercise.subject.mistakes.start :])
-    for seed, drawn in draws.items():
-        for program in [program for program in left if program is not NOTHING_DONE]:
-            result = check_namespace(exercise, {exercise.name: program.fresh_copy().function}, seed, draws=drawn)
+    """One problem for each wrong program that passes, or is taken for another mistake than its own.
+
+    A program is marked by what it showed in its part as a mistake, and on one draw of each seed, every time another
+    one, by what it shows as an answer: if that is something else, it is not recognised.
+    """
+    subject = exercise.subject
+    left = [mistake for mistake in subject.mistakes if subject.stage.players[mistake] is not NOTHING_DONE]
+    for turn, (seed, drawn) in enumerate(draws.items()):
+        with subject.stage.open() as play:  # one for all: opening takes longer than most programs
+            shown = {mistake: _until_it_ends(mistake_outcomes(subject, play, mistake, drawn)) for mistake in left}
+        for mistake, outcomes in shown.items():
+            program = subject.stage.players[mistake]
+            namespace = {exercise.name: program.fresh_copy().function}
+            again = (turn + mistake) % len(outcomes)
+            if keeps_something(program):  # then it has to see all draws, one after the other
+                outcomes = probe_outcomes(exercise, namespace, seed, drawn)
+            else:
+                (outcomes[again],) = probe_outcomes(exercise, namespace, seed, [drawn[again]])
+                outcomes += outcomes[-1:] * (len(drawn) - len(outcomes))  # as it stands for the rest in any run
+            result = judge_exercise(exercise, drawn, outcomes)
             problem = ""
             if result.status is Status.PASSED:
                 problem = "passes"
             elif result.mistake != program.id:
                 problem = f"is taken for {result.mistake}: {result.message}"
             if problem:
-                left.remove(program)
+                left.remove(mistake)
                 yield f"{exercise.key}, seed {seed}: the mistake {program.function.__name__} {problem}"
+
+
+def _until_it_ends(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes up to the first that shows nothing, such as an exception."""
+    found: list[Outcome] = []
+    for outcome in outcomes:
+        found.append(outcome)
+        if outcome.seen is None:
+            break
+    return found
 
 
 def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
@@ -57,6 +84,6 @@ def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inp
     for one, other in itertools.pairwise(draws):
         for index, (draw, next_draw) in enumerate(zip(draws[one], draws[other])):
             shown = subject.outcome(None, 0, next_draw).seen
-            if shown is not None and not subject.differences(shown, draw):
+            if shown is not None and not any(subject.differences(shown, draw, section) for section in subject.sections):
                 yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"
                 return

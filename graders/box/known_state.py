@@ -215,17 +215,22 @@ def _no_global_hooks() -> Iterator[None]:
             getattr(_module, name).update(hooks)
 
 
-@contextlib.contextmanager
-def _seeded_generators(seed: int) -> Iterator[None]:
-    """Seed the generators of Python, numpy, and torch on the CPU.
+def seed_torch(seed: int) -> None:
+    """Seed torch on the CPU.
 
     `torch.manual_seed` would also record the call for every kind of device, with the text of the stack, which takes
     longer than most probes; and it imports torch's compiler.
     """
+    _cpu_generator.manual_seed(seed)
+
+
+@contextlib.contextmanager
+def _seeded_generators(seed: int) -> Iterator[None]:
+    """Seed the generators of Python, numpy, and torch on the CPU."""
     python, numpy, cpu = random.getstate(), np.random.get_state(), _cpu_generator.get_state()
     random.seed(seed)
     np.random.seed(seed % 2**32)
-    _cpu_generator.manual_seed(seed)
+    seed_torch(seed)
     try:
         yield
     finally:

@@ -6,7 +6,10 @@ exception: a learner's answer may have any structure, and comparing it must alwa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn, TypeVar
 
 import torch
@@ -21,16 +24,27 @@ AS_FLOAT32 = "the values are float64, and these agree only to float32 precision"
 
 
 T = TypeVar("T")
+Tolerance = Callable[[torch.Tensor], tuple[float | None, float | None]]
+"""Gives (rtol, atol) for an expected tensor; None is the default of its dtype."""
 _WORDS = {dict: "a dict", list: "a list", str: "a text", int: "a whole number", float: "a number", bool: "a bool"}
 
 
 class Mismatch(AssertionError):
-    """A check failed; `difference` says why."""
+    """A check failed; `difference` says why, and is put into words only if somebody asks."""
 
-    def __init__(self, difference: Difference) -> None:
-        """Use the text of `difference`, which is what a learner reads, as the exception's message."""
-        super().__init__(difference.text)
-        self.difference = difference
+    def __init__(self, describe: Callable[[], Difference]) -> None:
+        """`describe` makes the difference."""
+        super().__init__()
+        self.describe = describe
+
+    @functools.cached_property
+    def difference(self) -> Difference:
+        """What `describe` says."""
+        return self.describe()
+
+    def __str__(self) -> str:
+        """The text of the difference, which is what a learner reads."""
+        return self.difference.text
 
 
 class Seen:
@@ -108,13 +122,13 @@ class expect:
 
     def fail(self, message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
         """Raise `Mismatch` for this value, with a reason in words."""
-        raise Mismatch(Difference(kind, self.path, note=message))
+        raise Mismatch(partial(Difference, kind, self.path, note=message))
 
     def differs(
         self, expected: str, seen: str, kind: Kind = Kind.VALUE, *, entry: str = "", note: str = ""
     ) -> NoReturn:
         """Raise `Mismatch` with what was expected and what was seen, each in a few words."""
-        raise Mismatch(Difference(kind=kind, where=self.path, entry=entry, expected=expected, seen=seen, note=note))
+        raise Mismatch(partial(Difference, kind, self.path, entry=entry, expected=expected, seen=seen, note=note))
 
     def of_type(self, wanted: type[T]) -> T:
         """Return the value if its type is exactly `wanted`; a subclass will not do."""
@@ -136,15 +150,17 @@ class expect:
         *,
         rtol: float | None = None,
         atol: float | None = None,
+        tolerance: Tolerance | None = None,
         detached: bool = True,
     ) -> None:
         """Require a tensor with the dtype, shape and values of `expected`, NaN in the same places, and no graph.
 
         If `expected` is a Python number, require a Python number. `detached=False` allows a tensor that requires grad.
-        The default tolerances are those of the dtype in `TOLERANCE`, and 1e-5 for numbers.
+        The default tolerances are those of the dtype in `TOLERANCE`, and 1e-5 for numbers. `tolerance` gives (rtol,
+        atol) for a tensor instead; it is asked only if some entry is not equal.
         """
         if isinstance(expected, torch.Tensor):
-            self._tensor_close(expected, rtol, atol, detached)
+            self._tensor_close(expected, tolerance or (lambda _: (rtol, atol)), detached)
         elif type(self.value) not in (int, float):
             self._fail_for_type(f"the number {describe_value(float(expected))}")
         elif not self._number_close(expected, rtol, atol):
@@ -156,10 +172,11 @@ class expect:
 
     def _number_close(self, expected: float, rtol: float | None, atol: float | None) -> bool:
         relative, absolute = (1e-5 if limit is None else limit for limit in (rtol, atol))
-        seen, wanted = (torch.tensor(float(number), dtype=torch.float64) for number in (self.value, expected))
-        return not _differing_entries(seen, wanted, relative, absolute).any()
+        seen, wanted = float(self.value), float(expected)
+        near = math.isfinite(wanted) and abs(seen - wanted) <= absolute + relative * abs(wanted)
+        return near or seen == wanted
 
-    def _tensor_close(self, expected: torch.Tensor, rtol: float | None, atol: float | None, detached: bool) -> None:
+    def _tensor_close(self, expected: torch.Tensor, tolerance: Tolerance, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
             self._fail_for_type("a tensor")
         seen: torch.Tensor = self.value.tensor
@@ -168,24 +185,26 @@ class expect:
         if seen.dtype != expected.dtype:
             self.differs(f"the dtype {expected.dtype}", str(seen.dtype), Kind.DTYPE)
         if not torch.equal(seen, expected):  # several times as fast as the rest, and usual
-            unlike = _differing_entries(seen, expected, rtol, atol, equal_nan=True)
+            unlike = _differing_entries(seen, expected, *tolerance(expected), equal_nan=True)
             if bool(unlike.any()):
-                self._fail_at_first(unlike, seen, expected)
+                raise Mismatch(partial(self._describe_first, unlike, seen, expected))
         if detached and self.value.requires_grad:
             self.fail("the values are right, but the tensor still requires grad; return it detached", Kind.GRAPH)
 
-    def _fail_at_first(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> NoReturn:
-        """Raise `Mismatch` for the first entry that is not close."""
+    def _describe_first(self, unlike: torch.Tensor, seen: torch.Tensor, expected: torch.Tensor) -> Difference:
+        """The difference at the first entry that is not close."""
         index = tuple(int(i) for i in unlike.nonzero()[0])
-        texts = describe_pair(expected[index].item(), seen[index].item())
+        wanted, shown = describe_pair(expected[index].item(), seen[index].item())
         several, count = seen.numel() > 1, int(unlike.sum())
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
         as_float32 = _differing_entries(seen, expected, *TOLERANCE[torch.float32])
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
-        self.differs(
-            *texts,
+        return Difference(
             Kind.PRECISION if rounded else Kind.FINITE if _made_finite(seen[unlike], expected[unlike]) else Kind.VALUE,
+            self.path,
             entry="".join(f"[{i}]" for i in index) if several else "",
+            expected=wanted,
+            seen=shown,
             note="; ".join([share] * several + [AS_FLOAT32] * rounded),
         )
 
@@ -197,12 +216,12 @@ class expect:
         """The kind of difference when the type is wrong: `MISSING` and None count as missing."""
         return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
-    def array_close_to(self, expected: Any, *, rtol: float = 1e-5, atol: float = 1e-5) -> None:
+    def array_close_to(self, expected: Any, *, tolerance: Tolerance | None = None) -> None:
         """Require a numpy array with the dtype, shape and values of the array or tensor `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
             self._fail_for_type("a numpy array")
         target = torch.as_tensor(expected)
-        expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, rtol=rtol, atol=atol)
+        expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, tolerance=tolerance)
 
     def equals(self, expected: Any) -> None:
         """Require exactly `expected`, with the same type: an int, str or bool, or a list or tuple of them."""
@@ -251,12 +270,12 @@ class expect:
             self.differs("a list of texts", " ".join(dict.fromkeys(texts)), Kind.TYPE)
         if first_divergence(expected, self.value) is not None:
             timelines = around_the_difference(expected, self.value)
-            raise Mismatch(Difference(Kind.ORDER, self.path, timelines=timelines))
+            raise Mismatch(partial(Difference, Kind.ORDER, self.path, timelines=timelines))
 
 
 def raise_mismatch(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
     """Raise `Mismatch` with a reason in words that says for itself which value it is about."""
-    raise Mismatch(Difference(kind, note=message))
+    raise Mismatch(partial(Difference, kind, note=message))
 
 
 def _strictly_equal(value: Any, expected: Any) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,7 +29,11 @@ SHARED = "shared"
 """Names that begin so hold sentences on tensors that share memory. Sharing less than the reference is right as well."""
 
 
-def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -> Iterator[tuple[str, Difference]]:
+Found = Iterator[tuple[str, Callable[[], Difference]]]
+"""Paths, each with a function that describes the difference: most are never shown, and words take the most time."""
+
+
+def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -> Found:
     """The path and the difference of each place where `seen` is not like `wanted`, a decoded value.
 
     `floats` is the relative error that is allowed for a Python float.
@@ -49,7 +54,7 @@ def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -
         try:
             _check_equal(seen, wanted, floats)
         except Mismatch as mismatch:
-            yield seen.path, mismatch.difference
+            yield seen.path, mismatch.describe
 
 
 def tells_changes(name: str) -> bool:
@@ -78,41 +83,40 @@ def _all_texts(seen: Seen, wanted: Any) -> bool:
     return bool(wanted) and all(type(entry) is str for entry in [*wanted, *seen.value])
 
 
-def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Iterator[tuple[str, Difference]]:
+def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Found:
     try:
         expect(seen).has_keys(*wanted)
     except Mismatch as mismatch:
-        yield seen.path, mismatch.difference
+        yield seen.path, mismatch.describe
 
 
-def _unwanted_changes(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
+def _unwanted_changes(seen: Seen, wanted: Any) -> Found:
     when = _last_key(seen).removeprefix(CHANGED).strip()
     try:
         for kind, sentence in unwanted_changes(seen, [glob.escape(" ".join(change)) for change in wanted]):
-            yield f"{seen.path}: {sentence}", Difference(kind, note=f"{when}, {sentence}" if when else sentence)
+            note = f"{when}, {sentence}" if when else sentence
+            yield f"{seen.path}: {sentence}", partial(Difference, kind, note=note)
     except Mismatch as mismatch:
-        yield seen.path, mismatch.difference
+        yield seen.path, mismatch.describe
 
 
-def _unwanted_sharing(seen: Seen, wanted: Any) -> Iterator[tuple[str, Difference]]:
+def _unwanted_sharing(seen: Seen, wanted: Any) -> Found:
     try:
         for sentence in expect(seen).list_of(str):
             if sentence not in wanted:
-                yield f"{seen.path}: {sentence}", Difference(Kind.ALIASED, note=f"{sentence}; store a copy")
+                yield f"{seen.path}: {sentence}", partial(Difference, Kind.ALIASED, note=f"{sentence}; store a copy")
     except Mismatch as mismatch:
-        yield seen.path, mismatch.difference
+        yield seen.path, mismatch.describe
 
 
 def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
     """Raises `Mismatch` unless a value agrees with the reference: in type, dtype, shape, and within the tolerance."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
-        rtol, atol = tensor_tolerance(wanted.tensor)
-        expect(seen).close_to(wanted.tensor, rtol=rtol, atol=atol, detached=not wanted.requires_grad)
+        expect(seen).close_to(wanted.tensor, tolerance=tensor_tolerance, detached=not wanted.requires_grad)
         if wanted.requires_grad and not seen.value.requires_grad:
             expect(seen).fail("it has no graph, so gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
-        rtol, atol = tensor_tolerance(wanted.tensor)
-        expect(seen).array_close_to(wanted.tensor, rtol=rtol, atol=atol)
+        expect(seen).array_close_to(wanted.tensor, tolerance=tensor_tolerance)
     elif type(wanted) is type(seen.value) is float and math.isnan(wanted) and math.isnan(seen.value):
         return
     elif type(wanted) is float:

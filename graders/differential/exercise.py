@@ -196,8 +196,8 @@ def _covering_cases(scene: Scene) -> tuple[Case, ...]:
 
 def _section_check(subject: Subject, section: str) -> Check:
     def run(seen: Seen, draw: Inputs) -> None:
-        if found := list(subject.differences(seen, draw, section).values()):
-            raise Mismatch(found[0])
+        if found := subject.differences(seen, draw, section):
+            raise Mismatch(next(iter(found.values())))
 
     return Check(f"test_{section.replace(' ', '_')}", run)
 

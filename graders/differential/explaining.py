@@ -15,7 +15,7 @@ from graders.core.expect import Seen
 from graders.core.explanations import Explanation
 from graders.differential.comparing import find_differences, tells_changes
 from graders.differential.implementations import Implementation, Play
-from graders.differential.subject import Differences, Subject, float_tolerance
+from graders.differential.subject import Subject, float_tolerance
 from graders.run.transcript import Outcome
 
 NOTHING_DONE = Implementation("nothing-done", lambda *args, **kwargs: None)
@@ -34,20 +34,12 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
             return _single_explanation(
                 subject, _mistakes_ending_alike(subject, play, draws[: ended + 1], outcomes[ended])
             )
-        answer_differences = [
-            subject.differences(outcome.seen, draw, play=play)
-            for draw, outcome in zip(draws, outcomes)
-            if outcome.seen is not None
-        ]
-        failing = [path for found in answer_differences for path in found]
-        leading = _leading_sections(subject.sections, failing)
+        leading = _leading_sections(subject, play, draws, outcomes)
         scores: dict[int, int] = {}
         for mistake in subject.mistakes:
             unlike = 0
-            for draw, outcome, wrong, shown in zip(
-                draws, outcomes, answer_differences, _mistake_outcomes(subject, play, mistake, draws)
-            ):
-                more = _count_unlike_places(subject, play, mistake, draw, outcome, wrong, shown, leading)
+            for draw, outcome, shown in zip(draws, outcomes, mistake_outcomes(subject, play, mistake, draws)):
+                more = _count_unlike_places(subject, play, draw, outcome, shown, leading)
                 if more is None:
                     break
                 unlike += more
@@ -56,53 +48,53 @@ def explain_outcomes(subject: Subject, draws: Sequence[Inputs], outcomes: Sequen
     return _single_explanation(subject, [mistake for mistake, score in scores.items() if score == min(scores.values())])
 
 
-def _mistake_outcomes(subject: Subject, play: Play, mistake: int, draws: Sequence[Inputs]) -> Iterator[Outcome]:
+def mistake_outcomes(subject: Subject, play: Play, mistake: int, draws: Sequence[Inputs]) -> Iterator[Outcome]:
     """What a mistake shows for each draw. It is not cached if the program keeps something from one draw to the next."""
-    keeps = _keeps_something(subject.stage.players[mistake])
+    keeps = keeps_something(subject.stage.players[mistake])
     for draw in draws:
         yield play(mistake, draw) if keeps else subject.outcome(play, mistake, draw)
 
 
-def _keeps_something(program: Implementation) -> bool:
+def keeps_something(program: Implementation) -> bool:
+    """Whether it may remember earlier draws in a mutable default."""
     defaults = getattr(program.function, "__defaults__", None) or ()
     return any(isinstance(value, list | dict | set) for value in defaults)
 
 
 def _count_unlike_places(
-    subject: Subject,
-    play: Play,
-    mistake: int,
-    draw: Inputs,
-    outcome: Outcome,
-    answer_differences: Differences,
-    shown: Outcome,
-    leading: Sequence[str],
+    subject: Subject, play: Play, draw: Inputs, outcome: Outcome, shown: Outcome, leading: Sequence[str]
 ) -> int | None:
     """At how many places a mistake and the answer differ; None when they differ in a leading section or in a change.
 
-    `answer_differences` are the differences of the answer, `shown` is what the mistake shows.
+    `shown` is what the mistake shows.
     """
     if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
         return None
-    mistake_differences = subject.mistake_differences(play, mistake, draw, shown)
-    apart = {
-        path
-        for path in {*answer_differences, *mistake_differences}
-        if path not in answer_differences
-        or path not in mistake_differences
-        or not _is_same_observation(path, outcome.seen, shown.seen, float_tolerance(draw))
-    }
-    return None if any(_is_in_section(section, path) for section in leading for path in apart) else len(apart)
+    unlike = 0
+    for section in subject.sections:
+        mine, its = (subject.differences(seen, draw, section, play) for seen in (outcome.seen, shown.seen))
+        apart = [
+            path
+            for path in {*mine, *its}
+            if path not in mine
+            or path not in its
+            or not _is_same_observation(path, outcome.seen, shown.seen, float_tolerance(draw))
+        ]
+        if apart and section in leading:
+            return None
+        unlike += len(apart)
+    return unlike
 
 
-def _leading_sections(sections: Sequence[str], failing: Sequence[str]) -> Sequence[str]:
+def _leading_sections(
+    subject: Subject, play: Play, draws: Sequence[Inputs], outcomes: Sequence[Outcome]
+) -> Sequence[str]:
     """The sections up to the first that fails. A mistake that explains the answer must agree with it in all of them."""
-    wrong = [any(_is_in_section(section, path) for path in failing) for section in sections]
-    return sections[: wrong.index(True) + 1] if any(wrong) else ()
-
-
-def _is_in_section(section: str, path: str) -> bool:
-    return path.startswith(f"{section}: ")
+    for number, section in enumerate(subject.sections, 1):
+        for draw, outcome in zip(draws, outcomes):
+            if outcome.seen is not None and subject.differences(outcome.seen, draw, section, play):
+                return subject.sections[:number]
+    return ()
 
 
 def _reported_changes(seen: Seen) -> list[list[str]]:
@@ -129,7 +121,7 @@ def _mistakes_ending_alike(subject: Subject, play: Play, draws: Sequence[Inputs]
     """The mistakes that run through all draws but the last, and end there with the same exception as the answer."""
     found = []
     for mistake in subject.mistakes:
-        *earlier, last = _mistake_outcomes(subject, play, mistake, draws)
+        *earlier, last = mistake_outcomes(subject, play, mistake, draws)
         if (
             all(one.seen is not None for one in earlier)
             and last.seen is None

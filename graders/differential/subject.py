@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from graders.core.conditioning import ROUNDING_SHARE, share_used
 from graders.core.difference import Difference, Kind
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
-from graders.differential.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, find_differences, tensor_tolerance
+from graders.differential.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, Found, find_differences, tensor_tolerance
 from graders.differential.implementations import (
     DISTURBED,
     EXACT,
@@ -28,8 +30,8 @@ MAX_KEPT_OUTCOMES = 1024
 """Outcomes of our own programs that are kept for the next answer: enough for a few seeds."""
 
 Free = Callable[[Any, Any], bool]
-Differences = dict[str, Difference]
-"""Differences by path, which begins with the section."""
+Differences = dict[str, Callable[[], Difference]]
+"""By path, which begins with the section, what describes each difference."""
 
 
 class Subject:
@@ -54,7 +56,7 @@ class Subject:
         self.stage = Stage(key, name, scene, (*references, *mistakes))
         self._free, self._example = free, dict(example)
         self._kept: OrderedDict[tuple[int, Any], Outcome] = OrderedDict()
-        self._compared: dict[tuple[int, Any], tuple[Outcome, Differences]] = {}
+        self._compared: WeakKeyDictionary[Seen, dict[Any, Differences]] = WeakKeyDictionary()
 
     def outcome(self, play: Play | None, player: int, draw: Inputs) -> Outcome:
         """What shows with one of our own programs. When `play` is None, a stage is opened just for it."""
@@ -65,48 +67,38 @@ class Subject:
                     return self.outcome(opened, player, draw)
             self._kept[which] = play(player, draw)
             while len(self._kept) > MAX_KEPT_OUTCOMES:
-                self._compared.pop(self._kept.popitem(last=False)[0], None)
+                self._kept.popitem(last=False)
         return self._kept[which]
 
-    def mistake_differences(self, play: Play, mistake: int, draw: Inputs, shown: Outcome) -> Differences:
-        """The differences of what a mistake shows for a draw, in all sections; kept as long as what it shows is."""
-        which = mistake, draw_key(draw)
-        kept, found = self._compared.get(which, (None, {}))
-        if kept is not shown:
-            assert shown.seen is not None
-            found = self.differences(shown.seen, draw, play=play)
-            if self._kept.get(which) is shown:
-                self._compared[which] = shown, found
-        return found
+    def differences(self, seen: Seen, draw: Inputs, section: str, play: Play | None = None) -> Differences:
+        """By path, the differences in a section from the first reference, at places where no reference agrees.
 
-    def differences(
-        self, seen: Seen, draw: Inputs, section: str | None = None, play: Play | None = None
-    ) -> Differences:
-        """By path, the differences from the first reference at places where no reference agrees.
-
-        `section` limits them to one section; None means all.
+        They are kept as long as `seen` is.
         """
-        found: list[Differences] = []
-        for reference in self.references:
-            wanted = {**reference_sections(self.outcome(play, reference, draw), self.key)}
-            if EXAMPLE in wanted:  # the numbers printed in the contract count, whatever our reference computes
-                wanted[EXAMPLE] = self._example
-            parts = {name: part for name, part in wanted.items() if section in (None, name)}
-            found.append(dict(self._section_differences(seen, parts, float_tolerance(draw))))
-        return {path: why for path, why in found[0].items() if all(path in other for other in found[1:])}
+        kept, which = self._compared.setdefault(seen, {}), (draw_key(draw), section)
+        if which not in kept:
+            found: list[Differences] = []
+            for reference in self.references:
+                wanted = reference_sections(self.outcome(play, reference, draw), self.key)
+                if section in wanted:  # the numbers printed in the contract count, whatever our reference computes
+                    part = self._example if section == EXAMPLE else wanted[section]
+                    found.append(dict(self._section_differences(seen, section, part, float_tolerance(draw))))
+            first, *others = found or [{}]
+            kept[which] = {path: why for path, why in first.items() if all(path in other for other in others)}
+        return kept[which]
 
-    def _section_differences(self, seen: Seen, wanted: Mapping[str, Any], floats: float) -> Any:
-        for section, part in wanted.items():
-            observed = Seen(seen[section].value)
-            if type(observed.value) is not dict:
-                yield f"{section}: ", Difference(Kind.MISSING, section, expected="what shows", seen="nothing")
-                continue
-            for path, difference in find_differences(observed, part, floats):
-                if section == EXAMPLE and type(observed[path].value) is str and type(part.get(path)) is not str:
-                    difference = Difference(Kind.CONDITION, path, note=f"the example raised {observed[path].value}")
-                top = path.partition("[")[0].partition(": ")[0]
-                if not self._may_differ(top, observed[top].value, part.get(top, MISSING)):
-                    yield f"{section}: {path}", difference
+    def _section_differences(self, seen: Seen, section: str, wanted: Mapping[str, Any], floats: float) -> Found:
+        observed = Seen(seen[section].value)
+        if type(observed.value) is not dict:
+            yield f"{section}: ", partial(Difference, Kind.MISSING, section, expected="what shows", seen="nothing")
+            return
+        for path, why in find_differences(observed, wanted, floats):
+            if section == EXAMPLE and type(observed[path].value) is str and type(wanted.get(path)) is not str:
+                note = f"the example raised {observed[path].value}"
+                why = partial(Difference, Kind.CONDITION, path, note=note)
+            top = path.partition("[")[0].partition(": ")[0]
+            if not self._may_differ(top, observed[top].value, wanted.get(top, MISSING)):
+                yield f"{section}: {path}", why
 
     def _may_differ(self, name: str, observed: Any, wanted: Any) -> bool:
         try:

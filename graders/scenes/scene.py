@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from graders.box.known_state import seed_torch
 from graders.wire.draws import Rng
 
 Value = str | int | bool | float | None
@@ -74,11 +75,11 @@ class Scene:
         applied to each float32 tensor that is drawn.
         """
         parts: Sections = {given: {} for given in self.names}
-        torch.manual_seed(seed)
+        seed_torch(seed)
         self.family(call, Rng("scene", seed, to=to), SimpleNamespace(**case), parts, **self.options)
         seen = {name: parts[given] for given, name in self.names.items() if name}
         if example:
-            torch.manual_seed(seed)
+            seed_torch(seed)
             seen[EXAMPLE] = _run_example(call, name, example)
         return seen
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.box.failures import Failure
+from graders.box.known_state import seed_torch
 from graders.box.probing import detached_copy, remove_handle
 from graders.box.witness import Witness
 from graders.scenes.scene import Call, Sections, family
@@ -46,13 +47,13 @@ class OutputKeeper:
 
 def compute_logits(model: nn.Module, tokens: Tensor) -> Any:
     """The output of the model, computed without a graph and with a fixed random state."""
-    torch.manual_seed(0)
+    seed_torch(0)
     return detached_copy(model(tokens))
 
 
 def logit_gradients(model: nn.Module, tokens: Tensor, up: Tensor, *parameters: Tensor) -> list[Tensor | None]:
     """The gradients of these parameters when the logits receive `up`; None for a parameter without one."""
-    torch.manual_seed(0)
+    seed_torch(0)
     with torch.enable_grad():
         given = model(tokens)
     asked = [p for p in parameters if p.requires_grad] if given.requires_grad else []
@@ -165,7 +166,7 @@ def steers_blocks(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
         moved[f"the logits{name}"] = compute_logits(model, some)
     with torch.no_grad():
         moved["the logits under no_grad"] = compute_logits(model, tokens)
-    torch.manual_seed(0)
+    seed_torch(0)
     given = block(hidden, cache=cache)
     rest["a block with a cache returns"] = (
         tuple(map(detached_copy, given)) if isinstance(given, tuple) else detached_copy(given)

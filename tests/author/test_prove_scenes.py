@@ -4,9 +4,14 @@
 # An exercise class is a namespace of plain functions: there is no self.
 from __future__ import annotations
 
+import os
+
+import pytest
+
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.differential.exercise import exercise
 from graders.scenes.scene import family
+from graders.wire.forking import can_fork
 
 
 @family(sections=("the sum comes out",), axes={"dtype": ("float32", "float64")})
@@ -28,7 +33,13 @@ def named(function, message):
 
 
 def test_an_exercise_that_is_in_order() -> None:
-    right = made(mean=named(lambda x: x.mean(), "You took the mean."))
+    def add_to_all(x, found=[]):  # noqa: B006 - the mistake is to keep it
+        found.append(x.sum())
+        return sum(found)
+
+    right = made(
+        mean=named(lambda x: x.mean(), "You took the mean."), total=named(add_to_all, "You kept the sums of before.")
+    )
     assert [problem for problem in contract_problems(right) if "into the box" not in problem] == []
     assert list(unrecognised_mistakes(right, draws_by_seed(right, range(2)))) == []
     assert list(seed_independent_cases(right, draws_by_seed(right, range(3)))) == []
@@ -57,6 +68,13 @@ def test_a_mistake_that_passes_and_one_that_is_taken_for_another() -> None:
     assert len(problems) == 3
     assert problems[0].endswith("passes")
     assert all("is taken for None" in problem for problem in problems[1:])
+
+
+@pytest.mark.skipif(not can_fork, reason="only a fork is another process")
+def test_a_mistake_that_shows_something_else_the_second_time() -> None:
+    found = made(process=named(lambda x: x.sum() + os.getpid(), "You added the number of the process."))
+    (problem,) = unrecognised_mistakes(found, draws_by_seed(found, range(1)))
+    assert problem.startswith("99-made, seed 0: the mistake <lambda> is taken for ")
 
 
 def test_what_does_not_depend_on_the_seed() -> None:

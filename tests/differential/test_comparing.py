@@ -19,7 +19,7 @@ def sent(value: Any) -> Any:
 
 
 def kinds(mine: Any, wanted: Any) -> dict[str, Kind]:
-    return {path: found.kind for path, found in find_differences(Seen(sent(mine)), sent(wanted))}
+    return {path: describe().kind for path, describe in find_differences(Seen(sent(mine)), sent(wanted))}
 
 
 T = torch.tensor([1.0, 2.0])
@@ -84,5 +84,5 @@ def test_an_array_of_numpy_is_no_tensor() -> None:
 
 
 def test_a_list_of_another_length_is_said_to_be_one() -> None:
-    ((_, found),) = find_differences(Seen(sent([T])), sent([T, T]))
-    assert found.sentence == "the result: expected 2 entries, saw 1"
+    ((_, describe),) = find_differences(Seen(sent([T])), sent([T, T]))
+    assert describe().sentence == "the result: expected 2 entries, saw 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -44,3 +44,20 @@ def warm(box_modules: Path) -> Iterator[WarmProcess]:
 def prestarted(warm: WarmProcess) -> Callable[..., AbstractContextManager[Boxes]]:
     """In place of `prestarted_boxes`: boxes that are forked from that process."""
     return lambda **_: contextlib.nullcontext(Boxes(warm))
+
+
+GradersHere = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def graders_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> GradersHere:
+    """`pytest graders` in this process, which has imported torch: the exit code, and what it printed."""
+    monkeypatch.chdir(Path(__file__).parent.parent)
+    for name in [name for name in os.environ if name.startswith("PYTEST_") and name != "PYTEST_CURRENT_TEST"]:
+        monkeypatch.delenv(name)
+
+    def run(*arguments: str | Path, tests: Sequence[str] = ("graders",)) -> tuple[int, str, str]:
+        code = pytest.main([*tests, "-p", "no:cacheprovider", *map(str, arguments)])
+        return (int(code), *capsys.readouterr())
+
+    return run

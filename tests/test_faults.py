@@ -27,6 +27,7 @@ from graders.run.submissions import Submission
 from graders.run.tiers import missing_for_tier
 from tests import make_class
 from tests.answers import answers_of
+from tests.conftest import GradersHere
 
 LESSON_1 = answers_of("01")
 
@@ -101,7 +102,7 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     temporary = place / "tmp"
     temporary.mkdir()
     temporary.chmod(0o755)
-    students = [f"student{number}" for number in range(6)]
+    students = [f"student{number}" for number in range(4)]
     class_ = hand_in(place / "class", *students)
     # The third notebook sleeps, so that the judge cannot be done before the signal comes.
     make_class.hand_in(class_ / students[2], LESSON, [make_class.SETUP, "import time\ntime.sleep(50)"])
@@ -174,10 +175,11 @@ def test_a_full_disk_ends_in_a_sentence_and_the_old_results_stay(place: Path) ->
     assert run.stdout.splitlines()[-5:] == ["old", "filler", "results.json", "results.set-aside-1.json", "runs"]
 
 
-def test_a_class_is_refused_where_nothing_isolates_it(place: Path) -> None:
-    run = graders("--submissions", hand_in(place / "class", "ada", "ben"), "--isolation", "D", "--collect-only")
-    assert run.returncode == 0, run.stdout  # nothing will run
-    run = graders("--submissions", place / "class", "--isolation", "D")
-    assert run.returncode == 4
-    assert "--allow-unisolated" in run.stderr
-    assert "Traceback" not in run.stderr
+def test_a_class_is_refused_where_nothing_isolates_it(place: Path, graders_here: GradersHere) -> None:
+    class_ = hand_in(place / "class", "ada", "ben")
+    code, printed, _ = graders_here("--submissions", class_, "--isolation", "D", "--collect-only")
+    assert code == 0, printed  # nothing will run
+    code, _, errors = graders_here("--submissions", class_, "--isolation", "D")
+    assert code == 4
+    assert "--allow-unisolated" in errors
+    assert "Traceback" not in errors

@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graders.cli import app
+from graders.instructor.machines import Machines
 
 NOT_TEXT = os.fsdecode(b"\xff\xfe")
 NAME = f"x]a\x1b]0;owned\x07\x9b2J[link=x]b:smile:\u202ec\u2066\n✓ passed\r\u2028{NOT_TEXT}{'n' * 120}"
@@ -92,7 +93,8 @@ def test_no_name_steers_the_terminal(
     if what == "a record":
         (tmp_path / FOLDER / "hookwork-progress.json").write_text("broken")
     command = [part.format(name=FOLDER, file=FILE) for part in COMMANDS[what].split(" ")]
-    done = CliRunner().invoke(app, command, obj=prestarted if command[0] == "check" else None)
+    here = {"check": prestarted, "grade": Machines(here=prestarted)}
+    done = CliRunner().invoke(app, command, obj=here.get(command[0]))
     refuse_traps(done.output)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     assert done.exit_code in (0, 1, 2, 3)

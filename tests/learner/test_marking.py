@@ -173,9 +173,9 @@ def test_each_save_is_marked_and_ctrl_c_ends(watching: Watching, folder: Path) -
     (folder / FIRST).write_text((folder / FIRST).read_text()[:500])
     watching.wait_for(lambda text: text.count("Watching") == 3)
     assert "unreadable: The file is not a notebook" in watching.text
-    # The end comes at once even while a notebook loops.
+    # The end comes at once even while a notebook runs.
     (folder / FIRST).write_bytes(shipped_notebook("01_where_gradients_live").read_bytes())
-    answer(folder / FIRST, branch_grads="while True:\n    pass")
+    answer(folder / FIRST, branch_grads="import time\ntime.sleep(60)")
     time.sleep(4)  # it has begun to run
     watching.process.send_signal(signal.SIGINT)
     assert watching.process.wait(20) == 0

@@ -1,4 +1,4 @@
-"""`pytest graders` as an instructor runs it, in a process of its own, on a small class."""
+"""`pytest graders` as an instructor runs it: in a process of its own, or in this one where no notebook has to run."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from graders.report import results_json
 from tests import make_class
 from tests.answers import answers_of
 from tests.batches import batch, graded
+from tests.conftest import GradersHere
 
 LESSON_1 = answers_of("01")
 
@@ -50,14 +51,14 @@ def command_of(*arguments: str | Path) -> tuple[list[str], dict[str, str]]:
     return command, {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
 
 
-def graders(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
     command, plain = command_of(*arguments)
-    return subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
-    """A class of five, marked once. One of them handed in more than a notebook."""
+    """A class of five, marked once. One of them handed in more than a notebook. What was imported comes last."""
     folder = tmp_path_factory.mktemp("marked")
     trap = f"open({str(folder / 'canary')!r}, 'w').write('imported')\n"
     for place in ("class", "class/ada", "class/ada/test_traps"):
@@ -71,7 +72,9 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complet
     (folder / "class/eve").mkdir()
     (folder / "class/eve" / f"{LESSON}.ipynb").write_text("not a notebook")
     arguments = ("--submissions", folder / "class", "--out", folder / "out", "--seed", "7", "--probe-timeout", "1.5")
-    return graders(*arguments, "--keep-outputs", "--junitxml", folder / "junit.xml"), folder
+    (folder / "listing.py").write_text("import sys\n\ndef pytest_unconfigure():\n    print(*sys.modules)\n")
+    written = ("--keep-outputs", "--junitxml", folder / "junit.xml")
+    return graders(*arguments, *written, "-p", "listing", PYTHONPATH=str(folder)), folder
 
 
 def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
@@ -133,6 +136,14 @@ def test_the_summary_explains_each_exercise_once_and_shows_no_frames(
     assert "--seed 7" in run.stdout
 
 
+def test_only_what_is_needed_is_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+    imported = marked[0].stdout.rstrip().rpartition("\n")[2].split()
+    lessons = {name.partition(".")[0] for name in imported if name.startswith("lesson_")}
+    lessons |= {name.split(".")[1] for name in imported if name.startswith("graders.lesson_")}
+    assert lessons == {f"lesson_{LESSON}"}
+    assert "hypothesis" not in imported
+
+
 def test_transcripts_are_kept(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     assert len(list((marked[1] / "out/runs").glob("*.frames"))) == 4
 
@@ -168,15 +179,15 @@ def test_executed_notebooks_are_written_when_they_are_asked_for(
 
 
 def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
 ) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     (executed := tmp_path / f"out/executed/ada/{LESSON}.ipynb").unlink()
     again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
-    run = graders(*again, "--keep-outputs", "-x", "-k", "(ada or cleo) and branch")
-    assert run.returncode == 1
-    assert f"1 failed, {CHECKS[0]} passed, {5 * sum(CHECKS) - 2 * CHECKS[0]} deselected" in run.stdout
-    assert "nothing has to run" in run.stdout
+    code, printed, _ = graders_here(*again, "--keep-outputs", "-x", "-k", "(ada or cleo) and branch")
+    assert code == 1
+    assert f"1 failed, {CHECKS[0]} passed, {5 * sum(CHECKS) - 2 * CHECKS[0]} deselected" in printed
+    assert "nothing has to run" in printed
     assert executed.exists()
 
 
@@ -197,40 +208,36 @@ def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.Compl
         (("--keep-outputs", "--seed=7"), "name a folder"),
     ],
 )
-def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: str) -> None:
-    run = graders(*arguments)
-    assert run.returncode == 4
-    assert part in run.stderr
-    assert "Traceback" not in run.stderr
+def test_unusable_options_end_in_a_sentence(arguments: tuple[str, str], part: str, graders_here: GradersHere) -> None:
+    code, _, errors = graders_here(*arguments)
+    assert code == 4
+    assert part in errors
+    assert "Traceback" not in errors
 
 
-def test_a_single_notebook_is_marked_and_what_it_needs_is_imported(tmp_path: Path) -> None:
-    file = hand_in(tmp_path / "ada", RIGHT)
-    (tmp_path / "listing.py").write_text("import sys\n\ndef pytest_unconfigure():\n    print(*sys.modules)\n")
-    command, plain = command_of("--submissions", file, "-q", "-p", "listing")
-    plain["PYTHONPATH"] = str(tmp_path)
-    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stdout
-    assert "4 of 4" in run.stdout
-    imported = run.stdout.rstrip().rpartition("\n")[2].split()
-    lessons = {name.partition(".")[0] for name in imported if name.startswith("lesson_")}
-    lessons |= {name.split(".")[1] for name in imported if name.startswith("graders.lesson_")}
-    assert lessons == {f"lesson_{LESSON}"}
-    assert "hypothesis" not in imported
+def collected(printed: str) -> set[tuple[str, ...]]:
+    """Lesson, exercise and student of the tests that are listed."""
+    listed = (line.split("::") for line in printed.splitlines() if "::" in line)
+    return {(file.split("/")[1], key, student) for file, key, student, _ in listed}
 
 
-def test_a_lesson_that_is_named_and_was_not_handed_in_has_no_tests(tmp_path: Path) -> None:
-    command, plain = command_of("--submissions", hand_in(tmp_path / "ada", RIGHT), "-q")
+@pytest.mark.parametrize("handed_in", [True, False])
+def test_a_single_notebook_or_else_the_folder_of_lessons_is_marked(
+    handed_in: bool, tmp_path: Path, graders_here: GradersHere
+) -> None:
+    given = ("--submissions", hand_in(tmp_path / "ada", RIGHT)) if handed_in else ()
+    code, printed, _ = graders_here("-q", "--collect-only", "-k", "branch", *given)
+    assert (code, collected(printed)) == (
+        0,
+        {(f"lesson_{LESSON}", "01-branch-grads", "ada" if handed_in else "lessons")},
+    )
+
+
+def test_a_lesson_that_is_named_and_was_not_handed_in_has_no_tests(tmp_path: Path, graders_here: GradersHere) -> None:
     named = ("graders/lesson_02_watching_gradients/test_norm_log.py", "graders/lesson_03_changing_gradients")
-    command[command.index("graders") : command.index("graders") + 1] = named
-    run = subprocess.run(command, cwd=ROOT, env=plain, capture_output=True, text=True, check=False)
-    assert (run.returncode, "no tests ran" in run.stdout) == (5, True), run.stdout + run.stderr
-
-
-def test_untouched_lessons_are_not_attempted() -> None:
-    run = graders("-q", "-k", "branch")
-    assert run.returncode == 1
-    assert "01-branch-grads not-attempted" in run.stdout
+    given = ("--submissions", hand_in(tmp_path / "ada", RIGHT))
+    code, printed, errors = graders_here("-q", "--collect-only", *given, tests=named)
+    assert (code, "no tests collected" in printed) == (5, True), printed + errors
 
 
 def test_the_archive_of_a_class_is_marked_with_what_is_missing_and_nothing_is_left(
@@ -244,7 +251,7 @@ def test_the_archive_of_a_class_is_marked_with_what_is_missing_and_nothing_is_le
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr(f"lovelaceada_12345_67890_{LESSON}-1.ipynb", good)
         packed.writestr(bad := f"Mal Lory_17_assignsubmission_file_/../../../{LESSON}.ipynb", good)
-    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "--lessons", "1,02", "-n", "2")
+    run = graders("--submissions", archive, "--out", tmp_path / "out", "-q", "--lessons", "1,02", "-n", "1")
     assert run.returncode == 1, run.stdout
     data = json.loads((tmp_path / "out/results.json").read_text())
     assert [
@@ -290,9 +297,13 @@ def test_links_that_are_put_into_the_results_during_a_run_are_not_followed(tmp_p
     assert victim.read_text() == "kept"
 
 
-def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
-    hand_in(tmp_path / "class/ada", RIGHT[:2])
-    command, plain = command_of("-q", "--submissions", tmp_path / "class", "--out", tmp_path / "out")
+def test_what_another_command_works_in_is_waited_for(
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
+) -> None:
+    shutil.copytree(marked[1] / "out/runs", tmp_path / "out/runs")
+    shutil.copy(marked[1] / "out/results.json", tmp_path / "out")
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    command, plain = command_of("-q", *again, "--keep-outputs")
     lock = contextlib.ExitStack()
     lock.enter_context(results_lock(tmp_path / "out", print))
     with subprocess.Popen(
@@ -301,9 +312,12 @@ def test_what_another_command_works_in_is_waited_for(tmp_path: Path) -> None:
         assert run.stdout is not None
         said = next(line for line in run.stdout if "Another command is working in" in line)
         assert f"(process {os.getpid()} on " in said
-        assert not (tmp_path / "out/results.json").exists()
+        assert not (tmp_path / "out/gradebook.csv").exists()
         (tmp_path / "out/results.json").write_text(results_json.render(batch(graded("eve", lesson="02_other"))))
         lock.close()
         assert "written: " in run.stdout.read()
     found = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
-    assert [submission["student"] for submission in found] == ["ada", "eve"]
+    assert {(submission["student"], submission["lesson"]) for submission in found} == {
+        *((student, LESSON) for student in ("=cmd|x", "ada", "ben", "cleo", "eve")),
+        ("eve", "02_other"),
+    }

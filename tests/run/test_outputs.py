@@ -35,8 +35,11 @@ plt.show()
 """
 
 
-@pytest.mark.parametrize("started", [False, True], ids=["forked", "started"])
-@pytest.mark.parametrize("keep", [False, True], ids=["marks alone", "outputs kept"])
+@pytest.mark.parametrize(
+    ("keep", "started"),
+    [(False, False), (True, False), (False, True)],
+    ids=["marks alone", "outputs kept", "marks alone, started"],
+)
 def test_pictures_are_drawn_for_those_who_keep_outputs(
     box_modules: Path, warm: WarmProcess, keep: bool, started: bool
 ) -> None:

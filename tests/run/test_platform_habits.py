@@ -84,18 +84,18 @@ RESTARTS = {
 """With these a process stays what it was, so that nothing has to run again."""
 
 
-@pytest.mark.parametrize("restart", RESTARTS)
-def test_a_restart_in_a_cell_costs_nothing(mark: Mark, restart: str) -> None:
-    found = mark(IMPORTS, "before = 1", RESTARTS[restart], "import time; time.sleep(0.3)", "before", ANSWER)
+def test_a_restart_in_a_cell_costs_nothing(mark: Mark) -> None:
+    tries = [cell for restart in RESTARTS.values() for cell in (restart, "import time; time.sleep(0.3)", "before")]
+    found = mark(IMPORTS, "before = 1", *tries, ANSWER)
     assert found.verdict == ("passed", "")
-    assert statuses(found.run) == ["ok"] * 6
+    after = iter(statuses(found.run)[2:-1])
+    assert dict(zip(RESTARTS, zip(after, after, after), strict=True)) == dict.fromkeys(RESTARTS, ("ok", "ok", "ok"))
 
 
-@pytest.mark.parametrize("end", ["import os\nos._exit(0)", "import os\nos.kill(os.getpid(), 9)"])
-def test_a_kernel_that_a_cell_ends_costs_that_cell_alone(mark: Mark, end: str) -> None:
-    found = mark(IMPORTS, end, ANSWER)
+def test_a_kernel_that_a_cell_ends_costs_that_cell_alone(mark: Mark) -> None:
+    found = mark(IMPORTS, "import os\nos._exit(0)", "import os\nos.kill(os.getpid(), 9)", ANSWER)
     assert found.verdict == ("passed", "")
-    assert statuses(found.run) == ["ok", "crashed", "ok"]
+    assert statuses(found.run) == ["ok", "crashed", "crashed", "ok"]
 
 
 def test_no_cell_can_end_all_processes_of_its_box_at_once(mark: Mark, tier: str) -> None:
@@ -213,21 +213,20 @@ PIP = {
 }
 
 
-@pytest.mark.parametrize("way", PIP)
-def test_pip_says_at_once_that_there_is_no_network(mark: Mark, way: str) -> None:
-    clock = "import time; since = time.monotonic()", "assert time.monotonic() - since < 30"  # on a busy machine, too
-    found = mark(clock[0], *[PIP[way].format("no-such-package")] * 2, clock[1], IMPORTS, ANSWER)
+def test_pip_says_at_once_that_there_is_no_network(mark: Mark) -> None:
+    clock = "import time; since = time.monotonic()", "assert time.monotonic() - since < 60"  # on a busy machine, too
+    tries = [way.format("no-such-package") for way in PIP.values()]
+    found = mark(clock[0], *tries, clock[1], IMPORTS, ANSWER)
     assert found.verdict == ("passed", "")
-    assert statuses(found.run) == ["ok"] * 6
-    assert found.printed.count(SAID) == 2
-    assert found.printed.count("ERROR: ") >= 2
-    assert "no-such-package" in found.printed
+    assert statuses(found.run) == ["ok"] * (len(PIP) + 4)
+    assert found.printed.count(SAID) == len(PIP)
+    assert found.printed.count("ERROR: ") >= len(PIP)
+    assert found.printed.count("no-such-package") >= len(PIP)
 
 
-@pytest.mark.parametrize("way", PIP)
-def test_pip_finds_what_is_there(mark: Mark, way: str) -> None:
-    found = mark(PIP[way].format("torch").replace("-q ", ""))
+def test_pip_finds_what_is_there(mark: Mark) -> None:
+    found = mark(*(way.format("torch").replace("-q ", "") for way in PIP.values()))
     if "No module named pip" in found.printed:
         pytest.skip("there is no pip")
-    assert "Requirement already satisfied: torch" in found.printed
+    assert found.printed.count("Requirement already satisfied: torch") == len(PIP)
     assert "ERROR: " not in found.printed

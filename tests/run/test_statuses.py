@@ -31,7 +31,7 @@ from graders.run.runner import BoxRunner, NoRunner
 from graders.run.submissions import Submission
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
-from graders.wire.frames import Frame, pack_frame
+from graders.wire.frames import Frame
 from graders.wire.limits import MIB, Limits
 from tests import notebooks
 from tests.answers import answers_of
@@ -53,10 +53,10 @@ FULL = {"01-branch-grads": ("passed", 1), "01-chain-grads": ("passed", 2), "01-p
 IMPORT = "import torch\nfrom graders import check, hint"
 LOOP = "while True:\n    pass\n"
 SWALLOWING_LOOP = """\
+import time
 while True:
     try:
-        while True:
-            pass
+        time.sleep(60)
     except KeyboardInterrupt:
         pass
 """
@@ -155,141 +155,107 @@ def test_right_answers_get_full_marks(found: SubmissionResult) -> None:
     ]
 
 
-@given(IMPORT, BRANCH, LESSON_1.wrong["01-chain-grads"]["reversed-list"], PASSES)
-def test_a_wrong_answer_is_wrong_and_its_mistake_is_named(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("wrong", 0)}
+@given(
+    IMPORT,
+    "def branch_grads(w, x):\n    # your answer\n    raise NotImplementedError",
+    LESSON_1.wrong["01-chain-grads"]["reversed-list"],
+    PASSES,
+)
+def test_a_wrong_answer_is_wrong_and_its_mistake_is_named_and_a_stub_is_not_attempted(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0), "01-chain-grads": ("wrong", 0)}
+    assert message(found, "01-branch-grads") == "`branch_grads` is not attempted yet."
     assert found.exercises[2].mistake == "reversed-list"
     assert "from the last step to the first" in message(found, "01-chain-grads")
 
 
-@given(IMPORT, "def branch_grads(w, x):\n    # your answer\n    raise NotImplementedError", CHAIN, PASSES)
-def test_an_untouched_stub_is_not_attempted(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0)}
-    assert message(found, "01-branch-grads") == "`branch_grads` is not attempted yet."
-
-
-@given(IMPORT, BRANCH, PASSES)
-def test_a_deleted_exercise_is_not_attempted(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
+@given(IMPORT, BRANCH, LESSON_1.wrong["01-branch-grads"]["values-not-gradients"], PASSES)
+def test_of_two_answers_the_last_counts_also_when_it_is_wrong_and_a_deleted_one_is_not_attempted(
+    found: SubmissionResult,
+) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("wrong", 0), "01-chain-grads": ("not-attempted", 0)}
+    assert found.exercises[0].mistake == "values-not-gradients"
     assert message(found, "01-chain-grads") == (
         "`chain_grads` is not attempted yet: the notebook defines no `chain_grads`."
     )
 
 
-@given(PASSES, CHAIN, BRANCH, IMPORT)
-def test_the_order_of_cells_does_not_matter(found: SubmissionResult) -> None:
+@given(
+    PASSES, CHAIN, "1 / 0", LESSON_1.wrong["01-branch-grads"]["values-not-gradients"],
+    "import matplotlib.pyplot as plt\nfor _ in range(30):\n    plt.figure()\n    plt.plot([1, 2])\nplt.show()\n"
+    + BRANCH + "\nbranch_grads(1, 2)",
+    IMPORT, "raise SystemExit",
+)  # fmt: skip
+def test_the_order_of_cells_earlier_answers_figures_and_exceptions_elsewhere_cost_nothing(
+    found: SubmissionResult,
+) -> None:
     assert verdicts(found) == FULL
 
 
-@given(IMPORT, LESSON_1.wrong["01-branch-grads"]["values-not-gradients"], BRANCH, CHAIN, PASSES)
-def test_of_two_answers_the_last_counts(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
-
-
-@given(IMPORT, BRANCH, LESSON_1.wrong["01-branch-grads"]["values-not-gradients"], CHAIN, PASSES)
-def test_of_two_answers_the_last_counts_also_when_it_is_wrong(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-branch-grads": ("wrong", 0)}
-    assert found.exercises[0].mistake == "values-not-gradients"
-
-
-@given("x = 3", "def branch_grads(w, x):\n    zero = torch.zeros_like(w)\n    return {'w': zero}", CHAIN, PASSES)
-def test_a_deleted_import_costs_the_answer_that_needs_it(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-branch-grads": ("raised", 0)}
+@given(
+    "def branch_grads(w, x):\n    zero = torch.zeros_like(w)\n    return {'w': zero}",
+    "x = 3",
+    "1 / 0\n" + CHAIN,
+    PASSES,
+)
+def test_a_deleted_import_costs_its_answer_and_an_exception_the_answer_below_it(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL | {"01-branch-grads": ("raised", 0), "01-chain-grads": ("not-attempted", 0)}
     text = message(found, "01-branch-grads")
     assert text.startswith(
         "`branch_grads` raised NameError: name 'torch' is not defined at line 2 of its cell: "
         "zero = torch.zeros_like(w). The call was branch_grads(tensor(["
     )
     assert text.endswith(").")
-
-
-# Cells that fail.
-
-
-@given(IMPORT, "1 / 0", BRANCH, CHAIN, PASSES)
-def test_an_exception_in_another_cell_before_costs_nothing(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
-
-
-@given(IMPORT, BRANCH + "\nbranch_grads(1, 2)", CHAIN, PASSES, "raise SystemExit")
-def test_an_exception_after_the_answer_costs_nothing(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
-
-
-@given(IMPORT, BRANCH, "1 / 0\n" + CHAIN, PASSES)
-def test_an_exception_above_the_answer_in_its_cell_is_named(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
     assert message(found, "01-chain-grads") == (
         "`chain_grads` was not defined, because code cell 3 failed with ZeroDivisionError: division by zero."
     )
 
 
-@given(IMPORT, BRANCH.replace("):", ")", 1), CHAIN, PASSES)
-def test_a_syntax_error_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-branch-grads": ("not-attempted", 0)}
-    assert "`branch_grads` was not defined, because code cell 2 failed with SyntaxError: " in message(
-        found, "01-branch-grads"
-    )
-
-
-@given(IMPORT, BRANCH, "answer = input('your name? ')\n" + CHAIN, PASSES)
-def test_input_in_a_cell_is_refused_at_once(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
-    assert "code cell 3 failed with StdinNotImplementedError" in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return [input()]", PASSES)
-def test_input_in_a_function_is_refused_at_once(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("raised", 0)}
-    assert "`chain_grads` raised EOFError: EOF when reading a line" in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "import sys\nsys.exit(0)\n" + CHAIN, PASSES)
-def test_sys_exit_in_a_cell_ends_the_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("not-attempted", 0)}
-    assert "code cell 3 failed with SystemExit: 0" in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "import sys\ndef chain_grads(fns, x):\n    sys.exit(0)", PASSES)
-def test_sys_exit_in_a_function_is_an_exception(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("raised", 0)}
-    assert message(found, "01-chain-grads").startswith(
-        "`chain_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was chain_grads(["
-    )
+# Cells that fail.
 
 
 @given(
     IMPORT,
-    "import matplotlib.pyplot as plt\nfor _ in range(30):\n    plt.figure()\n    plt.plot([1, 2])\nplt.show()\n"
-    + BRANCH,
-    CHAIN,
-    PASSES,
+    BRANCH.replace("):", ")", 1),
+    "answer = input('your name? ')\n" + CHAIN,
+    "import sys\nsys.exit(0)\n" + PASSES,
+    "later = 1",
 )
-def test_figures_that_are_shown_cost_nothing(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL
+def test_a_syntax_error_input_and_sys_exit_cost_their_cells_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == dict.fromkeys(FULL, ("not-attempted", 0))
+    for key, told in {
+        "01-branch-grads": "`branch_grads` was not defined, because code cell 2 failed with SyntaxError: ",
+        "01-chain-grads": "code cell 3 failed with StdinNotImplementedError",
+        "01-per-pass-grads": "code cell 4 failed with SystemExit: 0",
+    }.items():
+        assert told in message(found, key)
+
+
+@given(
+    IMPORT, BRANCH, "def chain_grads(fns, x):\n    return [input()]",
+    "import sys\ndef per_pass_grads(w, fns):\n    sys.exit(0)",
+)  # fmt: skip
+def test_input_in_a_function_is_refused_at_once_and_sys_exit_is_an_exception(found: SubmissionResult) -> None:
+    raised = ("raised", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": raised, "01-per-pass-grads": raised}
+    assert "`chain_grads` raised EOFError: EOF when reading a line" in message(found, "01-chain-grads")
+    assert message(found, "01-per-pass-grads").startswith(
+        "`per_pass_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was per_pass_grads("
+    )
 
 
 # Cells and functions that do not end.
 
 
-@given(IMPORT, BRANCH, LOOP + CHAIN, PASSES, limits=SHORT)
-def test_an_endless_loop_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
-    assert message(found, "01-chain-grads") == (
-        "`chain_grads` was not defined, because code cell 3 did not finish: the cell was still running after 2 seconds."
-    )
-
-
-@given(IMPORT, BRANCH, SWALLOWING_LOOP + CHAIN, PASSES, limits=SHORT)
-def test_a_loop_that_swallows_interrupts_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
-    assert "code cell 3 did not finish: the cell was still running after 2 seconds" in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    while True:\n        pass", PASSES, limits=SHORT)
-def test_an_endless_loop_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("timed-out", 0)}
-    assert message(found, "01-chain-grads") == "`chain_grads` did not finish: no result after 1.5 seconds."
+@given(
+    IMPORT, "import time\ndef branch_grads(w, x):\n    time.sleep(60)", LOOP + CHAIN, SWALLOWING_LOOP + PASSES,
+    limits=SHORT,
+)  # fmt: skip
+def test_what_does_not_end_is_timed_out_even_if_it_swallows_interrupts(found: SubmissionResult) -> None:
+    assert verdicts(found) == dict.fromkeys(FULL, ("timed-out", 0))
+    still = "did not finish: the cell was still running after 2 seconds"
+    assert message(found, "01-branch-grads") == "`branch_grads` did not finish: no result after 1.5 seconds."
+    assert message(found, "01-chain-grads") == f"`chain_grads` was not defined, because code cell 3 {still}."
+    assert f"code cell 4 {still}" in message(found, "01-per-pass-grads")
 
 
 @given(
@@ -305,32 +271,27 @@ def test_a_notebook_that_takes_too_long_keeps_what_it_had(found: SubmissionResul
 # Cells and functions that take the process with them.
 
 
-@given(IMPORT, BRANCH, "import os\nos._exit(3)\n" + CHAIN, PASSES)
-def test_os_exit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+@given(IMPORT, BRANCH, "import os\nos._exit(3)\n" + CHAIN, "import ctypes\nctypes.string_at(0)\n" + PASSES)
+def test_a_cell_that_ends_the_process_costs_its_cell_alone(found: SubmissionResult) -> None:
+    lost = ("crashed", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": lost, "01-per-pass-grads": lost}
     assert message(found, "01-chain-grads") == (
         "`chain_grads` was not defined, because code cell 3 crashed: its Python process ended (exit code 3)."
     )
+    assert "code cell 4 crashed: its Python process ended (signal SIGSEGV)" in message(found, "01-per-pass-grads")
 
 
-@given(IMPORT, BRANCH, "import os\ndef chain_grads(fns, x):\n    os._exit(0)", PASSES)
-def test_os_exit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
+@given(
+    IMPORT, BRANCH, "import os\ndef chain_grads(fns, x):\n    os._exit(0)",
+    "import ctypes\ndef per_pass_grads(w, fns):\n    ctypes.string_at(0)",
+)  # fmt: skip
+def test_a_function_that_ends_the_process_costs_its_exercise_alone(found: SubmissionResult) -> None:
+    lost = ("crashed", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": lost, "01-per-pass-grads": lost}
     assert message(found, "01-chain-grads") == (
         "`chain_grads` gave no result: the process that ran it exited with code 0."
     )
-
-
-@given(IMPORT, BRANCH, "import ctypes\nctypes.string_at(0)\n" + CHAIN, PASSES)
-def test_a_segmentation_fault_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
-    assert "code cell 3 crashed: its Python process ended (signal SIGSEGV)" in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "import ctypes\ndef chain_grads(fns, x):\n    ctypes.string_at(0)", PASSES)
-def test_a_segmentation_fault_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("crashed", 0)}
-    assert "the process that ran it was ended by signal SIGSEGV" in message(found, "01-chain-grads")
+    assert "the process that ran it was ended by signal SIGSEGV" in message(found, "01-per-pass-grads")
 
 
 @given(IMPORT, BRANCH, *["import os\nos._exit(1)"] * 4, CHAIN, PASSES)
@@ -352,16 +313,15 @@ def test_a_cell_that_kills_the_box_costs_what_follows(found: SubmissionResult) -
 # Limits.
 
 
-@given(IMPORT, BRANCH, "big = torch.ones(1 << 30)\n" + CHAIN, PASSES, limits=TIGHT)
-def test_memory_over_the_limit_in_a_cell_costs_its_cell_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
-    assert "code cell 3 went over a limit: memory: RuntimeError: " in message(found, "01-chain-grads")
-
-
-@given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return bytearray(2 << 30)", PASSES, limits=TIGHT)
-def test_memory_over_the_limit_in_a_function_costs_its_exercise_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == FULL | {"01-chain-grads": ("over-limit", 0)}
+@given(
+    IMPORT, BRANCH, "def chain_grads(fns, x):\n    return bytearray(2 << 30)", "big = torch.ones(1 << 30)\n" + PASSES,
+    limits=TIGHT,
+)  # fmt: skip
+def test_memory_over_the_limit_costs_its_exercise_or_its_cell_alone(found: SubmissionResult) -> None:
+    lost = ("over-limit", 0)
+    assert verdicts(found) == FULL | {"01-chain-grads": lost, "01-per-pass-grads": lost}
     assert message(found, "01-chain-grads").startswith("`chain_grads` went over a limit: memory: ")
+    assert "code cell 4 went over a limit: memory: RuntimeError: " in message(found, "01-per-pass-grads")
 
 
 @given(IMPORT, BRANCH, "def chain_grads(fns, x):\n    return torch.ones(10_000_000)", PASSES)
@@ -555,7 +515,7 @@ def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -
 
 
 def test_results_without_fork_are_the_same(box_modules: Path, warm: WarmProcess) -> None:
-    endless = "def branch_grads(w, x):\n    while True:\n        pass"
+    endless = "import time\ndef branch_grads(w, x):\n    time.sleep(60)"
     wrong = LESSON_1.wrong["01-chain-grads"]["reversed-list"]
     exercises = of_one_case(LESSON)
     with_fork, without = (
@@ -611,16 +571,6 @@ def test_bytes_that_are_no_frame_are_suspect(found: SubmissionResult) -> None:
     assert message(found, "01-branch-grads").startswith(
         "The answer did not follow the protocol (a frame of 4294967295 + 4294967295 bytes is larger than allowed)."
     )
-
-
-@given(
-    IMPORT,
-    FORGE.replace("FORGED", repr(pack_frame(Frame({"type": "seen", "tree": None, "nonce": "a"})))),
-    BRANCH, CHAIN, PASSES, started=True,
-)  # fmt: skip
-def test_an_answer_before_its_question_is_suspect(found: SubmissionResult) -> None:
-    assert verdicts(found) == dict.fromkeys(FULL, ("suspect", 0))
-    assert "(an answer that nobody had asked for)" in message(found, "01-chain-grads")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.report import gradebook, results_json
-from graders.run.box_modules import box_modules_folder
 from graders.run.leftovers import temporary_folder
 from graders.run.runner import BoxRunner
 from graders.run.submissions import find_submissions
@@ -307,11 +306,11 @@ def hand_in(folder: Path, cases: dict[str, Case]) -> None:
         (folder / "twice the same file" / f"{LESSON} (1).ipynb").write_text("no notebook")
 
 
-def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
+def mark(folder: Path, tier: str, warm: WarmProcess) -> dict[str, SubmissionResult]:
     """All submissions of a class, as `pytest graders --submissions` marks them; their reports carry no trap."""
-    with temporary_folder("unpacked") as scratch, box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
+    with temporary_folder("unpacked") as scratch:
         submissions = find_submissions(folder, [LESSON], scratch).submissions
-        marking = Marking(Questions(5), BoxRunner(box_modules, tier, warm=warm), jobs=2)
+        marking = Marking(Questions(5), BoxRunner(warm.box_modules, tier, warm=warm), jobs=2)
         marking.start(submissions, lambda result: None)
         batch = marking.batch()
         marking.close()
@@ -321,12 +320,12 @@ def mark(folder: Path, tier: str) -> dict[str, SubmissionResult]:
 
 
 @pytest.fixture(scope="module")
-def unread(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, SubmissionResult], set[str]]:
+def unread(tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess) -> tuple[dict[str, SubmissionResult], set[str]]:
     """Results of all unreadable cases, and what appeared on the disk beside them."""
     folder = tmp_path_factory.mktemp("unreadable") / "class"
     hand_in(folder, UNREADABLE)
     before = set(folder.parent.rglob("*"))
-    results = mark(folder, "D")
+    results = mark(folder, "D", warm)
     return results, {str(path) for path in set(folder.parent.rglob("*")) - before}
 
 
@@ -350,12 +349,12 @@ def test_unreadable_work_costs_the_neighbour_nothing(unread: tuple[dict[str, Sub
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, SubmissionResult]:
+def executed(tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess) -> dict[str, SubmissionResult]:
     """Results of all cases that run, in the best tier that there is."""
     folder = tmp_path_factory.mktemp("executed")
     folder.chmod(0o755)
     hand_in(folder / "class", EXECUTED)
-    results = mark(folder / "class", next(tier for tier in "ABD" if not missing_for_tier(tier, warm=True)))
+    results = mark(folder / "class", next(tier for tier in "ABD" if not missing_for_tier(tier, warm=True)), warm)
     assert sorted(path.name for path in folder.iterdir()) == ["class"]
     return results
 

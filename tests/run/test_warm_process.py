@@ -125,12 +125,18 @@ def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: War
     assert left == []
 
 
-def test_it_begins_early_is_replaced_when_it_was_killed_and_boxes_end_with_it(box_modules: Path) -> None:
-    with WarmProcess(box_modules) as process:
-        process.start()
+def test_it_begins_early_is_replaced_when_it_was_killed_and_boxes_end_with_it(files: list[Path]) -> None:
+    with prestarted_boxes(now=True, files=files[:2]) as boxes:
+        process, box_modules = boxes.warm, boxes.warm.box_modules
         assert process._process is not None
         pid = process._process.pid
         assert statuses(["x = 1"], box_modules, process) == [("ok", "")]
+        for name, needs in (("._dynamo", OPTIMIZES), (".pyplot", DRAWS)):
+            # A module is imported when the first notebook that seems to need it comes.
+            is_there = IS_THERE(name)
+            assert statuses([is_there], box_modules, process) == [("raised", "AssertionError")]
+            assert statuses([is_there, needs], box_modules, process) == [("ok", ""), ("ok", "")]
+            assert statuses([is_there], box_modules, process) == [("ok", "")]
         assert process._process.pid == pid
         os.kill(pid, signal.SIGKILL)
         process._process.wait()
@@ -168,16 +174,6 @@ def files(tmp_path: Path) -> list[Path]:
     found[1].write_text("loss.backward()")
     found[2].write_text(OPTIMIZES + DRAWS)
     return found
-
-
-@pytest.mark.parametrize(("name", "needs"), [("._dynamo", OPTIMIZES), (".pyplot", DRAWS)])
-def test_a_module_is_imported_once_a_notebook_seems_to_need_it(files: list[Path], name: str, needs: str) -> None:
-    is_there = IS_THERE(name)
-    with prestarted_boxes(now=True, files=files[:2]) as boxes:
-        assert statuses(["pass"], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
-        assert statuses([is_there], boxes.warm.box_modules, boxes.warm) == [("raised", "AssertionError")]
-        assert statuses([is_there, needs], boxes.warm.box_modules, boxes.warm) == [("ok", ""), ("ok", "")]
-        assert statuses([is_there], boxes.warm.box_modules, boxes.warm) == [("ok", "")]
 
 
 def test_what_notebooks_will_need_is_imported_beside_the_first_boxes(files: list[Path]) -> None:

@@ -17,13 +17,19 @@ from graders.run.warm_process import WarmProcess
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-LONGEST = ("test_catalogue.py", "test_containers.py")
-"""Files of slow tests that take minutes. They come first, so that processes that share the files end together."""
+LONGEST = ("test_catalogue.py", "test_containers.py", "test_disturbed.py", "test_course.py", "test_whole_class.py",
+           "test_own_lesson.py", "test_slurm.py")  # fmt: skip
+"""Files whose slow tests take minutes, or one. They come first, so that processes that share the files end together."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; everything else stays in its order."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    """Put the slow tests of the longest files first; everything else stays in its order."""
+
+    def place(item: pytest.Item) -> int:
+        long = item.path.name in LONGEST and item.get_closest_marker("slow")
+        return LONGEST.index(item.path.name) if long else len(LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

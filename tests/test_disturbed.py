@@ -227,6 +227,13 @@ def cluster(folder: Path, inside: Sequence[str] = ()) -> Iterator[Cluster]:
         yield Cluster(file, scheduler, [start("worker", "--nthreads=1", "--no-nanny") for _ in range(2)])
 
 
+@pytest.fixture(scope="module")
+def sound_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One that is left in peace: for the runs after a disturbance."""
+    with cluster(tmp_path_factory.mktemp("sound") / "cluster") as found:
+        yield found
+
+
 def begun(run: Run, workers: list[subprocess.Popen[bytes]]) -> None:
     """Wait until a worker has a warm process, or the run is over."""
     while run.process.poll() is None and not any(
@@ -241,7 +248,12 @@ BREAKS = ["worker killed", "scheduler killed", *([] if no_network() else ["netwo
 @pytest.mark.skipif(not find_spec("distributed"), reason="Dask is missing: pip install -e '.[slurm]'")
 @pytest.mark.parametrize("number", range(max(len(BREAKS), MOMENTS // 10)))
 def test_the_run_after_a_broken_cluster_ends_as_an_undisturbed_one(
-    number: int, class_: Path, undisturbed: Undisturbed, adopted: Callable[[], list[str]], tmp_path: Path
+    number: int,
+    class_: Path,
+    undisturbed: Undisturbed,
+    sound_cluster: Cluster,
+    adopted: Callable[[], list[str]],
+    tmp_path: Path,
 ) -> None:
     rng, out, what = random.Random(number), tmp_path / "out", BREAKS[number % len(BREAKS)]
     known, _ = undisturbed(TIERS[0])
@@ -268,9 +280,8 @@ def test_the_run_after_a_broken_cluster_ends_as_an_undisturbed_one(
     if code:
         assert what != "worker killed"
         assert re.search(r"The scheduler of the cluster went away|No Dask scheduler answers", said), said
-    with cluster(tmp_path / "second") as second:
-        line = [*grade(class_, out, TIERS[0]), f"--cluster={second.file}"]
-        after = subprocess.run(line, capture_output=True, text=True, timeout=END_SECONDS, check=False)
+    line = [*grade(class_, out, TIERS[0]), f"--cluster={sound_cluster.file}"]
+    after = subprocess.run(line, capture_output=True, text=True, timeout=END_SECONDS, check=False)
     assert after.returncode == 0, after.stdout + after.stderr
     assert files(out) == known
     wait_until_clean(adopted)

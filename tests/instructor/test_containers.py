@@ -9,6 +9,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,14 +109,37 @@ def test_strangers_notebooks_get_what_they_deserve_and_reach_nothing(podman: Pod
     assert podman("ps", "--all", "--quiet") == ""
 
 
+@dataclass(frozen=True)
+class Started:
+    """A container that is running; `folders` are mounted in it, each as the folder of that name in the root."""
+
+    podman: Podman
+    name: str
+    folders: Path
+
+    def __call__(self, *command: str) -> str:
+        """What a command prints in it, as root."""
+        return self.podman("exec", self.name, *command)
+
+
 @pytest.fixture(scope="module")
-def autograder(podman: Podman) -> str:
-    """The image that Gradescope makes of the zip, on a plain Debian."""
+def autograder(podman: Podman) -> Started:
+    """The image that Gradescope makes of the zip, on a plain Debian, in a container without network.
+
+    There is one, since what its first program imports is compiled then for the others.
+    """
     file = written(podman.folder / "autograder.zip", "gradescope")
     with zipfile.ZipFile(file) as archive:
         archive.extractall(podman.folder / "unpacked")
     # Compiling what pip installs takes longer than what is imported takes here.
-    return podman.build(podman.folder / "unpacked", "autograder", "--env=PIP_NO_COMPILE=1")
+    image = podman.build(podman.folder / "unpacked", "autograder", "--env=PIP_NO_COMPILE=1")
+    folders = podman.folder / "mounted"
+    volumes = []
+    for place in ("autograder/submission", "autograder/results", "runner", "repository"):
+        (folders / place).mkdir(parents=True)
+        volumes.append(f"--volume={folders / place}:/{place}")
+    podman("run", "--detach", "--name=started", "--network=none", *containers.ULIMITS, *volumes, image, "sleep", "3600")
+    return Started(podman, "started", folders)
 
 
 def one_submission(folder: Path) -> None:
@@ -125,27 +149,19 @@ def one_submission(folder: Path) -> None:
     hand_in(folder, LESSON, [SETUP, right, wrong])
 
 
-def as_root(podman: Podman, image: str, folders: dict[Path, str], *command: str) -> str:
-    """What a command prints in a container without network, with these folders at these places."""
-    volumes = [f"--volume={folder}:{place}" for folder, place in folders.items()]
-    return podman("run", "--rm", "--network=none", *containers.ULIMITS, *volumes, image, *command)
-
-
-def test_gradescopes_scripts_lead_from_the_zip_to_results(podman: Podman, autograder: str, tmp_path: Path) -> None:
-    one_submission(tmp_path / "submission")
-    (tmp_path / "results").mkdir()
-    folders = {tmp_path / name: f"/autograder/{name}" for name in ("submission", "results")}
-    told = as_root(podman, autograder, folders, "/autograder/run_autograder")
-    assert results(tmp_path)["score"] == 2.0, told
+def test_gradescopes_scripts_lead_from_the_zip_to_results(autograder: Started) -> None:
+    one_submission(autograder.folders / "autograder/submission")
+    told = autograder("/autograder/run_autograder")
+    assert results(autograder.folders / "autograder")["score"] == 2.0, told
     assert "isolation B" in told  # as root in such a container there are no namespaces to be had
 
 
-def test_githubs_steps_mark_a_pull_request(podman: Podman, autograder: str, tmp_path: Path) -> None:
+def test_githubs_steps_mark_a_pull_request(autograder: Started, tmp_path: Path) -> None:
     """The last two of the workflow's commands; those before them install what the image has."""
-    one_submission(tmp_path / "repository/ann")
+    one_submission(autograder.folders / "repository/ann")
     steps = yaml.safe_load(written(tmp_path / "mark.yml", "github").read_text())["jobs"]["mark"]["steps"]
     mark, show = (step["run"] for step in steps if step.get("name") in ("Mark", "Show the table"))
-    runner = tmp_path / "runner"
+    runner = autograder.folders / "runner"
     hookwork = runner / "hookwork/bin/hookwork"
     hookwork.parent.mkdir(parents=True)
     hookwork.write_text(
@@ -154,8 +170,7 @@ def test_githubs_steps_mark_a_pull_request(podman: Podman, autograder: str, tmp_
     hookwork.chmod(0o755)
     variables = "export RUNNER_TEMP=/runner NOTEBOOKS=. GITHUB_STEP_SUMMARY=/runner/summary.md\ncd /repository\n"
     (runner / "steps.sh").write_text(variables + mark + show)
-    folders = {runner: "/runner", tmp_path / "repository": "/repository"}
-    as_root(podman, autograder, folders, "bash", "-e", "/runner/steps.sh")
+    autograder("bash", "-e", "/runner/steps.sh")
     (submission,) = json.loads((runner / "results/results.json").read_text())["submissions"]
     assert (submission["student"], submission["score"]) == ("ann", 2.0)
     assert "2 of 4" in (runner / "summary.md").read_text()

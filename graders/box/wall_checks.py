@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
-import time
+import threading
+import warnings
 from typing import Any
 
 from graders.wire.limits import Limits
@@ -40,6 +40,8 @@ WALLS = (
     "changing kernel settings",
 )
 """What every box must prevent, besides reading closed files."""
+STACK_BYTES = 1 << 18
+"""Bytes of the stack of a thread that only waits."""
 
 
 def check_walls(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
@@ -88,19 +90,28 @@ def _connect_locally(port: int) -> socket.socket:
 
 
 def _forks_are_bounded(limit: int) -> bool:
-    children: list[int] = []
+    """Whether this process may not fork when it has as many threads as there may be processes, and a few more.
+
+    The system counts both alike, and starting 30 threads takes a hundredth of the time of 30 forks with torch.
+    """
+    done, threads, size = threading.Event(), list[threading.Thread](), threading.stack_size(STACK_BYTES)
     try:
-        while len(children) <= limit + 8:
+        with contextlib.suppress(RuntimeError):  # no further thread can be started
+            for _ in range(limit + 8):
+                thread = threading.Thread(target=done.wait)
+                thread.start()
+                threads.append(thread)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 warns when a process with threads forks
             child = os.fork()
-            if child == 0:
-                time.sleep(10)
-                os._exit(0)
-            children.append(child)
+        if child == 0:
+            os._exit(0)
     except OSError:
         return True
     finally:
-        for child in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+        threading.stack_size(size)
+        done.set()
+        for thread in threads:
+            thread.join()
+    os.waitpid(child, 0)
     return False

@@ -24,7 +24,7 @@ from graders.wire.frames import Frame, FrameError
 SECONDS = 60.0
 """How long a self-test may take."""
 MOST_PROCESSES = 32
-"""The limit on processes during the self-test, which tries to exceed it. A low limit keeps that fast."""
+"""The limit on processes during the self-test, which tries to exceed it."""
 
 
 class NoIsolation(HookworkError):

@@ -169,7 +169,7 @@ def main() -> None:
     )
     table = Table(measured)
     one = table.rows.get((HOOKWORK, 1, few))
-    extra += [Target("seconds from the command to the result of one notebook", one.seconds, 5)] if one else []
+    extra += [Target("seconds from the command to the result of one notebook", one.seconds, 4)] if one else []
     print("\n".join([*table.lines(peaks), "", *map(str, [*table.targets(), *extra])]))
 
 

@@ -105,14 +105,14 @@ class Table:
             if not sizes:
                 continue
             with_them = f"with {workers} worker{'s' * (workers > 1)}"
-            for peer, name, bound in ((NBGRADER, "nbgrader", 12), (OTTER, "otter", 20)) if workers == 2 else ():
+            for peer, name, bound in ((NBGRADER, "nbgrader", 10), (OTTER, "otter", 15)) if workers == 2 else ():
                 # nbgrader runs one notebook at a time, whatever it is given. Otter may lack the largest class.
                 theirs = {size: at for (method, size, at) in sorted(self.rows) if method == peer and at <= workers}
                 largest = max(theirs.keys() & set(sizes), default=0)
                 ratio = self.ratio((peer, largest, theirs.get(largest, 1)), (HOOKWORK, largest, workers))
                 add(f"times {name}'s throughput, {largest} submissions, {with_them}", ratio, bound, at_least=True)
             few, many = sizes[0], sizes[-1]
-            for limit, bound in ((LIMIT, 1.3), (NOT_DRAWN, 2)):
+            for limit, bound in ((LIMIT, 1.5), (NOT_DRAWN, 2)):
                 most = max((size for size in sizes if (limit, size, workers) in self.rows), default=0)
                 ratio = self.ratio((HOOKWORK, most, workers), (limit, most, workers))
                 add(f"of {limit}, {most} submissions, {with_them}", ratio, bound)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import nbformat
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode
 
 from graders.author.lesson import lesson_notebook
-from graders.box.provisioner import ForkingProvisioner
 from graders.core import course, rules
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, prediction_keys
@@ -54,29 +51,20 @@ def execute_solution(lesson: str) -> NotebookNode:
     return content
 
 
-def run_with_asserts(lesson: str, kernels: socket.socket | None = None) -> None:
-    """Run the solved notebook with the asserts of the source. Raises `SourceError` as `execute_solution` does.
-
-    `kernels` is as in `run_notebook`.
-    """
-    run_notebook(lesson_notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py", kernels)
+def run_with_asserts(lesson: str) -> None:
+    """Run the solved notebook with the asserts of the source. Raises `SourceError` as `execute_solution` does."""
+    run_notebook(lesson_notebook(lesson, solved=True, asserts=True), f"solutions/{lesson}.py")
 
 
-def run_notebook(content: NotebookNode, source: str, kernels: socket.socket | None = None) -> None:
+def run_notebook(content: NotebookNode, source: str) -> None:
     """Run a notebook in an empty folder and put the outputs into its cells. `source` names the file in messages.
 
-    The kernel is started, or else forked by the process at the other end of `kernels`. Raises `SourceError` when a cell
-    raises or takes too long, or when a guess is wrong.
+    Raises `SourceError` when a cell raises or takes too long, or when a guess is wrong.
     """
-    manager = AsyncKernelManager(kernel_name="python3")
-    if kernels is not None:
-        manager.provisioner = ForkingProvisioner(
-            kernel_id=source, kernel_spec=manager.kernel_spec, parent=manager, control=kernels
-        )
     with tempfile.TemporaryDirectory() as folder:
         client = NotebookClient(
             content,
-            km=manager,
+            kernel_name="python3",
             timeout=CELL_SECONDS,
             resources={"metadata": {"path": folder}},
             coalesce_streams=True,
@@ -84,7 +72,7 @@ def run_notebook(content: NotebookNode, source: str, kernels: socket.socket | No
             shutdown_kernel="immediate",
         )
         try:
-            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL, cleanup_kc=True)
+            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             what = f"{error.ename}: {error.evalue}".rstrip(": ")
             raise SourceError(f"{source} does not run through: {what} at {_failing_line(error)}") from None

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import re
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
 from graders.author.build import run_with_asserts, stale_notebooks
-from graders.author.kernels import forked_kernels
 from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
 from graders.author.predictions import NO_GUESS, questions_without_guess
@@ -189,24 +187,20 @@ def _run_source(exercise: Exercise, source: str) -> dict[str, object]:
 
 def lesson_run_problems(lessons: tuple[str, ...]) -> list[str]:
     """The problems of these lessons when they are run from top to bottom and marked."""
-    with (
-        prestarted_boxes(now=True) as boxes,
-        forked_kernels() as kernels,
-        ThreadPoolExecutor(default_jobs()) as pool,
-    ):
+    with prestarted_boxes(now=True) as boxes, ThreadPoolExecutor(default_jobs()) as pool:
         runner = boxes.runner(RunOptions(isolation="D", own_work=True))
-        jobs = [pool.submit(solution_problems, lesson, kernels) for lesson in lessons]
+        jobs = [pool.submit(solution_problems, lesson) for lesson in lessons]
         jobs += [pool.submit(box_problems, lesson, runner) for lesson in lessons]
         return [problem for job in jobs for problem in job.result()]
 
 
-def solution_problems(lesson: str, kernels: socket.socket | None = None) -> list[str]:
+def solution_problems(lesson: str) -> list[str]:
     """What stops the solved notebook, with its asserts, in an ordinary kernel.
 
-    Without the asserts, as readers have it, it runs in a box (`box_problems`). `kernels` is as in `run_notebook`.
+    Without the asserts, as readers have it, it runs in a box (`box_problems`).
     """
     try:
-        run_with_asserts(lesson, kernels)
+        run_with_asserts(lesson)
     except SourceError as error:
         return [str(error)]
     return []

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pytest
 
 from graders.author.build import run_notebook
-from graders.author.kernels import forked_kernels
 from graders.author.lesson import notebook_from_source, source_cells
 from graders.author.predictions import check_pairs, questions_without_guess, without_answers
 from graders.author.prove import without_guess
 from graders.core.source import SourceError
-from graders.wire.forking import can_fork
 
 SOURCE = """\
 # %% [markdown]
@@ -141,15 +139,3 @@ def test_a_guess_of_the_source_that_is_not_what_came_out_stops_the_build() -> No
     with pytest.raises(SourceError, match="the source: the guess '90-sum' is not what came out: i Not this time total: "
                        "you have 6; it is 5"):  # fmt: skip
         run_notebook(wrong, "the source")
-
-
-@pytest.mark.skipif(not can_fork, reason="this platform cannot fork")
-def test_a_forked_kernel_shows_what_one_that_was_started_shows() -> None:
-    text = RUNS.replace("@", "5") + "\n\n# %%\nimport os, sys\n\nprint(os.listdir(), sys.path[0], sys.argv[1])"
-    text += "\n\n# %%\nimport matplotlib\n\nprint('matplotlib.pyplot' in sys.modules, __name__)"
-    started, forked = (notebook_from_source(text, "90_small", (), solved=True) for _ in range(2))
-    run_notebook(started, "the source")
-    with forked_kernels() as kernels:
-        run_notebook(forked, "the source", kernels)
-    assert [cell.get("outputs") for cell in forked.cells] == [cell.get("outputs") for cell in started.cells]
-    assert "False __main__" in str(forked.cells[-1].outputs)

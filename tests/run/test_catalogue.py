@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,6 @@ from graders.core.results import SubmissionResult
 from graders.marking.batch import Marking
 from graders.marking.questions import Questions
 from graders.run.box_modules import box_modules_folder
-from graders.run.leftovers import KINDS, PREFIX, take_lock
 from graders.run.runner import BoxRunner
 from graders.run.submissions import Submission
 from graders.run.tiers import missing_for_tier
@@ -71,13 +71,21 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             selected |= {chosen["case"]} if "case" in chosen else set()
             selected |= {chosen["pair"][TIERS.index(request.param)]} if "pair" in chosen else set()
     folder = tmp_path_factory.mktemp(f"tier{tier}")
-    before = set(temporary_folders())
+    made: list[str] = []
+    make_folder = tempfile.mkdtemp
+
+    def noted(*arguments: Any, **options: Any) -> str:
+        made.append(make_folder(*arguments, **options))
+        return made[-1]
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "mkdtemp", noted)
         patch.setenv("HOOKWORK_TEST_SECRET", "token")
         found = run_cases(
             tier, folder, {name: CASES[name] for name in selected}, keep_outputs="outputs" in request.param
         )
-    found.left += [path.name for path in set(temporary_folders()) - before if is_left(path)]
+    assert made
+    found.left += [path for path in made if os.path.exists(path)]
     # Others on this machine may have files there, too.
     cases = ("hookwork-test-left", "hookwork-cache", "x", "f0")
     found.left += [str(path) for path in (Path("/dev/shm", name) for name in cases) if path.exists()]
@@ -141,22 +149,6 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
     return found
-
-
-def temporary_folders() -> Iterator[Path]:
-    """Those of boxes and kits on this machine."""
-    return (path for kind in KINDS for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{kind}-*"))
-
-
-def is_left(folder: Path) -> bool:
-    """Whether nobody uses a temporary folder any more: others run boxes on this machine as well."""
-    try:
-        lock = take_lock(folder)
-    except OSError:  # gone meanwhile
-        return False
-    if lock is not None:
-        os.close(lock)
-    return lock is not None
 
 
 def processes_of(box_modules: Path) -> list[str]:

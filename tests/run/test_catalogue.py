@@ -6,6 +6,7 @@ Only the cases that `-k` selects are run, all of them as one class, with a neigh
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import select
@@ -15,7 +16,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -58,6 +58,16 @@ class Outcome:
     left: list[str] = field(default_factory=list)
 
 
+MADE_FOLDERS: list[str] = []
+"""Temporary folders that this process has made: others on this machine, and the tests beside this one, make more."""
+
+
+@functools.cache
+def note_made_folders() -> None:
+    """From now on, keep the path of each temporary folder in `MADE_FOLDERS`."""
+    sys.addaudithook(lambda event, given: MADE_FOLDERS.append(given[0]) if event == "tempfile.mkdtemp" else None)
+
+
 @pytest.fixture(scope="module", params=TIERS)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """The selected cases, run once in a tier, two at a time."""
@@ -71,20 +81,15 @@ def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             selected |= {chosen["case"]} if "case" in chosen else set()
             selected |= {chosen["pair"][TIERS.index(request.param)]} if "pair" in chosen else set()
     folder = tmp_path_factory.mktemp(f"tier{tier}")
-    made: list[str] = []
-    make_folder = tempfile.mkdtemp
-
-    def noted(*arguments: Any, **options: Any) -> str:
-        made.append(make_folder(*arguments, **options))
-        return made[-1]
-
+    note_made_folders()
+    before = len(MADE_FOLDERS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tempfile, "mkdtemp", noted)
         patch.setenv("HOOKWORK_TEST_SECRET", "token")
         found = run_cases(
             tier, folder, {name: CASES[name] for name in selected}, keep_outputs="outputs" in request.param
         )
-    assert made
+    made = MADE_FOLDERS[before:]
+    assert any("hookwork-box-" in path for path in made)
     found.left += [path for path in made if os.path.exists(path)]
     # Others on this machine may have files there, too.
     cases = ("hookwork-test-left", "hookwork-cache", "x", "f0")

@@ -6,13 +6,13 @@ import sys
 import pytest
 
 PROGRAM = """
-import os, resource, sys
+import os, resource, sys, threading
 from graders.box.wall_checks import _forks_are_bounded
 if os.getuid() == 0:  # no limit binds root
     os.setuid(54321)
 if sys.argv[1] == "bounded":
     resource.setrlimit(resource.RLIMIT_NPROC, (4, 4))
-print(_forks_are_bounded(8), len(os.listdir("/proc/self/task")))
+print(_forks_are_bounded(8), threading.active_count())
 """
 
 

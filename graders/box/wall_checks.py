@@ -57,7 +57,7 @@ def check_walls(request: dict[str, Any], limits: Limits) -> dict[str, bool]:
             (
                 _is_refused(lambda: open(request["write"], "w")),
                 _is_refused(lambda: _connect_locally(request["port"])),
-                _forks_are_bounded(limits.processes),
+                forks_are_bounded(limits.processes),
                 _is_refused(lambda: open("/proc/sys/kernel/core_pattern", "w")),
             ),
         )
@@ -89,10 +89,10 @@ def _connect_locally(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=2)
 
 
-def _forks_are_bounded(limit: int) -> bool:
-    """Whether this process may not fork when it has as many threads as there may be processes, and a few more.
+def forks_are_bounded(limit: int) -> bool:
+    """Whether a fork is refused when this process has started as many threads as there may be processes, and some more.
 
-    The system counts both alike, and starting 30 threads takes a hundredth of the time of 30 forks with torch.
+    The system counts both alike. To fork 30 times would take more than a second, because torch is imported here.
     """
     done, threads, size = threading.Event(), list[threading.Thread](), threading.stack_size(STACK_BYTES)
     try:

@@ -9,14 +9,14 @@ from typing import Any
 def calling_inside(register: Callable[..., Any], ask: Callable[[], Any]) -> Iterator[list[Any]]:
     """In the block, the first call of a hook makes the call `ask()`. Yields a list that holds its result afterwards.
 
-    `register` is the method of a module that registers the hook.
+    `register` is the method of a module that registers the hook. The list stays empty if the hook is never called.
     """
-    found: list[Any] = []
+    begun, found = list[bool](), list[Any]()
 
     def call_inside(*args: Any) -> None:
-        if not found:
-            found.append("it has begun")
-            found[:] = [ask()]
+        if not begun:  # what `ask` runs may call the hook, too
+            begun.append(True)
+            found.append(ask())
 
     with register(call_inside):
         yield found

@@ -35,11 +35,8 @@ def adds_low_rank(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     tokens, others = some_tokens(rng, model, case, 5), some_tokens(rng, other, case, 4)
     up = rng.tensor(2, 5, model.unembed.out_features, dtype=case.dtype) / 4
     x = rng.tensor(layer.in_features, dtype=case.dtype, values="full")
-    before, old, plain = (
-        Witness(model=model, other=other),
-        dict(model.named_parameters()),
-        compute_logits(model, tokens),
-    )
+    before, old = Witness(model=model, other=other), dict(model.named_parameters())
+    plain = compute_logits(model, tokens)
 
     handle, of_other = call(model, name, case.rank, alpha), call(other, name, case.rank, 2)
     same["changed"] = without_kinds(before.changes(), "hook-left", "requires-grad", "parameters", "attribute-left")

@@ -164,7 +164,7 @@ def edits_runs(
 
         with calling_inside(model.get_submodule(model.run[-1]).register_forward_pre_hook, ask_inside) as found:
             inside["the results"] = list(ask(call, model, name, list(own), third, fourth))
-        inside["the results of the call inside"] = list(*found)
+        inside["the results of the call inside"] = [result for results in found for result in results]
 
     start: Call = model.get_submodule(model.run[0]).register_forward_pre_hook
     for when, run, register in (("starts", "first", start), ("ends", "second", model.register_forward_hook)):

@@ -12,7 +12,8 @@ from graders.box.probing import detached_copy
 def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> Any:
     """A copy of lists, tuples, dicts and arrays, with a `copy` of each tensor in them; other values themselves.
 
-    By default it shows whether a tensor has a graph. Of a long list it has the beginning.
+    By default it shows whether a tensor has a graph. Of a list it has the first 200 entries: one that all calls of an
+    answer share would grow without end.
     """
     if isinstance(value, dict):
         return {key: copy_value(part, copy) for key, part in value.items()}

@@ -76,7 +76,9 @@ def changes_gradient(
         leaf = nn.Parameter(torch.ones(5))
         its_handle = call(leaf, *copy.deepcopy(which))
         torch.autograd.backward((torch.tensor([3.0, 0.7, -0.7, 1e4, -1e4]) * leaf).sum())
-        several[f"a parameter, with {', '.join(map(str, which))}"] = [leaf.grad, hasattr(its_handle, "remove")]
+        given = ", ".join(map(str, which))
+        several[f"the gradient of a parameter, with {given}"] = leaf.grad
+        several[f"what a call with {given} returned has remove()"] = hasattr(its_handle, "remove")
 
     with torch.no_grad():
         surroundings = Witness()

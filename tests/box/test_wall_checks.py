@@ -7,12 +7,12 @@ import pytest
 
 PROGRAM = """
 import os, resource, sys, threading
-from graders.box.wall_checks import _forks_are_bounded
+from graders.box.wall_checks import forks_are_bounded
 if os.getuid() == 0:  # no limit binds root
     os.setuid(54321)
 if sys.argv[1] == "bounded":
     resource.setrlimit(resource.RLIMIT_NPROC, (4, 4))
-print(_forks_are_bounded(8), threading.active_count())
+print(forks_are_bounded(8), threading.active_count())
 """
 
 

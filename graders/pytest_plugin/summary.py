@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list
     if prepared.cache is not None and prepared.cache.trouble:
         file_notes.note(prepared.cache.trouble)
     try:
-        with results_lock(out, config.get_terminal_writer().line):
+        with results_lock(out, partial(_terminal(config).say, "")):  # pytest's dots have not ended their line
             batch = with_other_lessons(out, batch, file_notes)
             shown = course_titles(submission.lesson for submission in batch.submissions)
             written = outputs.write_tables(batch, out, file_notes)
@@ -83,12 +84,18 @@ def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list
     return [f"written: {', '.join(map(str, written))}", *file_notes.notes], file_notes.failed
 
 
+def _terminal(config: pytest.Config) -> Terminal:
+    """Prints where pytest prints, and at once, also into a pipe."""
+    writer = config.get_terminal_writer()
+    return Terminal(writer._file, width=max(80, writer.fullwidth))
+
+
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the summary, and where the files of `--out` are."""
     batch = _merged_batch(config)
     if not batch.submissions or hasattr(config, "workerinput"):
         return
-    console = Terminal(terminalreporter._tw._file, width=max(80, terminalreporter._tw.fullwidth))
+    console = _terminal(config)
     terminalreporter.ensure_newline()
     terminalreporter.section("hookwork")
     console.print(summary.render(batch))

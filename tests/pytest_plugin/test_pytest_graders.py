@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -304,12 +305,16 @@ def test_what_another_command_works_in_is_waited_for(
     shutil.copy(marked[1] / "out/results.json", tmp_path / "out")
     again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
     command, plain = command_of("-q", *again, "--keep-outputs")
+    plain.pop("PYTHONUNBUFFERED", None)  # into a pipe, too, it is said before the wait
     lock = contextlib.ExitStack()
     lock.enter_context(results_lock(tmp_path / "out", print))
     with subprocess.Popen(
         command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
         assert run.stdout is not None
+        hanging = threading.Timer(120, run.kill)
+        hanging.daemon = True
+        hanging.start()
         said = next(line for line in run.stdout if "Another command is working in" in line)
         assert f"(process {os.getpid()} on " in said
         assert not (tmp_path / "out/gradebook.csv").exists()

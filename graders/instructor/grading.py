@@ -70,7 +70,6 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         out.say(*work.doubts, style="yellow")
         found = work.submissions
         chosen = _choose_submissions(found, request)
-        once = without_copies(chosen)
         # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
         resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
         before = regrade.load_results(request.out) if request.is_regrade else None
@@ -85,26 +84,12 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             keep_outputs=request.keep_outputs,
             private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
-        cache = RunCache(request.out / "runs", fresh=request.fresh)
-        cache.check_folder()
-        again = request.fresh and not request.is_regrade
-        seed, repeated = regrade.choose_seeds(request.out, cache, machines.new_seed, given=request.seed, fresh=again)
-        if request.cluster:
-            there = resources.enter_context(machines.cluster(request.cluster))
-            out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
-            batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
-        else:
-            marking = set_up_marking(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
-            resources.callback(marking.close)
-            batch = _mark_here(once, marking, out)
-        batch = replace(batch, submissions=with_copies(batch.submissions, chosen))
+        batch = _mark_chosen(chosen, request, run_options, boxes, machines, file_notes, out)
         batch = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
         if before:
             batch = regrade.merge_results(before, batch, request.exercises)
         else:
             batch = regrade.with_other_lessons(request.out, batch, file_notes)
-        if cache.trouble:
-            file_notes.note(cache.trouble)
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
         exports = write_exports(request, batch, shown, {submission.lesson for submission in chosen}, file_notes)
@@ -184,6 +169,34 @@ def _refuse_other_terms(before: Batch, chosen: Sequence[Submission], request: Re
                 f"{submission.student} lost {format_points(result.penalty)} points in {submission.lesson} for being "
                 "late. Give --deadline and --late as before, or --late none to give the points back."
             )
+
+
+def _mark_chosen(
+    chosen: Sequence[Submission],
+    request: Request,
+    run_options: RunOptions,
+    boxes: Boxes,
+    machines: Machines,
+    file_notes: FileNotes,
+    out: Terminal,
+) -> Batch:
+    """Mark these, here or on a cluster. The notebook of a group is marked once, for all its members."""
+    once = without_copies(chosen)
+    cache = RunCache(request.out / "runs", fresh=request.fresh)
+    cache.check_folder()
+    again = request.fresh and not request.is_regrade
+    seed, repeated = regrade.choose_seeds(request.out, cache, machines.new_seed, given=request.seed, fresh=again)
+    if request.cluster:
+        with machines.cluster(request.cluster) as there:
+            out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
+            batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
+    else:
+        marking = set_up_marking(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
+        with closing(marking):
+            batch = _mark_here(once, marking, out)
+    if cache.trouble:
+        file_notes.note(cache.trouble)
+    return replace(batch, submissions=with_copies(batch.submissions, chosen))
 
 
 def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:

@@ -108,3 +108,6 @@ class TestClampGradInput:
             return module.register_full_backward_hook(
                 lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)), prepend=True
             )
+
+        def no_handle(module, c):
+            module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g.clamp(-c, c)))

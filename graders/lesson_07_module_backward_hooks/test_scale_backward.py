@@ -91,3 +91,6 @@ class TestScaleBackward:
             `grad_input` for an input that needs none. `None` cannot be multiplied: leave it as it is.
             """
             return module.register_full_backward_pre_hook(lambda m, go: tuple(g * s for g in go))
+
+        def no_handle(module, s):
+            module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s))

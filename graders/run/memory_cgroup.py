@@ -96,11 +96,10 @@ class MemoryCgroup:
 
     def close(self) -> None:
         """End the processes that are left in the cgroup, and remove it."""
-        _kill(self.folder)
-        self._remove_and_unlock()
+        self._remove_and_unlock(with_processes=True)
 
-    def _remove_and_unlock(self) -> None:
-        _remove(self.folder)
+    def _remove_and_unlock(self, *, with_processes: bool = False) -> None:
+        _remove(self.folder, with_processes=with_processes)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -193,9 +192,7 @@ def _remove_old_cgroups(own: Path) -> None:
     for folder in own.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removed it first
             if time.time() - folder.stat().st_mtime > SETTLED_SECONDS and (held := take_lock(folder)) is not None:
-                if folder.name.startswith(BOX_PREFIX):
-                    _kill(folder)
-                _remove(folder)
+                _remove(folder, with_processes=folder.name.startswith(BOX_PREFIX))
                 os.close(held)
 
 
@@ -227,14 +224,20 @@ def _kill(folder: Path) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _remove(folder: Path) -> None:
-    """Remove a cgroup once its processes are gone. After `REMOVE_SECONDS` it is left to `_remove_old_cgroups`."""
+def _remove(folder: Path, *, with_processes: bool = False) -> None:
+    """Remove a cgroup once its processes are gone, or after killing them.
+
+    After `REMOVE_SECONDS` it is left to `_remove_old_cgroups`.
+    """
     until = time.monotonic() + REMOVE_SECONDS
     while True:
+        if with_processes:
+            _kill(folder)  # each time: in version 1, one of them may just have forked
+        populated = bool(_cgroup_pids(folder))  # before, since the last process may end between the two
         try:
             return os.rmdir(folder)
         except OSError as error:
-            if error.errno != errno.EBUSY or not _cgroup_pids(folder) or time.monotonic() > until:
+            if error.errno != errno.EBUSY or not populated or time.monotonic() > until:
                 return None
         time.sleep(0.01)
 

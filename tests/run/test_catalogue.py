@@ -45,6 +45,7 @@ WITHIN = [
 ]
 """What these do stays in their kernel, and no wall has a part in it: every second one is tried in the other tier."""
 TURNS = list(zip(WITHIN[::2], WITHIN[1::2]))
+IN_BOTH = [name for name in CASES if name not in {case for pair in TURNS for case in pair}]
 
 
 @dataclass
@@ -70,16 +71,17 @@ def note_made_folders() -> None:
 
 @pytest.fixture(scope="module", params=TIERS)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """The selected cases, run once in a tier, two at a time."""
+    """The selected cases, run once in a tier, two at a time; all, if only tests of the whole are selected."""
     tier: str = request.param[0]
     if reason := missing_for_tier(tier, warm=True):
         pytest.skip(f"tier {tier} cannot be tried here: {reason}")
-    selected = set()
+    turn, selected = TIERS.index(request.param), set[str]()
     for item in request.session.items:
         chosen = getattr(getattr(item, "callspec", None), "params", {})
         if chosen.get("outcome") == request.param:
             selected |= {chosen["case"]} if "case" in chosen else set()
-            selected |= {chosen["pair"][TIERS.index(request.param)]} if "pair" in chosen else set()
+            selected |= {chosen["pair"][turn]} if "pair" in chosen else set()
+    selected = selected or {*IN_BOTH, *(pair[turn] for pair in TURNS)}
     folder = tmp_path_factory.mktemp(f"tier{tier}")
     note_made_folders()
     before = len(MADE_FOLDERS)
@@ -211,7 +213,7 @@ def test_a_notebook_that_stays_in_its_kernel_gets_what_it_deserves(outcome: Outc
     check_case(CASES[case], outcome.results[case])
 
 
-@pytest.mark.parametrize("case", [name for name in CASES if name not in {case for pair in TURNS for case in pair}])
+@pytest.mark.parametrize("case", IN_BOTH)
 def test_a_notebook_gets_what_it_deserves(outcome: Outcome, case: str) -> None:
     if "libc.syscall" in "".join(CASES[case].cells) and platform.machine() != "x86_64":
         pytest.skip("the numbers of system calls are those of another processor")

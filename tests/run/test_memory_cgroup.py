@@ -221,6 +221,19 @@ def test_a_box_of_the_kernels_own(process: subprocess.Popen[bytes], own_bound: M
     assert process.wait(5) == -9
 
 
+def test_processes_that_fork_while_they_are_ended_are_ended_too(
+    process: subprocess.Popen[bytes], own_bound: MemoryCgroup
+) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"import os, time\nfor _ in range(10):\n    os.fork()\ntime.sleep(60)\n")
+    process.stdin.close()
+    until = time.monotonic() + 20
+    while len((own_bound.folder / "cgroup.procs").read_text().split()) < 40 and time.monotonic() < until:
+        pass
+    own_bound.close()
+    assert not own_bound.folder.exists()
+
+
 @pytest.mark.parametrize("what", FILL)
 def test_the_kernel_counts_what_is_in_no_page_table(
     process: subprocess.Popen[bytes], own_bound: MemoryCgroup, what: str

@@ -1,8 +1,8 @@
 """The limit: `python -m tests.benchmarks.limit LESSON SEED WORKERS DRAWN NOTEBOOK...` runs cells and probes, no more.
 
 A process with one thread imports all that is needed and forks a child for each notebook, `WORKERS` at a time. The child
-passes the cells to `exec`, renders the figures that are open after each if DRAWN is `drawn`, and calls each probe on
-each draw. Nothing is isolated, limited, sent, judged or written.
+passes the cells to `exec`, draws their figures if DRAWN is `drawn`, and calls each probe on each draw. Nothing is
+isolated, limited, sent, judged or written.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import sys
 from io import BytesIO
 from pathlib import Path
 
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
 from graders.box.fork_server import import_late_module, preload_modules
 from graders.box.huge_pages import HugePages
+from graders.box.kernel import CONFIG, NO_PICTURES
 from graders.box.probing import answer_probe
 from graders.core import course
 from graders.run.intake import read_notebook
@@ -31,6 +35,8 @@ def main() -> None:
     pages = HugePages()
     while pages.move():
         pass
+    if drawn != "drawn":  # `show` asks IPython whether anybody looks at pictures
+        InteractiveShell.instance(config=Config(CONFIG | NO_PICTURES))
     exercises = course.lesson_exercises(lesson)
     asked = [(exercise.probe, *encode(draw)) for exercise in exercises for draw in exercise.draws(int(seed))]
     running = 0

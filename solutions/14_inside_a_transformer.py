@@ -942,7 +942,7 @@ assert list(kinds.values()) == ["padded", "nested", "padded"]
 #
 # A model of `transformers` is hooked in the same way; only the names differ. The next cell builds a tiny GPT-2 with
 # random weights, so nothing is downloaded and its words mean nothing. It runs if you have the package
-# (`pip install '.[transformers]'` in the clone of the course).
+# (`pip install ".[transformers]"` in the clone of the course).
 
 # %% [markdown] no_guess="the package may be missing"
 # | here | GPT-2 of `transformers` |

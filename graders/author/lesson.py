@@ -25,7 +25,7 @@ import sys
 
 if importlib.util.find_spec("graders") is None:
     print("The course is not installed for this Python. Clone its repository, and run this in the clone:")
-    print(f"    {sys.executable} -m pip install '.[lab]'")
+    print(f'    {sys.executable} -m pip install ".[lab]"')
     print("Then restart the kernel, and begin here again.")"""
 """The first code cell of every lesson, because a notebook may be opened where nothing is installed.
 

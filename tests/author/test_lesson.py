@@ -74,7 +74,7 @@ def test_the_first_code_cell_says_what_to_do_where_the_course_is_missing_and_onl
     assert capsys.readouterr().out == ""
     monkeypatch.setitem(sys.modules, "graders", None)  # Python's way to say that there is no such package
     exec(INSTALL_CELL, {})
-    assert f"\n    {sys.executable} -m pip install '.[lab]'\n" in capsys.readouterr().out
+    assert f'\n    {sys.executable} -m pip install ".[lab]"\n' in capsys.readouterr().out
 
 
 def test_each_exercise_is_preceded_by_its_contract_and_points() -> None:

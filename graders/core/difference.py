@@ -151,7 +151,7 @@ class Difference:
         elif self.timelines:
             expected, seen = self.timelines.differing_events
             said = (
-                f"the timelines differ from event {self.timelines.first_difference_number} on: "
+                f"the lists differ from entry {self.timelines.first_difference_number} on: "
                 f"expected {expected}, saw {seen}"
             )
         else:

@@ -28,6 +28,7 @@ HOOKS: dict[str, Callable[[Any, float], Any]] = {
     "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
     "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),
     "detaching": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
+    "joining": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out + block[1](out)),
     "zeros": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
     "backward pre": lambda block, k: block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],)),
     "backward": lambda block, k: block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],)),
@@ -41,14 +42,17 @@ HOOKS: dict[str, Callable[[Any, float], Any]] = {
 def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
     """A model, and the handles of the hooks on it.
 
-    Each block works on a constant, so that a hook affects only its own block. A hook on the model itself affects what
-    lies around the blocks, or cuts off everything (`case.on_the_model`).
+    Each block works on a constant, so that a hook affects only its own block. The last module and the last parameter
+    have hooks that change gradients. A hook on the model itself affects what lies around the blocks, or cuts off
+    everything (`case.on_the_model`).
     """
-    kinds = rng.shuffled(list(HOOKS))
+    last = rng.choice(("pre", "forward", "backward pre", "backward"))
+    kinds = [kind for kind in rng.shuffled(list(HOOKS)) if kind != last] + [last]
 
     def step(kind: str) -> Step:
         def add(block: Any, h: Tensor) -> Tensor:
-            out = block(torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
+            used = block[0] if kind == "joining" else block  # only its hook uses the other layer
+            out = used(torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
             added: Tensor = out.detach() if kind == "by mode" and not block.training else out
             return h + added
 
@@ -62,8 +66,10 @@ def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
         blocks[kind] = nn.Sequential(first, second).train(first.training)
         group, name = path.split(".")
         model.get_submodule(group).add_module(name, blocks[kind])
+    blocks["nothing"][0].bias.requires_grad_(False)
     k = rng.choice((-1.5, 2.0, 3.0))
     handles = [register(blocks[kind], k) for kind, register in HOOKS.items()]
+    handles.append([*model.parameters()][-1].register_post_accumulate_grad_hook(negate_gradient))
     if case.on_the_model == "detached":
         handles.append(model.register_forward_hook(lambda module, args, out: out.detach(), prepend=True))
     handles.append(model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),)))

@@ -35,6 +35,9 @@ class FaultyModel:
         parts["body"] = make_chain({names[what]: parts[what] for what in PARTS[2:6]})
         self.model = make_chain({names[what]: parts[what] for what in (*PARTS[:2], *PARTS[6:])})
         self.names, self.body = names, cast(Chain, parts["body"])
+        self.last_called: nn.Module = nn.Tanh()
+        self.last_defined: nn.Module = nn.ReLU()
+        """It is never called."""
 
     def __getitem__(self, what: str) -> Any:
         return getattr(self._container_of(what), self.names[what])
@@ -57,10 +60,13 @@ class FaultyModel:
         """A step that doubles its input if the container is in eval mode."""
         return h if self.body.training else 2 * h
 
-    def skip_broken_part(self) -> Any:
+    def skip_broken_part(self) -> None:
         """Leave out the call of the broken part."""
         self.body.steps = tuple(step for step in self.body.steps if step != self.names["it"])
-        return self["it"]
+
+    def add_unused_layer(self) -> None:
+        """Define a frozen layer behind all others, and never call it."""
+        self.last_defined = linear(self["it"].weight, self["it"].bias).requires_grad_(False)
 
     def repeat_broken_part(self, factor: float) -> None:
         """Call the broken part four times in a row; each call multiplies the gradients by `factor`."""
@@ -105,16 +111,19 @@ def in_eval_mode(module: nn.Module) -> nn.Module:
 FAULTS: dict[str, Callable[[FaultyModel], Any]] = {
     "nan": lambda net: net.__setitem__("it", Fn(lambda module, input: (input - 1000).sqrt())),
     "infinite": lambda net: net.__setitem__("it", Fn(lambda module, input: input / 0)),
+    "nan in the last call": lambda net: setattr(net, "last_called", Fn(lambda module, input: (input - 1).sqrt())),
+    "a hook on a bias": lambda net: net["second"].bias.register_hook(lambda grad: 16 * grad),
     "a hook on a weight": lambda net: net["second"].weight.register_hook(lambda grad: 16 * grad),
     "a forward hook": lambda net: net["body"].register_forward_hook(lambda module, args, out: 16 * out),
     "a backward hook": lambda net: net["tail"].register_full_backward_hook(lambda module, grads, out: (-grads[0],)),
+    "a backward pre-hook": lambda net: net["tail"].register_full_backward_pre_hook(lambda module, out: (-out[0],)),
     "a pre-hook that cuts": lambda net: net["it"].register_forward_pre_hook(lambda module, args: (args[0].detach(),)),
     "mode": lambda net: net.__setitem__("it", in_eval_mode(shows_its_mode(net["it"].bias.detach()))),
     "a dropout in eval mode": lambda net: net.add("second", "off", in_eval_mode(nn.Dropout(0.5))),
     "a container in eval mode": lambda net: net.insert_behind("act", net.double_in_eval_mode),
     "unused": FaultyModel.skip_broken_part,
-    "unused and frozen": lambda net: net.skip_broken_part().requires_grad_(False),
-    "frozen": lambda net: net["it"].requires_grad_(False),
+    "unused and frozen": FaultyModel.add_unused_layer,
+    "frozen": lambda net: net["tail"].requires_grad_(False),
     "cut": lambda net: net.insert_behind("it", cut_gradient),
     "cut at the end": lambda net: net.insert_behind("head", cut_gradient),
     "exploding in a loop": lambda net: net.repeat_broken_part(300.0),
@@ -122,6 +131,7 @@ FAULTS: dict[str, Callable[[FaultyModel], Any]] = {
     "dead after a step": lambda net: net.make_bias_decide(1.0),
     "dead until a step": lambda net: net.make_bias_decide(-1.0),
     "vanishing": lambda net: net["it"].weight.data.mul_(1e-6),
+    "vanishing at the start": lambda net: net["first"].weight.data.mul_(1e-6),
 }
 """The faults, by name: each is a function that changes a sound model."""
 IN_FLOAT32 = ("a hook on a weight", "cut", "dead", "vanishing")
@@ -143,10 +153,11 @@ def make_model(
     net.add("first", "drop", nn.Dropout(0.125))
     net.insert_behind("tail", lambda call, h, x: h + call("relu", (h.abs() + 1) * first_alone) / 4)
     net.insert_behind("head", lambda call, h, x: (call("look", 0 * h), h)[1])
-    parts: dict[str, nn.Module] = {"look": nn.Tanh(), "relu": nn.ReLU(), "never": nn.ReLU()}
+    parts: dict[str, nn.Module] = {"look": net.last_called, "relu": nn.ReLU()}
     if cut_gradient not in net.model.steps:  # a cut model would give it no gradient
         net.insert_behind("tail", lambda call, h, x: h + F.linear(h, used.weight, used.bias) / 4)
         parts["by hand"] = used
+    parts["never"] = net.last_defined
     for name, part in parts.items():
         net.model.add_module(name, part)
     in_eval_mode(net.body)

@@ -79,11 +79,11 @@ def test_rows_say_where_a_timeline_has_ended_and_which_is_the_first_difference()
         (Difference(Kind.CONDITION, note="a hook is gone"), "a hook is gone"),
         (
             Difference(Kind.ORDER, "log", timelines=Timelines(("a",), ("b",), 4)),
-            "log: the timelines differ from event 5 on: expected a, saw b",
+            "log: the lists differ from entry 5 on: expected a, saw b",
         ),
         (
             Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b"), ("a",))),
-            "log: the timelines differ from event 2 on: expected b, saw (end)",
+            "log: the lists differ from entry 2 on: expected b, saw (end)",
         ),
     ],
 )

@@ -181,9 +181,9 @@ def test_a_list_has_the_length_that_is_asked_for() -> None:
 def test_timelines_part_at_the_first_event_that_differs() -> None:
     expect(Seen(["a", "b"])).equals_timeline(["a", "b"])
     assert why(expect(Seen(["a", "c"], "log")).equals_timeline, ["a", "b"]) == (
-        "log: the timelines differ from event 2 on: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
+        "log: the lists differ from entry 2 on: expected b, saw c\n  expected  seen\n  a         a\n→ b         c"
     )
-    assert "differ from event 3" in why(expect(Seen(["a", "b", "c"])).equals_timeline, ["a", "b"])
+    assert "differ from entry 3" in why(expect(Seen(["a", "b", "c"])).equals_timeline, ["a", "b"])
     assert "expected a list of texts, saw a list [1]" in why(expect(Seen([1])).equals_timeline, ["a"])
 
 

@@ -76,7 +76,7 @@ def test_both_forms_say_the_same() -> None:
     shown = text_of(panel.html)
     for part in (
         "Return it.", "it holds", "it does not", "a: it requires grad", "neither does this", "b", "17", "18",
-        "one of 2", "log: the timelines differ from event 1 on", "→", "fwd a", "fwd b", "What to do now.",
+        "one of 2", "log: the lists differ from entry 1 on", "→", "fwd a", "fwd b", "What to do now.",
     ):  # fmt: skip
         assert part in shown
         assert part in panel.text
@@ -220,7 +220,7 @@ def test_timelines_stand_side_by_side_and_the_first_difference_is_marked_in_word
     html = found(Status.WRONG, "", failed("in order", difference)).html
     assert re.findall(r"<th scope='row'[^>]*>([^<]*)<", html) == ["", "→ first difference", ""]
     assert re.findall(r"<td style='[^']*monospace[^']*'>([^<]*)<", html) == ["a", "a", "b", "c", "c", "(end)"]
-    assert "the timelines differ from event 2 on" in text_of(html)
+    assert "the lists differ from entry 2 on" in text_of(html)
 
 
 def test_an_exception_shows_the_line_and_the_call() -> None:

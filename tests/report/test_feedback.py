@@ -99,7 +99,7 @@ def test_what_the_answer_printed_is_shown() -> None:
 def test_timelines_stand_side_by_side_with_the_first_difference() -> None:
     found = page(wrong("", Difference(Kind.ORDER, "log", timelines=Timelines(("a", "b", "c"), ("a", "c"), 2))))
     assert (
-        "log: the timelines differ from event 4 on: expected b, saw c Both timelines, from top to bottom expected "
+        "log: the lists differ from entry 4 on: expected b, saw c Both lists, from top to bottom expected "
         "yours (2 equal) a a → first difference b c c (end)" in found.text
     )
     assert [row.get("class") for row in found.named("tr")].count("first") == 1

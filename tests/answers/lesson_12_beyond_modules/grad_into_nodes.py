@@ -121,7 +121,7 @@ WRONG = [
 
 SURVIVORS = {
     ".float() of the arguments": "it is one more node behind y, whose gradient is 1",
-    "not for all: for handle in _part(handles, stop=-1)": "the graph is freed, and nothing calls the hook that stays",
+    "not for all: for handle in _part(handles, stop=": "the graph is freed, and nothing calls the hook that stays",
     ".view(-1)": "y is a scalar",
     "at most two dimensions": "y is a scalar",
     "under no_grad": "backward works there, too",

@@ -146,6 +146,7 @@ WRONG = [
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
+    "not for all: for leaf in _part(leaves, start=1)": "the first parameter never gets a gradient",
     "a hook that works at times: @_not_the_first_call def note": "the first call of all is that of the model, "
     "which holds no parameter",
     "a hook that works at times: @_only_without_none def note": "no module here gets or returns `None`",

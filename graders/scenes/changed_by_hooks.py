@@ -69,7 +69,8 @@ def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
     blocks["nothing"][0].bias.requires_grad_(False)
     k = rng.choice((-1.5, 2.0, 3.0))
     handles = [register(blocks[kind], k) for kind, register in HOOKS.items()]
-    handles.append([*model.parameters()][-1].register_post_accumulate_grad_hook(negate_gradient))
+    last_parameter: Any = [*model.parameters()][-1]
+    handles.append(last_parameter.register_post_accumulate_grad_hook(negate_gradient))
     if case.on_the_model == "detached":
         handles.append(model.register_forward_hook(lambda module, args, out: out.detach(), prepend=True))
     handles.append(model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),)))

@@ -113,6 +113,8 @@ def a_model(rng: Rng, case: Any, *, in_place: bool = False) -> DrawnModel:
         return rng.tensor(samples, channels, length, dtype=case.dtype, values=get("values", "full"))
 
     draw_parameters(model, rng, low=-1, high=1, dtype=case.dtype)
+    # In training, the mean of what it returns is that of its bias, which must not be 0: only rounding would show.
+    model.get_parameter(f"{norm}.bias").data.abs_().add_(0.125)
     freeze_part(model, get("frozen", "nothing"))
     if get("grad") == "filled":
         fill_grads(model)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from graders.core.conditioning import ROUNDING_SHARE, disturb_last_digits, share_used
+from graders.core.conditioning import ROUNDING_SHARE, disturb_last_digits, looks_like_rounding, share_used
 
 
 def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -> None:
@@ -37,3 +37,13 @@ def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -
 def test_a_tenth_of_the_tolerance(rough: Any, fine: Any, good: bool) -> None:
     numbers = (torch.tensor(one, dtype=torch.float64) for one in (rough, fine))
     assert (share_used(*numbers, 1e-5, 1e-5) <= ROUNDING_SHARE) is good
+
+
+def test_what_rounding_leaves_of_a_sum_that_is_zero_is_told_from_other_small_numbers() -> None:
+    left = torch.tensor([0.1, 0.2, -0.3], dtype=torch.float64).sum()
+    assert left != 0
+    assert looks_like_rounding(left)
+    for other in (0.0, 1e-12, 1e-30, 1e-60, 1.0):
+        assert not looks_like_rounding(torch.tensor(other, dtype=torch.float64))
+    assert not looks_like_rounding(torch.tensor([1.0, 1e-17], dtype=torch.float64))
+    assert not looks_like_rounding(torch.tensor([], dtype=torch.float64))

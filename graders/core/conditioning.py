@@ -39,6 +39,9 @@ def share_used(rough: Tensor, fine: Tensor, rtol: float, atol: float) -> float:
 
 
 def looks_like_rounding(shown: Tensor) -> bool:
-    """Whether the largest entry of a float64 tensor is what is left where numbers near 1 should have cancelled out."""
+    """Whether the largest entry of a float64 tensor is what is left where numbers near 1 should have cancelled out.
+
+    A rounding error of such a number is about 1e-16. Scenes that show small numbers on purpose show 1e-12, or 1e-30.
+    """
     largest = float(shown.abs().max()) if shown.dtype is torch.float64 and shown.numel() else 0.0
     return 1e-18 < largest < 1e-14

@@ -96,10 +96,10 @@ class MemoryCgroup:
 
     def close(self) -> None:
         """End the processes that are left in the cgroup, and remove it."""
-        self._remove_and_unlock(with_processes=True)
+        self._remove_and_unlock(kill=True)
 
-    def _remove_and_unlock(self, *, with_processes: bool = False) -> None:
-        _remove(self.folder, with_processes=with_processes)
+    def _remove_and_unlock(self, *, kill: bool = False) -> None:
+        _remove(self.folder, kill=kill)
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -192,7 +192,7 @@ def _remove_old_cgroups(own: Path) -> None:
     for folder in own.glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):  # another process removed it first
             if time.time() - folder.stat().st_mtime > SETTLED_SECONDS and (held := take_lock(folder)) is not None:
-                _remove(folder, with_processes=folder.name.startswith(BOX_PREFIX))
+                _remove(folder, kill=folder.name.startswith(BOX_PREFIX))
                 os.close(held)
 
 
@@ -224,16 +224,16 @@ def _kill(folder: Path) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _remove(folder: Path, *, with_processes: bool = False) -> None:
-    """Remove a cgroup once its processes are gone, or after killing them.
+def _remove(folder: Path, *, kill: bool = False) -> None:
+    """Remove a cgroup once its processes have ended; `kill` ends them.
 
     After `REMOVE_SECONDS` it is left to `_remove_old_cgroups`.
     """
     until = time.monotonic() + REMOVE_SECONDS
     while True:
-        if with_processes:
+        if kill:
             _kill(folder)  # each time: in version 1, one of them may just have forked
-        populated = bool(_cgroup_pids(folder))  # before, since the last process may end between the two
+        populated = bool(_cgroup_pids(folder))  # asked first: the last process may end before `rmdir` does
         try:
             return os.rmdir(folder)
         except OSError as error:

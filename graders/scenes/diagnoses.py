@@ -36,6 +36,7 @@ class FaultyModel:
         self.model = make_chain({names[what]: parts[what] for what in (*PARTS[:2], *PARTS[6:])})
         self.names, self.body = names, cast(Chain, parts["body"])
         self.last_called: nn.Module = nn.Tanh()
+        """What it returns is not used."""
         self.last_defined: nn.Module = nn.ReLU()
         """It is never called."""
 
@@ -64,7 +65,7 @@ class FaultyModel:
         """Leave out the call of the broken part."""
         self.body.steps = tuple(step for step in self.body.steps if step != self.names["it"])
 
-    def add_unused_layer(self) -> None:
+    def add_frozen_unused_layer(self) -> None:
         """Define a frozen layer behind all others, and never call it."""
         self.last_defined = linear(self["it"].weight, self["it"].bias).requires_grad_(False)
 
@@ -122,7 +123,7 @@ FAULTS: dict[str, Callable[[FaultyModel], Any]] = {
     "a dropout in eval mode": lambda net: net.add("second", "off", in_eval_mode(nn.Dropout(0.5))),
     "a container in eval mode": lambda net: net.insert_behind("act", net.double_in_eval_mode),
     "unused": FaultyModel.skip_broken_part,
-    "unused and frozen": FaultyModel.add_unused_layer,
+    "unused and frozen": FaultyModel.add_frozen_unused_layer,
     "frozen": lambda net: net["tail"].requires_grad_(False),
     "cut": lambda net: net.insert_behind("it", cut_gradient),
     "cut at the end": lambda net: net.insert_behind("head", cut_gradient),

@@ -305,16 +305,16 @@ def test_what_another_command_works_in_is_waited_for(
     shutil.copy(marked[1] / "out/results.json", tmp_path / "out")
     again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
     command, plain = command_of("-q", *again, "--keep-outputs")
-    plain.pop("PYTHONUNBUFFERED", None)  # into a pipe, too, it is said before the wait
+    plain.pop("PYTHONUNBUFFERED", None)  # it has to be said before the wait, also where Python buffers
     lock = contextlib.ExitStack()
     lock.enter_context(results_lock(tmp_path / "out", print))
     with subprocess.Popen(
         command, cwd=ROOT, env=plain, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as run:
         assert run.stdout is not None
-        hanging = threading.Timer(120, run.kill)
-        hanging.daemon = True
-        hanging.start()
+        watchdog = threading.Timer(120, run.kill)  # otherwise this would wait for ever for what is never said
+        watchdog.daemon = True
+        watchdog.start()
         said = next(line for line in run.stdout if "Another command is working in" in line)
         assert f"(process {os.getpid()} on " in said
         assert not (tmp_path / "out/gradebook.csv").exists()

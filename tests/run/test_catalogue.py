@@ -46,6 +46,7 @@ WITHIN = [
 """What these do stays in their kernel, and no wall has a part in it: every second one is tried in the other tier."""
 TURNS = list(zip(WITHIN[::2], WITHIN[1::2]))
 IN_BOTH = [name for name in CASES if name not in {case for pair in TURNS for case in pair}]
+"""All others are tried in both tiers."""
 
 
 @dataclass

@@ -14,8 +14,9 @@ _PRIVATE_MOUNTS = ("/tmp", "/dev/shm")
 
 def files_over_limit(folder: str, limits: Limits) -> str | None:
     """Return what the folder or a file system of the box holds too much of, as "more than 4000 files", or None."""
-    found = [_file_system_usage(place) for place in (folder, *_PRIVATE_MOUNTS) if _is_our_own(place)]
-    if not _is_our_own(folder):
+    own = [place for place in (folder, *_PRIVATE_MOUNTS) if _is_our_own(place)]
+    found = [_file_system_usage(place) for place in own]
+    if folder not in own:
         found.append(_folder_usage(folder, limits))
     if any(count > limits.inodes for count, _ in found):
         return f"more than {limits.inodes} files"
@@ -26,7 +27,7 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
 def _is_our_own(place: str) -> bool:
     """Whether a file system was mounted here for this box: root owns the machine's, and a box of root has none."""
     with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows has no user ids
-        return os.path.ismount(place) and os.stat(place).st_uid == os.getuid() != 0
+        return os.stat(place).st_uid == os.getuid() != 0 and os.path.ismount(place)
     return False
 
 

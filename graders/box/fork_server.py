@@ -2,7 +2,7 @@
 
     warm process              trusted: no code of a notebook ever runs in it
     └ first process of a box  gives up root, enters the tier (`start.py`)
-      └ nest                  forks the kernels of its box, and reaps; nothing else
+      └ nest                  forks the kernels of its box, and reaps; nothing else. In tier A it is process 1
         ├ main                runs the notebook with nbclient, writes frames (`main.py`)
         └ kernel              the learner's code
 
@@ -17,6 +17,7 @@ import functools
 import gc
 import importlib
 import os
+import pkgutil
 import signal
 import socket
 import sys
@@ -27,6 +28,7 @@ from typing import Any, NoReturn
 
 import numpy
 
+from graders import scenes
 from graders.box import confine, forker, main, start
 from graders.box.huge_pages import HugePages
 from graders.box.limits import limit_processes
@@ -41,23 +43,30 @@ PRELOADED_MODULES = (
     *("graders.box.callers_hooks", "graders.box.failures", "graders.box.models", "graders.box.passes"),
 )
 """Modules that every kernel, every process that runs a notebook, or most probes import."""
+BROUGHT_BY_SCENES = ("safetensors.torch", "graders.nets.echo", "graders.nets.shapes")
+"""What scenes import, and notebooks too: a notebook has to import it itself."""
 
 
 def preload_modules() -> Preloaded:
     """Import what notebooks and the programs around them need, without leaving a thread behind.
 
-    It takes 1.4 s of processor time, once instead of for each notebook.
+    It takes 1.4 s of processor time, once instead of for each notebook. The scenes of an exercise would take 5 ms in
+    the child of each.
     """
     with _pretend_absent("rfc3987_syntax"):
         for name in PRELOADED_MODULES:
             importlib.import_module(name)
+    preloaded = Preloaded(*BROUGHT_BY_SCENES)
+    for module in pkgutil.iter_modules(scenes.__path__, f"{scenes.__name__}."):
+        importlib.import_module(module.name)
+    preloaded.hide()
     import torch
 
     torch.set_num_threads(1)
     ones = torch.ones(2, requires_grad=True)
     torch.autograd.backward((ones * ones).sum())
     str(ones.grad)
-    return Preloaded()
+    return preloaded
 
 
 def background_steps(modules: Iterable[str], import_late: Callable[[str], None]) -> Iterator[None]:
@@ -82,6 +91,7 @@ def import_late_module(name: str, preloaded: Preloaded) -> None:
         if name == "matplotlib":
             preloaded.add("matplotlib.pyplot")
             _draw_once()
+        preloaded.hide()
 
 
 @contextlib.contextmanager
@@ -131,7 +141,7 @@ def serve_boxes() -> None:
 
     def box(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
         os.close(answer)
-        _become_box(BoxRequest.from_data(request), descriptors, preloaded)
+        _become_box(BoxRequest.from_data(request), descriptors)
 
     forker.serve_fork_requests(
         control, box, background_steps=background_steps(sys.argv[2:], import_late), before=before
@@ -150,7 +160,7 @@ def _ready_to_fork() -> Iterator[None]:
         sys.exit(f"{threads} threads are running: a fork would not be safe")
 
 
-def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloaded) -> NoReturn:
+def _become_box(request: BoxRequest, descriptors: list[int]) -> NoReturn:
     """In the forked process: do what starting a new process would have done, then enter the tier."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
@@ -163,10 +173,10 @@ def _become_box(request: BoxRequest, descriptors: list[int], preloaded: Preloade
     os.environ.update(request.environment)
     tempfile.tempdir = None  # to be found again from the new environment
     os.chdir(request.folder)
-    start.enter_tier(request.plan, out, lambda inner: _become_kernel_forker(inner, out, request.limits, preloaded))
+    start.enter_tier(request.plan, out, lambda inner: _become_kernel_forker(inner, out, request.limits))
 
 
-def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits, preloaded: Preloaded) -> NoReturn:
+def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits) -> NoReturn:
     """Confine this process, fork the one that runs the notebook, and fork kernels for it until it ends."""
     main.prepare_box(inner)
     limit_processes(limits)
@@ -182,13 +192,13 @@ def _become_kernel_forker(inner: BoxPlan, out: int, limits: Limits, preloaded: P
     os.dup2(1, 0)
 
     def kernel(request: dict[str, Any], descriptors: list[int], answer: int) -> None:
-        _become_kernel(request, answer, limits, preloaded)
+        _become_kernel(request, answer, limits)
 
     code = forker.serve_fork_requests(control, kernel, until=process)
     os._exit(code if code >= 0 else 1)
 
 
-def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preloaded: Preloaded) -> None:
+def _become_kernel(request: dict[str, Any], answer: int, limits: Limits) -> None:
     """In the forked process: become an IPython kernel, as fresh as a newly started one."""
     os.setsid()
     confine.set_dumpable()
@@ -197,7 +207,6 @@ def _become_kernel(request: dict[str, Any], answer: int, limits: Limits, preload
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     numpy.random.seed()  # `random` reseeds itself after a fork, and torch has the same seed in every new process
-    preloaded.hide()
 
     from graders.box import kernel
 

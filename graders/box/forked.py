@@ -72,6 +72,11 @@ class ForkedProbes:
             return self.answer(exercise, request, seconds, pace)
         return found or Answer({"type": "raised", "status": "crashed", "message": _exit_text(status)})
 
+    def dismiss(self) -> None:
+        """Begin to end the child, if any: while it gives back its memory, which takes 5 ms, others may go on."""
+        if self._child is not None:
+            self._child.kill()
+
     def end(self) -> int:
         """End the child, if any, with everything in its session; return its status as from `os.wait`."""
         child, self._child = self._child, None
@@ -117,14 +122,18 @@ class _Child:
                 return b"", True
         return _read_frame_bytes(self._answers, deadline)
 
-    def end(self) -> int:
-        """Kill the child and everything that it started; return its status."""
-        _close(self._requests)
-        _close(self._answers)
+    def kill(self) -> None:
+        """Kill the child and everything in its session."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             _killpg(self._pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
             _kill(self._pid, signal.SIGKILL)
+
+    def end(self) -> int:
+        """Kill the child and everything in its session, and wait for its end; return its status."""
+        _close(self._requests)
+        _close(self._answers)
+        self.kill()
         with contextlib.suppress(ChildProcessError):  # a notebook may have chosen to ignore SIGCHLD
             return _waitpid(self._pid, 0)[1]
         return 0

@@ -111,6 +111,8 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
             enough = sum(len(reply.body) for reply in gathered) > GATHERED_BYTES
             if enough or time.monotonic() - since > GATHERED_SECONDS or not asked["fork"]:
                 send()
+        if self._probes is not None:
+            self._probes.dismiss()
         if gathered:
             send()
 

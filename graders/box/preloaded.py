@@ -44,6 +44,7 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def __init__(self, *names: str) -> None:
         """Import these modules in this order. Each forms a group with what it brings along of its own package."""
         self._groups: list[_Group] = []
+        sys.meta_path.insert(0, self)
         self.add(*names)
 
     def add(self, *names: str) -> None:
@@ -61,7 +62,6 @@ class Preloaded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Make the modules look as if nobody had imported them."""
         for group in self._groups:
             group.hide()
-        sys.meta_path.insert(0, self)
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

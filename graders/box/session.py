@@ -21,14 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
 from graders.box.files import files_over_limit, remove_notebook_files
 from graders.box.limits import exceeded_limit, processes_exhausted
-from graders.box.provisioner import ForkingProvisioner, PromptClient
+from graders.box.provisioner import ForkingProvisioner, PromptClient, PromptManager
 from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
 from graders.wire.limits import Limits
 
@@ -306,7 +305,7 @@ class Session:
         specs = _OneKernel()
         specs.limits, specs.draws = self.limits, self.keep_outputs
         connection = self.folder / f"k{self.kernels}.json"
-        manager = AsyncKernelManager(
+        manager = PromptManager(
             kernel_name="python3", kernel_spec_manager=specs, transport=TRANSPORT, connection_file=str(connection)
         )
         if self.forker is not None:

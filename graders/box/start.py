@@ -56,8 +56,7 @@ def enter_tier(plan: LaunchPlan, descriptor: int, box: Enter) -> NoReturn:
 def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Enter) -> NoReturn:
     """Start the box in namespaces of its own, and end with it.
 
-    The first process in them only reaps. It is not the box itself, because signals from inside do not reach it, and
-    processes in the box must be able to end each other.
+    The box is their process 1: it has to reap what others in it leave behind, and signals from inside do not end it.
     """
     mounts.unshare_all_namespaces()
     child = os.fork()
@@ -65,16 +64,12 @@ def _enter_namespaces(inner: BoxPlan, system: System, descriptor: int, box: Ente
         confine.die_with_parent()
         mounts.pivot_to_system(system)
         confine.drop_capabilities()
-        child = os.fork()
-        if child == 0:
-            box(inner)
+        box(inner)
     os.close(descriptor)
     os.close(0)
-    while True:
-        ended, status = os.wait()
-        if ended == child:
-            code = os.waitstatus_to_exitcode(status)
-            os._exit(code if code >= 0 else 128 - code)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
 
 
 def _fork_supervised(plan: LaunchPlan, descriptor: int) -> BoxPlan:

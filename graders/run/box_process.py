@@ -75,6 +75,7 @@ class Box:
         self.ended_to_free_memory = False
         """Whether it was ended because the machine ran short of memory, which need not be the notebook's fault."""
         self._memory: Bound | None = None
+        self._next_look_at_memory = 0.0
 
     def __enter__(self) -> Box:
         """Start the process."""
@@ -169,8 +170,9 @@ class Box:
     def _wait_for_bytes(self, deadline: float) -> None:
         """Wait until there is something to read, and check memory and clock now and then."""
         while True:
-            self._look_at_memory()
             now = self._look_at_the_clock()
+            if now >= self._next_look_at_memory:
+                self._look_at_memory()
             if now >= deadline:
                 raise BoxTimeout
             pause = WATCH_SECONDS if self._memory is None else min(WATCH_SECONDS, self._memory.pause)
@@ -193,6 +195,7 @@ class Box:
         if self._memory.is_exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
+        self._next_look_at_memory = time.monotonic() + self._memory.pause
         if self._guard.must_end(self._memory):
             self.ended_to_free_memory = True
             raise BoxOverLimit(

@@ -27,7 +27,7 @@ class Bound(Protocol):
     """Something that bounds the memory of a box."""
 
     pause: float
-    """The time to wait before the next look, in seconds."""
+    """The time to wait before `is_exceeded` is called again, in seconds."""
 
     def is_exceeded(self) -> bool:
         """Whether the box took more than it may."""

@@ -42,16 +42,14 @@ class MemoryWatch:
         self._root, self._bound = root, bound
         self._ours = frozenset(filter(is_unreadable, pids))  # these never run the notebook's code
         self._maps, self._maps_due = 0, time.monotonic() + MAPS_SECONDS
-        self._due, self.pause = 0.0, SECONDS
+        self.pause = SECONDS
 
     def close(self) -> None:
         """Do nothing: there is nothing to clean up."""
 
     def is_exceeded(self) -> bool:
-        """Whether the processes hold too much. False if the next look is not due yet, or there is no /proc."""
+        """Whether the processes hold too much. False if there is no /proc."""
         started = time.monotonic()
-        if started < self._due:
-            return False
         pids = process_tree(self._root)
         if started >= self._maps_due:
             self._maps = map_memory(self._notebook_pids(pids), self._bound)
@@ -60,9 +58,7 @@ class MemoryWatch:
         # too much does the exact one, which takes longer, matter.
         rough = sum(map(most_memory, pids)) + self._maps - self._before
         found = rough > self._bound and self.held_bytes() > self._bound
-        ended = time.monotonic()
-        self.pause = max(SECONDS if rough < self._bound / 2 else HASTY_SECONDS, ended - started)
-        self._due = ended + self.pause
+        self.pause = max(SECONDS if rough < self._bound / 2 else HASTY_SECONDS, time.monotonic() - started)
         return found
 
     def held_bytes(self) -> int:

@@ -239,7 +239,7 @@ def _remove(folder: Path, *, kill: bool = False) -> None:
         except OSError as error:
             if error.errno != errno.EBUSY or not populated or time.monotonic() > until:
                 return None
-        time.sleep(0.01)
+        time.sleep(0.001)
 
 
 def _write(file: Path, value: int | str) -> None:

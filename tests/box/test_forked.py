@@ -195,6 +195,15 @@ def test_a_child_that_has_died_meanwhile_is_replaced(probes: ForkedProbes) -> No
     assert asked(probes, "90-a")["done"] == 1
 
 
+def test_a_child_that_was_dismissed_ends_and_is_replaced(probes: ForkedProbes) -> None:
+    probes.dismiss()  # there is none yet
+    first = asked(probes, "90-a")
+    probes.dismiss()
+    os.waitid(os.P_PID, first["pid"], os.WEXITED | os.WNOWAIT)  # it ends, though nobody has waited for it
+    assert asked(probes, "90-a")["done"] == 1
+    assert is_gone(first["pid"])
+
+
 def test_a_notebook_may_ignore_its_children(probes: ForkedProbes) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:

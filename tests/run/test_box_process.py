@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from graders.box import forked
 from graders.box.probing import Answer
+from graders.run import box_process
 from graders.run.leftovers import remove_tree
+from graders.run.runner import BoxRunner
+from graders.run.warm_process import WarmProcess
 from graders.wire import forking
 from graders.wire.frames import Frame
 
@@ -91,3 +96,33 @@ def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path) -> None:
     )
     assert done.stdout == "/nowhere/python\n"
     assert list(tmp_path.iterdir()) == []
+
+
+class Unlimited:
+    """A bound that is never exceeded, and the times at which somebody asked."""
+
+    pause = 0.1
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def is_exceeded(self) -> bool:
+        self.asked.append(time.monotonic())
+        return False
+
+    def held_bytes(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
+def test_memory_is_looked_at_after_each_pause_and_not_for_each_frame(
+    box_modules: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound = Unlimited()
+    monkeypatch.setattr(box_process, "bound_memory", lambda *_, **__: bound)
+    cells = [*["pass"] * 40, "import time\ntime.sleep(0.3)"]
+    assert BoxRunner(box_modules, "D", warm=warm).run(cells, []).ended == "finished"
+    assert len(bound.asked) >= 3
+    assert min(later - earlier for earlier, later in itertools.pairwise(bound.asked)) >= bound.pause

@@ -221,3 +221,4 @@ def _become_kernel(request: dict[str, Any], answer: int, limits: Limits) -> None
 
 if __name__ == "__main__":
     serve_boxes()
+    os._exit(0)  # an ordinary exit takes 0.15 s with torch

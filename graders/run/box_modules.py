@@ -9,6 +9,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from graders.run.leftovers import remove_leftovers, temporary_folder
@@ -60,11 +61,20 @@ def write_modules(folder: Path) -> None:
     for room in BOX_PACKAGES:
         (package / room).mkdir()
         for module in sorted((PACKAGE / room).glob("*.py")):
-            shutil.copyfile(module, package / room / module.name)
+            _copy_module(module, package / room / module.name)
     for name in STUB_PACKAGES:
         compileall.compile_dir(folder / name, quiet=1)
     for path in (folder, *folder.rglob("*")):  # boxes may run as another user, and our umask may be strict
         path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _copy_module(module: Path, copy: Path) -> None:
+    """Copy a module with its time, so that what Python has compiled of it, if anything, stays valid beside the copy."""
+    shutil.copy2(module, copy)
+    compiled, place = (Path(cache_from_source(str(file))) for file in (module, copy))
+    if compiled.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(compiled, place)
 
 
 def write_font_list(box_modules: Path) -> None:

@@ -12,9 +12,9 @@ import sys
 import time
 from collections.abc import Iterator
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
-from ipykernel import kernelapp
+from ipykernel import ipkernel, kernelapp
 from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.ipkernel import IPythonKernel
 from traitlets import Type
@@ -34,6 +34,19 @@ if forking.can_fork:  # elsewhere its module cannot be imported
     from graders.box.forked import ForkedProbes
 
 
+class _SysWithoutModules:
+    """What ipykernel finds as `sys` while it makes a kernel.
+
+    For debuggers it would ask each of 2,500 modules for its file, which takes 10 ms: as it counts references, it writes
+    to pages that were shared with the warm process until then.
+    """
+
+    modules: ClassVar[dict[str, ModuleType]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys, name)
+
+
 class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
     """An IPython kernel that also takes a `probe_request`: a probe's source, its draws, and how long it may take."""
 
@@ -43,7 +56,11 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
     def __init__(self, **kwargs: Any) -> None:
         """Create the kernel as ipykernel does, and children for its probes where it can fork."""
-        super().__init__(**kwargs)
+        ipkernel.sys = _SysWithoutModules()
+        try:
+            super().__init__(**kwargs)
+        finally:
+            ipkernel.sys = sys
         work = functools.partial(run_probe, self.shell.user_ns)
         self._probes = ForkedProbes(work) if forking.can_fork else None
 

@@ -27,7 +27,8 @@ def files_over_limit(folder: str, limits: Limits) -> str | None:
 def _is_our_own(place: str) -> bool:
     """Whether a file system was mounted here for this box: root owns the machine's, and a box of root has none."""
     with contextlib.suppress(OSError, AttributeError):  # AttributeError: Windows has no user ids
-        return os.stat(place).st_uid == os.getuid() != 0 and os.path.ismount(place)
+        own, above = os.stat(place), os.stat(os.path.join(place, os.pardir))
+        return own.st_uid == os.getuid() != 0 and own.st_dev != above.st_dev
     return False
 
 

@@ -13,11 +13,13 @@ import pytest
 from graders.box import forked
 from graders.box.probing import Answer
 from graders.run import box_process
+from graders.run.conversation import run_notebook
 from graders.run.leftovers import remove_tree
-from graders.run.runner import BoxRunner
+from graders.run.low_memory import Bound, LowMemoryGuard
 from graders.run.warm_process import WarmProcess
 from graders.wire import forking
 from graders.wire.frames import Frame
+from graders.wire.limits import Limits
 
 
 def test_a_tree_deeper_than_a_path_can_be_is_removed(tmp_path: Path) -> None:
@@ -98,31 +100,23 @@ def test_a_box_that_cannot_start_leaves_no_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-class Unlimited:
-    """A bound that is never exceeded, and the times at which somebody asked."""
-
-    pause = 0.1
+class CountingGuard(LowMemoryGuard):
+    """A guard that notes when it was asked about a box, and the pause until it may be asked again."""
 
     def __init__(self) -> None:
-        self.asked: list[float] = []
+        super().__init__()
+        self.asked: list[tuple[float, float]] = []
 
-    def is_exceeded(self) -> bool:
-        self.asked.append(time.monotonic())
+    def must_end(self, box: Bound) -> bool:
+        self.asked.append((time.monotonic(), box.pause))
         return False
 
-    def held_bytes(self) -> int:
-        return 0
 
-    def close(self) -> None:
-        pass
-
-
-def test_memory_is_looked_at_after_each_pause_and_not_for_each_frame(
-    box_modules: Path, warm: WarmProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bound = Unlimited()
-    monkeypatch.setattr(box_process, "bound_memory", lambda *_, **__: bound)
+def test_memory_is_looked_at_after_each_pause_and_not_for_each_frame(box_modules: Path, warm: WarmProcess) -> None:
+    guard = CountingGuard()
     cells = [*["pass"] * 40, "import time\ntime.sleep(0.3)"]
-    assert BoxRunner(box_modules, "D", warm=warm).run(cells, []).ended == "finished"
-    assert len(bound.asked) >= 3
-    assert min(later - earlier for earlier, later in itertools.pairwise(bound.asked)) >= bound.pause
+    box = box_process.Box(box_modules, warm=warm, guard=guard)
+    assert run_notebook(box, cells, [], Limits(), fork=True)[-1].head["how"] == "finished"
+    assert len(guard.asked) >= 3
+    for (earlier, pause), (later, _) in itertools.pairwise(guard.asked):
+        assert later - earlier >= pause

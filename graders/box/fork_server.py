@@ -43,7 +43,7 @@ PRELOADED_MODULES = (
 )
 """Modules that every kernel, every process that runs a notebook, or most probes import."""
 BROUGHT_BY_SCENES = ("safetensors.torch", "graders.nets.echo", "graders.nets.shapes")
-"""What scenes import, and notebooks too: a notebook has to import it itself."""
+"""What scenes import. It is hidden from a notebook until that imports it, too."""
 
 
 def preload_modules() -> Preloaded:

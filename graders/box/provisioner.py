@@ -77,7 +77,7 @@ class ForkingProvisioner(LocalProvisioner):
 
 
 class PromptManager(AsyncKernelManager):
-    """A manager whose kernel has started when its process has, and not 10 ms later, for the sake of Jupyter's tests."""
+    """A manager that goes on as soon as its kernel has started. Jupyter's own first sleeps 10 ms, for its tests."""
 
     start_kernel = inspect.unwrap(AsyncKernelManager.start_kernel)
 

@@ -73,7 +73,7 @@ class ForkedProbes:
         return found or Answer({"type": "raised", "status": "crashed", "message": _exit_text(status)})
 
     def dismiss(self) -> None:
-        """Begin to end the child, if any: while it gives back its memory, which takes 5 ms, others may go on."""
+        """Kill the child, if any, but do not wait: it takes 5 ms to give back its memory. `end` waits."""
         if self._child is not None:
             self._child.kill()
 

@@ -37,8 +37,8 @@ if forking.can_fork:  # elsewhere its module cannot be imported
 class _SysWithoutModules:
     """What ipykernel finds as `sys` while it makes a kernel.
 
-    For debuggers it would ask each of 2,500 modules for its file, which takes 10 ms: as it counts references, it writes
-    to pages that were shared with the warm process until then.
+    For debuggers it would ask each of 2,500 modules for its file. That takes 10 ms: Python counts references, and so
+    writes to pages that were shared with the warm process until then.
     """
 
     modules: ClassVar[dict[str, ModuleType]] = {}

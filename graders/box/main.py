@@ -85,7 +85,7 @@ async def serve_submission(out: int, forker: socket.socket | None = None) -> Non
         session.send_outputs()
     finally:
         watch.cancel()
-        if forker is None:  # otherwise it ends the kernel once this process has ended
+        if forker is None:  # a forked kernel is ended by the process that forked it, once this one has ended
             await session.stop()
     send(Frame({"type": "probe-end"}))  # last: this process is ended as soon as it arrives outside
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import compileall
+import contextlib
 import functools
 import hashlib
 import shutil
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -23,7 +23,7 @@ SHARED = ("figures.py", "nets")
 """Other modules, which lessons import and which give nothing away."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def empty_modules_folder() -> Iterator[Path]:
     """An empty folder for the modules of boxes; removed afterwards."""
     remove_leftovers()
@@ -31,7 +31,7 @@ def empty_modules_folder() -> Iterator[Path]:
         yield folder.resolve()  # links on the way may not exist inside a box
 
 
-@contextmanager
+@contextlib.contextmanager
 def box_modules_folder() -> Iterator[Path]:
     """A folder with the modules of boxes; removed afterwards."""
     with empty_modules_folder() as folder:
@@ -61,18 +61,18 @@ def write_modules(folder: Path) -> None:
     for room in BOX_PACKAGES:
         (package / room).mkdir()
         for module in sorted((PACKAGE / room).glob("*.py")):
-            _copy_module(module, package / room / module.name)
+            copy_module(module, package / room / module.name)
     for name in STUB_PACKAGES:
         compileall.compile_dir(folder / name, quiet=1)
     for path in (folder, *folder.rglob("*")):  # boxes may run as another user, and our umask may be strict
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _copy_module(module: Path, copy: Path) -> None:
+def copy_module(module: Path, copy: Path) -> None:
     """Copy a module with its time, so that what Python has compiled of it, if anything, stays valid beside the copy."""
     shutil.copy2(module, copy)
     compiled, place = (Path(cache_from_source(str(file))) for file in (module, copy))
-    if compiled.exists():
+    with contextlib.suppress(OSError):  # there is none, or another user compiled it: then it is compiled here
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(compiled, place)
 

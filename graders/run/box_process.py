@@ -195,12 +195,12 @@ class Box:
         if self._memory.is_exceeded():
             most = self._limits.memory_together // MIB
             raise BoxOverLimit(f"memory: its processes together took more than {most} MiB")
-        self._next_look_at_memory = time.monotonic() + self._memory.pause
         if self._guard.must_end(self._memory):
             self.ended_to_free_memory = True
             raise BoxOverLimit(
                 "memory: this machine had hardly any left, and this notebook held the most of those that were running"
             )
+        self._next_look_at_memory = time.monotonic() + self._memory.pause
 
     def errors(self) -> str:
         """The last 20,000 bytes that the box wrote to stderr: they show why it did not start."""

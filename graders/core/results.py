@@ -14,6 +14,8 @@ from graders.wire.limits import PRINTED_CHARACTERS
 
 CHECK_MESSAGE_LIMIT = 1200
 """The most characters of a check's message, which may show two columns of events."""
+COMMENT_LIMIT = 2000
+"""The most characters of a teacher's comment."""
 
 
 class Status(str, Enum):
@@ -70,13 +72,30 @@ class CheckResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HandMark:
+    """A teacher's word on an exercise or a lesson; `computed` is the score without any hand marks.
+
+    `points` are those that the teacher gives; None if this is only a comment, or if only exercises of the lesson have
+    points by hand.
+    """
+
+    computed: float
+    points: float | None = None
+    comment: str = ""
+
+    def __post_init__(self) -> None:
+        """Clean the text: a `results.json` that is read again may hold anything."""
+        clean_fields(self, {"comment"}, comment=COMMENT_LIMIT)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExerciseResult:
     """One exercise of one submission. `message` is a short text for the learner.
 
     `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
     the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
     looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
-    on the first of all.
+    on the first of all. With points in `by_hand`, `score` is those.
     """
 
     key: str
@@ -89,12 +108,18 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+    by_hand: HandMark | None = None
 
     def __post_init__(self) -> None:
         """Clean the texts, as for a check."""
         clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS)
         if self.mistake is not None:
             clean_fields(self, mistake=WORD_LIMIT)
+
+    @property
+    def decided(self) -> bool:
+        """Whether a teacher has given the points."""
+        return self.by_hand is not None and self.by_hand.points is not None
 
     @property
     def telling_check(self) -> CheckResult | None:
@@ -117,7 +142,8 @@ class SubmissionResult:
     `penalty`, the points lost for being late; `late_note` names the deadline and the rule. `superseded` lists the other
     files that were handed in for this lesson and do not count. `seed` is that of its inputs; None if the notebook was
     not run. `missing_modules` are modules that it imports and that are not installed. `group` is the group that handed
-    it in; empty for a student's own work.
+    it in; empty for a student's own work. `by_hand` is set if a teacher gave points or said something, to the lesson or
+    to one of its exercises; `score` then includes those points, and `penalty` is what lateness cost without them.
     """
 
     student: str
@@ -139,6 +165,7 @@ class SubmissionResult:
     seed: int | None = None
     missing_modules: tuple[str, ...] = ()
     group: str = ""
+    by_hand: HandMark | None = None
 
     def __post_init__(self) -> None:
         """Clean the texts, with the limits of a `Submission`, so that names still match it letter by letter."""
@@ -147,10 +174,21 @@ class SubmissionResult:
         clean_fields(self, handed_in=WORD_LIMIT, missing_modules=WORD_LIMIT)
 
     @property
+    def decided(self) -> bool:
+        """Whether a teacher has given the points of the lesson."""
+        return self.by_hand is not None and self.by_hand.points is not None
+
+    @property
+    def computed_score(self) -> float:
+        """The score without hand marks."""
+        return self.score if self.by_hand is None else self.by_hand.computed
+
+    @property
     def graded(self) -> bool:
-        """Whether every exercise has a verdict on the learner's work, so that nothing failed on our side."""
-        return self.status is not SubmissionStatus.NOT_GRADED and all(
-            exercise.status is not Status.NOT_GRADED for exercise in self.exercises
+        """Whether every exercise has a verdict on the learner's work, ours or a teacher's, so that nothing is open."""
+        return self.decided or (
+            self.status is not SubmissionStatus.NOT_GRADED
+            and all(exercise.status is not Status.NOT_GRADED or exercise.decided for exercise in self.exercises)
         )
 
 

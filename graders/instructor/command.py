@@ -11,9 +11,10 @@ import typer
 PANEL = "Teach"
 EXIT_CODES_HELP = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
-    "graded (which costs nobody points), or needs a look: whose file one is, or an export."
+    "graded (which costs nobody points), or needs a look: whose file one is, an export, or a mark by hand."
 )
 EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
+COMMENT_RULES = ("below", "keep")
 
 
 def register_commands(app: typer.Typer) -> None:
@@ -45,6 +46,13 @@ def grade(
     scale: Annotated[
         bool, typer.Option("--scale", help="Convert the points in exports to those of the assignment on the roster.")
     ] = False,
+    moodle_comments: Annotated[
+        str,
+        typer.Option(
+            metavar="RULE",
+            help="If a teacher commented in the worksheet: our feedback goes below, or keep only theirs.",
+        ),
+    ] = "below",
     names: Annotated[
         str | None,
         typer.Option(
@@ -130,6 +138,9 @@ def grade(
         raise typer.BadParameter(f"{isolation!r} is not a tier: auto, {', '.join(TIERS)}", param_hint="--isolation")
     if unknown := [name for name in exports if name not in EXPORT_NAMES]:
         raise typer.BadParameter(f"{unknown[0]!r} is none of {', '.join(EXPORT_NAMES)}", param_hint="--export")
+    if moodle_comments not in COMMENT_RULES:
+        why = f"{moodle_comments!r} is none of {', '.join(COMMENT_RULES)}"
+        raise typer.BadParameter(why, param_hint="--moodle-comments")
     given: dict[str, Any] = {
         "cell_seconds": cell_timeout and parse_seconds(str(cell_timeout)),
         "notebook_seconds": notebook_timeout and parse_seconds(str(notebook_timeout)),
@@ -164,6 +175,7 @@ def grade(
         names=parse_name_pattern(names) if names else None,
         one_student=one_student,
         confirm_files=confirm_files,
+        comments_below=moodle_comments == "below",
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).is_empty
     machines = context.obj or Machines()

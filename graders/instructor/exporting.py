@@ -31,7 +31,9 @@ def write_exports(
 
     What cannot be made or written is noted in `file_notes`, and the rest is written.
     """
-    wanted = ExportRequest(batch, titles, request.roster, request.scale, frozenset(lessons))
+    wanted = ExportRequest(
+        batch, titles, request.roster, request.scale, frozenset(lessons), below=request.comments_below
+    )
     made: list[ExportResult] = []
     for name in request.exports:
         with file_notes.noting_failure(f"The export for {name}"):

@@ -18,6 +18,7 @@ from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor import accounts, cluster, regrade
 from graders.instructor.exporting import write_exports
 from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
+from graders.instructor.hand_marks import HAND_MARKS, read_hand_marks, with_hand_marks, write_template
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
 from graders.instructor.naming import by_number_alone, named_by_roster
@@ -51,7 +52,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     gc.freeze()  # otherwise Python spends 0.1 to 0.4 s at its end searching all of torch for garbage
     if request.keep_outputs and request.cluster:
         raise BadRequest("Runs on a cluster stay there, along with what cells show: leave out --keep-outputs.")
-    file_notes = FileNotes()
+    file_notes, hand_rows = FileNotes(), read_hand_marks(request.out)
     with ExitStack() as resources:
         scratch = resources.enter_context(temporary_folder("unpacked"))
         discovered = find_submissions(
@@ -90,10 +91,14 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             batch = regrade.merge_results(before, batch, request.exercises)
         else:
             batch = regrade.with_other_lessons(request.out, batch, file_notes)
+        by_hand = with_hand_marks(batch, hand_rows)
+        batch = by_hand.batch
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
         exports = write_exports(request, batch, shown, {submission.lesson for submission in chosen}, file_notes)
         written += exports.written
+        with file_notes.noting_failure(request.out / HAND_MARKS):
+            written += write_template(batch, request.out)
         kept = None if request.is_regrade else discovered
         written += write_reports(
             batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, kept
@@ -101,8 +106,8 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     out.print(summary.render(batch, brief=True))
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
-    out.say(*exports.notes)
-    if doubts := [*work.doubts, *exports.refused]:
+    out.say(*by_hand.notes, *exports.notes)
+    if doubts := [*work.doubts, *by_hand.doubts, *exports.refused]:
         out.say("", "Please check")
         out.say(*doubts, style="yellow")
     out.say("", f"written: {', '.join(map(str, written))}")
@@ -110,7 +115,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     # A stranger may be one of the people who are missing.
     sure = accounts.are_files_certain(discovered) and not work.doubts and not (strangers and missing)
     graded = all(submission.graded for submission in batch.submissions)
-    fine = graded and not file_notes.failed and not exports.refused and (sure or request.confirm_files)
+    fine = graded and not (file_notes.failed or by_hand.doubts or exports.refused) and (sure or request.confirm_files)
     return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from graders.core.file_notes import FileNotes
 from graders.core.files import read_own_file
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
+from graders.instructor.hand_marks import without_hand_marks
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
 from graders.report import results_json
@@ -22,7 +23,7 @@ class _UnusableResults(Exception):
 
 
 def load_results(out: Path) -> Batch | None:
-    """The results in `out/results.json`, None if there is no such file. Raises `BadRequest` if it cannot be read."""
+    """The results in `out`, as they were computed; None if there are none. Raises `BadRequest` if it cannot be read."""
     try:
         return _read_results(out)
     except _UnusableResults as error:
@@ -34,7 +35,7 @@ def _read_results(out: Path) -> Batch | None:
     if not os.path.lexists(file):
         return None
     try:
-        return results_json.parse(read_own_file(file))
+        return without_hand_marks(results_json.parse(read_own_file(file)))
     except OSError:
         raise _UnusableResults("is not a file that only you can write") from None
     except ValueError:

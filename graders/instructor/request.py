@@ -35,6 +35,8 @@ class Request:
     the roster, which notebooks must not be able to read. With `scale`, exports convert points to the maximum that the
     roster gives for an assignment. `names` says how files and folders are named, `one_student` that all of them belong
     to one student, and `confirm_files` that the way they were read is right. `seed` and `jobs` are chosen when None.
+    With `comments_below`, our feedback stands below what a teacher has written into a worksheet; otherwise it is left
+    out there.
     """
 
     where: Path
@@ -61,6 +63,7 @@ class Request:
     names: NamePattern | None = None
     one_student: bool = False
     confirm_files: bool = False
+    comments_below: bool = True
 
     @property
     def is_regrade(self) -> bool:

@@ -129,11 +129,16 @@ def student_numbers(batch: Batch) -> list[StudentNumbers]:
 
 def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:
     results = [exercise for submission in submissions for exercise in submission.exercises]
-    not_graded = sum(exercise.max_score for exercise in results if exercise.status is Status.NOT_GRADED)
+    not_graded = sum(
+        exercise.max_score
+        for submission in submissions
+        for exercise in submission.exercises
+        if exercise.status is Status.NOT_GRADED and not (exercise.decided or submission.decided)
+    )
     not_graded += sum(
         submission.max_score
         for submission in submissions
-        if submission.status is SubmissionStatus.NOT_GRADED and not submission.exercises
+        if submission.status is SubmissionStatus.NOT_GRADED and not (submission.exercises or submission.decided)
     )
     return StudentNumbers(
         student=student,
@@ -164,9 +169,14 @@ def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
 
 
 def ungraded_items(batch: Batch) -> list[UngradedItem]:
-    """Everything that has no verdict or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
+    """Everything that has no verdict or is suspect, and why: unreadable notebooks, our failures, broken protocols.
+
+    What a teacher has given points for is not among it.
+    """
     found = []
     for submission in batch.submissions:
+        if submission.decided:
+            continue
         if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
             found.append(
                 UngradedItem(
@@ -187,6 +197,6 @@ def ungraded_items(batch: Batch) -> list[UngradedItem]:
                 why=exercise.message,
             )
             for exercise in submission.exercises
-            if exercise.status in (Status.NOT_GRADED, Status.SUSPECT)
+            if exercise.status in (Status.NOT_GRADED, Status.SUSPECT) and not exercise.decided
         ]
     return found

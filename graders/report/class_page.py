@@ -184,7 +184,7 @@ def _lesson_view(submission: SubmissionResult | None, keys: Sequence[str]) -> Le
     found = {exercise.key: exercise for exercise in submission.exercises}
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)}"
     return LessonView(
-        points=score if found else _STATES.get(submission.status, ""),
+        points=score if found or submission.decided else _STATES.get(submission.status, ""),
         digits="".join(_DIGITS[_cell_kind(found.get(key))] for key in keys),
     )
 

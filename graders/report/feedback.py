@@ -9,6 +9,7 @@ from graders.core.results import Batch, CheckResult, ExerciseResult, Status, Sub
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import format_points, shorten_text
 from graders.report import pages
+from graders.report.teacher_words import teacher_word
 from graders.report.titles import Titles
 
 _JUDGED = (Status.PASSED, Status.WRONG)
@@ -21,7 +22,7 @@ _STATES = {
 
 def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
     """The page for one submission as HTML. All text from outside is escaped."""
-    graded = submission.status is SubmissionStatus.GRADED
+    graded = submission.status is SubmissionStatus.GRADED or submission.decided
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)} points"
     return pages.render_template(
         "feedback.html",
@@ -29,6 +30,8 @@ def render(submission: SubmissionResult, batch: Batch, titles: Titles) -> str:
         student=submission.student,
         group=submission.group,
         score=score if graded else _STATES[submission.status],
+        changed=_changed_sentence(submission),
+        teacher=teacher_word(submission),
         penalty=_penalty_sentence(submission),
         message=submission.message,
         missing_modules=submission.missing_modules,
@@ -46,10 +49,19 @@ def _file_name(path: str) -> str:
     return shorten_text(path.replace("\\", "/").rpartition("/")[2], 200)
 
 
+def _changed_sentence(submission: SubmissionResult) -> str:
+    """What was computed, if a teacher gave points for exercises alone; otherwise empty."""
+    if submission.decided or submission.score == submission.computed_score:
+        return ""
+    return (
+        f"Computed: {format_points(submission.computed_score)}. Your teacher changed the points of an exercise below."
+    )
+
+
 def _penalty_sentence(submission: SubmissionResult) -> str:
     if not submission.penalty:
         return ""
-    reached = format_points(submission.score + submission.penalty)
+    reached = format_points(submission.computed_score + submission.penalty)
     why = submission.late_note or "Handed in late."
     return f"{why} So {format_points(submission.penalty)} of the {reached} points reached are taken off."
 
@@ -90,6 +102,7 @@ class ExerciseView:
     withheld: bool
     printed: str
     advice: str
+    teacher: str
 
 
 def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
@@ -109,6 +122,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
         printed=exercise.printed,
         advice=_advice_sentence(exercise),
+        teacher=teacher_word(exercise),
     )
 
 

@@ -8,6 +8,7 @@ import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import MESSAGE_LIMIT, format_points, shorten_text
+from graders.report.teacher_words import teacher_words
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"
@@ -70,15 +71,17 @@ def _exercise_keys(batch: Batch, lesson: str) -> list[str]:
 
 
 def _lesson_cells(submission: SubmissionResult | None, keys: list[str]) -> list[str]:
-    if submission is None or submission.status in (SubmissionStatus.MISSING, SubmissionStatus.NOT_GRADED):
+    if submission is None:
         return [""] * (len(keys) + 1)
-    if submission.status is SubmissionStatus.UNREADABLE:
-        return ["0"] * (len(keys) + 1)
+    nothing = "0" if submission.status is SubmissionStatus.UNREADABLE else ""
+    unknown = submission.status in (SubmissionStatus.MISSING, SubmissionStatus.NOT_GRADED)
     scores = {
-        exercise.key: "" if exercise.status is Status.NOT_GRADED else format_points(exercise.score)
+        exercise.key: format_points(exercise.score)
         for exercise in submission.exercises
+        if exercise.decided or not (unknown or exercise.status is Status.NOT_GRADED)
     }
-    return [*(scores.get(key, "") for key in keys), format_points(submission.score)]
+    total = "" if unknown and not submission.decided else format_points(submission.score)
+    return [*(scores.get(key, nothing) for key in keys), total]
 
 
 def _student_note(found: dict[str, SubmissionResult]) -> str:
@@ -93,6 +96,8 @@ def _student_note(found: dict[str, SubmissionResult]) -> str:
         if submission.penalty
     ]
     notes += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
+    notes += [f"{lesson}: by hand: {word}" for lesson, submission in sorted(found.items())
+              for word in teacher_words(submission)]  # fmt: skip
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
     notes += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
     return "; ".join(notes)

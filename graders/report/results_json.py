@@ -16,6 +16,7 @@ from graders.core.results import (
     Batch,
     CheckResult,
     ExerciseResult,
+    HandMark,
     Status,
     SubmissionResult,
     SubmissionStatus,
@@ -30,19 +31,22 @@ def batch_to_data(batch: Batch) -> dict[str, Any]:
     # Through JSON and back: enums become their values, tuples become lists.
     data: dict[str, Any] = json.loads(json.dumps({"schema": SCHEMA_VERSION, **asdict(batch)}))
     for part in data["submissions"]:
-        for name in ("late_note", "missing_modules", "group"):
-            if not part[name]:
-                del part[name]
+        _leave_out_empty(part, "late_note", "missing_modules", "group", "by_hand")
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
-        if not exercise["printed"]:
-            del exercise["printed"]
+        _leave_out_empty(exercise, "printed", "by_hand")
     for check in (check for exercise in exercises for check in exercise["checks"]):
         found = check.pop("difference")
         if found:
             check["difference"] = {name: value for name, value in found.items() if value}
     validate_results(data)
     return data
+
+
+def _leave_out_empty(part: dict[str, Any], *names: str) -> None:
+    for name in names:
+        if not part[name]:
+            del part[name]
 
 
 def submission_to_data(submission: SubmissionResult) -> dict[str, Any]:
@@ -79,6 +83,7 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
                 **exercise,
                 "status": Status(exercise["status"]),
                 "checks": tuple(map(_check_from_data, exercise["checks"])),
+                "by_hand": _hand_mark_from_data(exercise),
             }
         )
         for exercise in data["exercises"]
@@ -90,8 +95,14 @@ def submission_from_data(data: dict[str, Any]) -> SubmissionResult:
             "exercises": exercises,
             "superseded": tuple(data.get("superseded", ())),
             "missing_modules": tuple(data.get("missing_modules", ())),
+            "by_hand": _hand_mark_from_data(data),
         }
     )
+
+
+def _hand_mark_from_data(part: dict[str, Any]) -> HandMark | None:
+    found = part.get("by_hand")
+    return HandMark(**found) if found else None
 
 
 def _check_from_data(check: dict[str, Any]) -> CheckResult:

@@ -124,7 +124,7 @@ def _marks_and_points(submission: SubmissionResult | None) -> RenderableType:
 
 def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
     """The points of a submission, or its status; empty if there is none."""
-    if submission is None or submission.status is SubmissionStatus.GRADED:
+    if submission is None or submission.decided or submission.status is SubmissionStatus.GRADED:
         return "" if submission is None else format_points(submission.score)
     return _verdict_marks(submission)
 
@@ -149,12 +149,14 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     lines = [
         f"  {_student_and_lesson(submission)}: {submission.status.value}. {submission.message}"
         for submission in batch.submissions
-        if submission.status is not SubmissionStatus.GRADED
+        if not (submission.decided or submission.status is SubmissionStatus.GRADED)
         and not (brief and submission.status is SubmissionStatus.MISSING)
     ]
     for submission in batch.submissions:
         # A notebook that was not graded has had its one message already.
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
+            if brief and (exercise.decided or submission.decided):
+                continue
             if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
                 lines.append(f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {exercise.message}")

@@ -124,6 +124,7 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
         "results.json",
         "gradebook.csv",
         "class.html",
+        "hand-marks.csv",
         "files.csv",
         "runs/seed",
         "canvas.csv",

@@ -16,7 +16,8 @@ class ExportRequest:
     """A batch to export.
 
     With `scale`, points are converted to the roster's maximum for an assignment. `lessons` are those that were marked
-    just now, since the batch may include others from earlier commands; None means all.
+    just now, since the batch may include others from earlier commands; None means all. A comment that a teacher has
+    written on the platform always stays; with `below`, ours stands below it.
     """
 
     batch: Batch
@@ -24,6 +25,7 @@ class ExportRequest:
     roster: Roster | None = None
     scale: bool = False
     lessons: Collection[str] | None = None
+    below: bool = True
 
     @property
     def all_lessons(self) -> list[str]:
@@ -62,8 +64,13 @@ class ExportResult:
 
 
 def format_score(submission: SubmissionResult | None, factor: float = 1.0) -> str:
-    """A submission's points times `factor`; empty if nothing was handed in or part of it could not be graded."""
-    if submission is None or submission.status is SubmissionStatus.MISSING or not submission.graded:
+    """A submission's points times `factor`; empty if nothing was handed in or part of it could not be graded.
+
+    Points that a teacher has given count in any case.
+    """
+    if submission is None or not submission.graded:
+        return ""
+    if submission.status is SubmissionStatus.MISSING and not submission.decided:
         return ""
     return format_points(submission.score * factor)
 

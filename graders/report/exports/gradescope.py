@@ -14,6 +14,7 @@ from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.names import file_names
+from graders.report.teacher_words import FROM_TEACHER, teacher_words
 from graders.report.titles import Titles
 
 _NOT_GRADED_SENTENCE = "This could not be graded, and that is not your fault. Your instructor sees it, too."
@@ -41,6 +42,11 @@ def render(submissions: Sequence[SubmissionResult], batch: Batch, titles: Titles
         f"{titles.lesson(submission.lesson)}: {_lesson_note(submission)}"
         for submission in submissions
         if _lesson_note(submission)
+    ]
+    notes += [
+        f"{titles.lesson(submission.lesson)}: {FROM_TEACHER} {word}"
+        for submission in submissions
+        for word in teacher_words(submission, titles)
     ]
     data = {
         "score": round(sum(submission.score for submission in submissions), 4),
@@ -71,7 +77,13 @@ def _test_entries(submission: SubmissionResult, lesson: int, titles: Titles) -> 
     if not submission.exercises:
         title, most = titles.lesson(submission.lesson), submission.max_score
         return [
-            {"name": title, "number": str(lesson), "score": 0.0, "max_score": most, "output": _lesson_note(submission)}
+            {
+                "name": title,
+                "number": str(lesson),
+                "score": submission.score,
+                "max_score": most,
+                "output": _lesson_note(submission),
+            }
         ]
     return [
         _test_entry(exercise, check, f"{lesson}.{number}.{part}", first=part == 1, titles=titles)

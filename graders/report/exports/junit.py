@@ -8,6 +8,7 @@ from xml.etree.ElementTree import Element, SubElement
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult
+from graders.report.teacher_words import teacher_words
 from graders.report.titles import Titles
 
 
@@ -37,6 +38,7 @@ def _suite_element(submission: SubmissionResult, batch: Batch, titles: Titles) -
         ("points", format_points(submission.score)),
         ("max_points", format_points(submission.max_score)),
         ("status", submission.status.value),
+        *(("by_hand", word) for word in teacher_words(submission)),
     ):
         SubElement(properties, "property", name=name, value=value)
     if not submission.exercises:

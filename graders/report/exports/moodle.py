@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from graders.core.results import Status, SubmissionResult
 from graders.core.roster import Person, Worksheet
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.exports import worksheet
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
-from graders.report.gradebook import safe_cell_text
+from graders.report.gradebook import escape_formulas, safe_cell_text
+from graders.report.teacher_words import FROM_TEACHER, teacher_words
 from graders.report.titles import Titles
 
 HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Last modified (grade)",
           "Feedback comments")  # fmt: skip
+SHOWN_PEOPLE = 10
+"""The most people that a note names."""
 
 
 def export(wanted: ExportRequest) -> ExportResult:
@@ -54,11 +57,13 @@ def _export_given_worksheet(
     if why := describe_duplicates(rows):
         exported.refused[path] = why
         return
-    table = worksheet.fill_worksheet(
-        given, found, lambda one: _feedback_comment(one, wanted.titles), wanted.scale_factor(lesson, most)
+    factor = wanted.scale_factor(lesson, most)
+    filled = worksheet.fill_worksheet(
+        given, found, lambda one: _feedback_comment(one, wanted.titles), factor, below=wanted.below
     )
+    table = filled.table
     exported.files[path] = table.to_bytes()
-    exported.notes += filter(None, [wanted.points_note(path, lesson, most)])
+    exported.notes += filter(None, [wanted.points_note(path, lesson, most), *_notes_on_what_was_there(path, filled)])
     if given.columns.comment is None:
         exported.notes.append(f"{path}: the worksheet has no column for feedback, so only grades were entered.")
     strangers = sorted(set(found) - {person.name for person in given.people if person})
@@ -74,6 +79,21 @@ def _export_given_worksheet(
         )
 
 
+def _notes_on_what_was_there(path: str, filled: worksheet.Filled) -> Iterator[str]:
+    if filled.kept:
+        yield f"{path}: comments by teachers stay: {_listed(filled.kept)}."
+    if filled.replaced:
+        yield (
+            f"{path}: other grades were there: {_listed(filled.replaced)}. If a teacher gave one of them, "
+            "write it into hand-marks.csv."
+        )
+
+
+def _listed(people: Sequence[str]) -> str:
+    shown = ", ".join(shorten_text(one, 60) for one in people[:SHOWN_PEOPLE])
+    return f"{shown} and {len(people) - SHOWN_PEOPLE} more" if len(people) > SHOWN_PEOPLE else shown
+
+
 def _export_in_english(
     exported: ExportResult, lesson: str, wanted: ExportRequest, found: Mapping[str, SubmissionResult]
 ) -> None:
@@ -87,7 +107,7 @@ def _export_in_english(
         identities.append((student, {"Identifier": number} if number else {"the address": person.email}))
         rest = [format_score(result), format_points(result.max_score), "-"]
         names = map(safe_cell_text, (number, student, person.email))
-        rows.append([*names, *rest, safe_cell_text(_feedback_comment(result, wanted.titles))])
+        rows.append([*names, *rest, escape_formulas(_feedback_comment(result, wanted.titles))])
     if why := describe_duplicates(identities):
         exported.refused[path] = why
         return
@@ -98,7 +118,10 @@ def _export_in_english(
 
 
 def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
-    """A sentence for each exercise that has not passed, cut to 2000 characters; the feedback page has the rest."""
+    """What the teacher says, and a sentence for each exercise that has not passed; empty if there is neither.
+
+    The sentences are cut to 2000 characters; the feedback page has the rest.
+    """
     said = [
         f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
         for exercise in submission.exercises
@@ -108,4 +131,7 @@ def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
         said.insert(0, f"{submission.late_note or 'Late.'} {format_points(submission.penalty)} points are taken off.")
     # Moodle shows plain text, where backticks around code would only be noise.
     text = " | ".join([*([submission.message] if submission.message else []), *said])
-    return shorten_text(text, 2000).replace("`", "")
+    words = [f"{FROM_TEACHER} {word}" for word in teacher_words(submission, titles)]
+    text = " | ".join([*words, *filter(None, [shorten_text(text, 2000).replace("`", "")])])
+    # A student who ends our part early would seem to be a teacher in what follows.
+    return f"{worksheet.OURS}{text.replace(worksheet.END.strip(), '[end]')}{worksheet.END}" if text else ""

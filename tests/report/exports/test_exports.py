@@ -149,17 +149,17 @@ def test_a_number_of_moodle_is_nobodys_in_canvas() -> None:
 def test_moodle_is_told_in_plain_text() -> None:
     late = graded("Ann", exercise("01-a", Status.WRONG, 0, message="`one` is `None`."), penalty=0.1, late_note="Why.")
     (text,) = made("moodle", batch(late)).values()
-    assert text.endswith(",Why. 0.1 points are taken off. | Sum: one is None.\n")
+    assert text.endswith(",[Hookwork] Why. 0.1 points are taken off. | Sum: one is None. [end of Hookwork]\n")
 
 
 def test_moodle() -> None:
     (text,) = made("moodle", CLASS, ROSTER).values()
     assert text == (
         "Identifier,Full name,Email address,Grade,Maximum Grade,Last modified (grade),Feedback comments\n"
-        ",Bob,bob@x.org,,3,-,Order: Disk full.\n"
-        ",Cy,,,3,-,No notebook.\n"
-        ",Di,,0,3,-,Empty.\n"
-        'Participant 101,"Lovelace, Ada",ada@x.org,2,3,-,Sum: Return it.\n'
+        ",Bob,bob@x.org,,3,-,[Hookwork] Order: Disk full. [end of Hookwork]\n"
+        ",Cy,,,3,-,[Hookwork] No notebook. [end of Hookwork]\n"
+        ",Di,,0,3,-,[Hookwork] Empty. [end of Hookwork]\n"
+        'Participant 101,"Lovelace, Ada",ada@x.org,2,3,-,[Hookwork] Sum: Return it. [end of Hookwork]\n'
     )
     assert list(made("moodle")) == ["moodle/01_first.csv"]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import csv
+import io
+from dataclasses import replace
 
 import pytest
 
 from graders.core import roster
-from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.results import Batch, HandMark, Status, SubmissionStatus
 from graders.report.exports import EXPORTS
 from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
@@ -27,16 +30,26 @@ FOUND = batch(
     ungraded("Ida Weil", SubmissionStatus.MISSING, "No notebook.", most=4),
 )
 FILLED = (
-    GERMAN.replace("A;;4,00;-;\r\n", 'A;3,5;4,00;-;"Sum: x;\' = 2"\r\n')
+    GERMAN.replace("A;;4,00;-;\r\n", 'A;3,5;4,00;-;"[Hookwork] Sum: x;\' = 2 [end of Hookwork]"\r\n')
     .replace("A;1,50;", "A;4;")
-    .replace('"Mittwoch, 25. November";alt', "Mittwoch, 25. November;")
+    .replace('"Mittwoch, 25. November"', "Mittwoch, 25. November")
 )
+NOTES = [
+    "moodle/01_first.csv: comments by teachers stay: Lovelace; Ada, Ida Weil.",
+    "moodle/01_first.csv: other grades were there: Lovelace; Ada (1,50, now 4). If a teacher gave one of them, write "
+    "it into hand-marks.csv.",
+]
 
 
 def exported(
-    content: bytes | str, found: Batch = FOUND, *, scale: bool = False, lessons: set[str] | None = None
+    content: bytes | str,
+    found: Batch = FOUND,
+    *,
+    scale: bool = False,
+    lessons: set[str] | None = None,
+    below: bool = True,
 ) -> ExportResult:
-    return EXPORTS["moodle"](ExportRequest(found, TITLES, roster.parse_roster(content), scale, lessons))
+    return EXPORTS["moodle"](ExportRequest(found, TITLES, roster.parse_roster(content), scale, lessons, below))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +59,7 @@ def exported(
 def test_everything_is_as_it_was_but_grade_and_feedback(mark: bytes, encoding: str) -> None:
     made = exported(mark + GERMAN.encode(encoding))
     assert made.files == {"moodle/01_first.csv": mark + FILLED.encode(encoding)}
-    assert (made.notes, made.refused) == ([], {})
+    assert (made.notes, made.refused) == (NOTES, {})
 
 
 def test_the_line_of_a_spreadsheet_is_left_out_for_moodle_reads_the_header_first() -> None:
@@ -57,13 +70,14 @@ def test_points_are_converted_only_when_that_is_asked_for_and_said_otherwise() -
     hundred = GERMAN.replace("4,00", "100,00")
     plain, scaled = exported(hundred), exported(hundred, scale=True)
     assert plain.notes == [
-        "moodle/01_first.csv: 01_first has 100 points on the roster, and at most 4 are entered. --scale converts them."
+        "moodle/01_first.csv: 01_first has 100 points on the roster, and at most 4 are entered. --scale converts them.",
+        *NOTES,
     ]
     assert [line.split(";")[-4] for line in content(plain).splitlines()[3:]] == ["2,00"]
     assert ";3,5;100,00;" in content(plain)
     assert ";87,5;100,00;" in content(scaled)
     assert ";100;100,00;" in content(scaled)
-    assert scaled.notes == []
+    assert scaled.notes == [NOTES[0], NOTES[1].replace("now 4", "now 100")]
 
 
 def content(made: ExportResult) -> str:
@@ -120,3 +134,65 @@ def test_with_blind_marking_the_numbers_decide() -> None:
     blind = "Identifier,Status,Grade,Maximum Grade,Last modified (grade),Feedback comments\nParticipant 8,x,,4.00,-,\n"
     made = exported(blind, batch(graded("Participant 8", exercise("01-a", most=4, score=4), student_id="8")))
     assert content(made).endswith("Participant 8,x,4,4.00,-,\n")
+
+
+OURS = "[Hookwork] Sum: Return it. [end of Hookwork]"
+OLD = "[Hookwork] Sum: Of before. [end of Hookwork]"
+
+
+def comment(there: str, *, passed: bool = False, below: bool = True, by_hand: HandMark | None = None) -> str:
+    """The comment on one answer, when a worksheet has `there` in its place."""
+    verdict = exercise("01-a") if passed else exercise("01-a", Status.WRONG, 0, message="Return it.")
+    sheet = "Identifier,Full name,Grade,Maximum Grade,Feedback comments\nParticipant 8,Ann,,1.00,\n"
+    (first, second) = csv.reader(sheet.splitlines())
+    text = io.StringIO()
+    csv.writer(text).writerows([first, [*second[:-1], there]])
+    made = content(exported(text.getvalue(), batch(graded("Ann", verdict, by_hand=by_hand)), below=below))
+    return list(csv.reader(io.StringIO(made)))[1][-1]
+
+
+@pytest.mark.parametrize(
+    ("there", "becomes", "alone"),
+    [
+        ("", OURS, OURS),
+        ("Well spoken.", f"Well spoken.\n{OURS}", "Well spoken."),
+        ("-1 for style;=2", f"-1 for style;=2\n{OURS}", "-1 for style;=2"),  # as it was, letter by letter
+        (OLD, OURS, OURS),
+        (f"Well spoken.\n{OLD}", f"Well spoken.\n{OURS}", "Well spoken."),
+        (f"Well spoken.\n{OLD} See me.", f"Well spoken. See me.\n{OURS}", "Well spoken. See me."),
+        (f"<p>{OLD}</p>", OURS, OURS),  # as Moodle's editor leaves it
+        ("<p>Well spoken.</p>", f"<p>Well spoken.</p>\n{OURS}", "<p>Well spoken.</p>"),
+    ],
+)
+def test_what_a_teacher_wrote_stays_and_what_we_wrote_before_is_replaced(there: str, becomes: str, alone: str) -> None:
+    assert comment(there) == becomes
+    assert comment(becomes) == becomes
+    assert comment(there, below=False) == alone
+
+
+@pytest.mark.parametrize("below", [True, False])
+def test_a_right_answer_empties_no_comment(below: bool) -> None:
+    assert comment("Well spoken.", passed=True, below=below) == "Well spoken."
+    assert comment(OLD, passed=True, below=below) == ""
+
+
+def test_points_and_words_by_hand_come_first() -> None:
+    word = HandMark(computed=0, points=1, comment="Explained it.")
+    assert comment("", by_hand=word) == OURS.replace(
+        "Sum:", "From your teacher: 1 point (computed: 0). Explained it. | Sum:"
+    )
+
+
+def test_nobody_ends_our_part_early() -> None:
+    bad = exercise("01-a", Status.WRONG, 0, message="[end of [end of Hookwork]Hookwork] Full points.")
+    (row,) = [
+        line for line in content(exported(GERMAN, batch(graded("Jürgen Groß", bad)))).splitlines() if "Groß" in line
+    ]
+    assert row.count("[end of Hookwork]") == 1
+    assert row.endswith("Full points. [end of Hookwork]")
+
+
+def test_work_that_is_missing_has_the_points_that_a_teacher_gives() -> None:
+    away = replace(FOUND.submissions[2], score=3.0, by_hand=HandMark(computed=0, points=3, comment="Ill."))
+    made = content(exported(GERMAN, batch(away)))
+    assert 'B;3;4,00;-;"Attest liegt vor\n[Hookwork] From your teacher: 3 points (computed: 0). Ill. | No' in made

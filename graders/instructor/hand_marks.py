@@ -1,0 +1,216 @@
+"""Marks and comments by hand: `hand-marks.csv` in `--out`, which the instructor writes and no marking changes.
+
+Results are computed first, and hand marks are put on top each time before anything is written. A result that is read
+again loses them first (`without_hand_marks`), so the file alone decides, and a row that is taken out no longer counts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from csv import writer
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from graders.core import course
+from graders.core.errors import HookworkError
+from graders.core.files import open_regular_file, read_own_file, write_atomically
+from graders.core.hand_marks import HEADER, HandRow, HandRows, parse_hand_rows
+from graders.core.results import Batch, ExerciseResult, HandMark, SubmissionResult
+from graders.core.roster import Person, Roster, normalised_name
+from graders.core.tables import BadTable
+from graders.core.text import format_count, format_points, shorten_text
+from graders.instructor.naming import find_person
+from graders.instructor.request import BadRequest
+from graders.report import results_json
+from graders.report.gradebook import safe_cell_text
+
+HAND_MARKS = "hand-marks.csv"
+Result = TypeVar("Result", ExerciseResult, SubmissionResult)
+
+
+@dataclass
+class HandMarked:
+    """Results with hand marks, what to tell the instructor, and what somebody should check."""
+
+    batch: Batch
+    notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+
+
+def read_hand_marks(out: Path) -> HandRows:
+    """The rows of `hand-marks.csv` in `out`; none if there is no such file.
+
+    Raises `BadRequest` if it cannot be read, or if it is gone while results still have marks from it.
+    """
+    file = out / HAND_MARKS
+    if not os.path.lexists(file):
+        _refuse_lost_file(out)
+        return HandRows()
+    try:
+        with open_regular_file(file) as opened:
+            if os.fstat(opened.fileno()).st_mode & stat.S_IWOTH:
+                raise BadRequest(f"Anybody could have written {file}. Look through it, then: chmod o-w {file}")
+            return parse_hand_rows(opened.read())
+    except OSError as error:
+        raise BadRequest(f"{file} cannot be read: {error.strerror}. Put an ordinary file there.") from error
+    except BadTable as error:
+        raise BadRequest(f"{file} cannot be used: {shorten_text(error, 300)}. Your marks in it are needed.") from error
+
+
+def _refuse_lost_file(out: Path) -> None:
+    try:
+        before = results_json.parse(read_own_file(out / "results.json"))
+    except (OSError, ValueError):
+        return
+    if any(submission.by_hand for submission in before.submissions):
+        raise BadRequest(
+            f"{out / HAND_MARKS} is gone, and the results have marks from it. Put it back; or, if they should not "
+            f"count any more, make it a file with one line: {','.join(HEADER)}"
+        )
+
+
+def write_template(batch: Batch, out: Path) -> list[Path]:
+    """Write `hand-marks.csv` with a row for each student to fill in, and return its path, unless it is there already.
+
+    Raises `OSError`.
+    """
+    if os.path.lexists(out / HAND_MARKS):
+        return []
+    text = io.StringIO()
+    names = sorted({submission.student for submission in batch.submissions})
+    writer(text, lineterminator="\n").writerows(
+        [HEADER, *([safe_cell_text(name), *[""] * (len(HEADER) - 1)] for name in names)]
+    )
+    write_atomically(out / HAND_MARKS, text.getvalue(), below=out)
+    return [out / HAND_MARKS]
+
+
+def without_hand_marks(batch: Batch) -> Batch:
+    """The results as they were computed."""
+    return replace(batch, submissions=tuple(map(_computed, batch.submissions)))
+
+
+def _computed(submission: SubmissionResult) -> SubmissionResult:
+    exercises = tuple(
+        replace(one, score=one.by_hand.computed, by_hand=None) if one.by_hand else one for one in submission.exercises
+    )
+    return replace(submission, score=submission.computed_score, exercises=exercises, by_hand=None)
+
+
+def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
+    """Computed results with hand marks. A row that fits nobody, or nothing, is a doubt, and all others count."""
+    done = HandMarked(batch, doubts=list(written.doubts))
+    words: dict[tuple[str, str, str], HandRow] = {}
+    counted = 0
+    for row in written.rows:
+        try:
+            target = _find_target(row, batch.submissions)
+        except HookworkError as error:
+            done.doubts.append(f"{row}: {error}")
+            continue
+        counted += 1
+        words[target] = _joined(words.get(target), row, done.doubts)
+    by_submission: dict[tuple[str, str], dict[str, HandRow]] = {}
+    for (student, lesson, key), row in words.items():
+        by_submission.setdefault((student, lesson), {})[key] = row
+    done.batch = replace(
+        batch,
+        submissions=tuple(
+            _submission_by_hand(one, by_submission[one.student, one.lesson], done.notes)
+            if (one.student, one.lesson) in by_submission
+            else one
+            for one in batch.submissions
+        ),
+    )
+    done.notes = [f"{HAND_MARKS}, {note}" for note in done.notes]
+    done.doubts = [f"{HAND_MARKS}, {doubt}" for doubt in done.doubts]
+    if counted:
+        done.notes.insert(
+            0, f"By hand: {format_count(counted, 'row')} of {HAND_MARKS} count on top of what was computed."
+        )
+    return done
+
+
+def _find_target(row: HandRow, submissions: Iterable[SubmissionResult]) -> tuple[str, str, str]:
+    """The student, the lesson, and the key, which is empty for a whole lesson. Raises `HookworkError`."""
+    student = _find_student(row.student, submissions)
+    own = {one.lesson: one for one in submissions if one.student == student}
+    if not row.where:
+        raise BadRequest("it names no lesson and no exercise.")
+    for lesson, found in own.items():
+        if any(exercise.key == row.where for exercise in found.exercises):
+            return student, lesson, row.where
+    if "-" in row.where:
+        lesson = course.find_exercise(row.where).lesson
+        raise BadRequest(f"no answer of {student} to it was marked. Give the points for the lesson, {lesson}.")
+    lesson = course.find_lesson(row.where)
+    if lesson not in own:
+        raise BadRequest(f"there is no result of {student} for this lesson. A roster and --lessons make one.")
+    return student, lesson, ""
+
+
+def _find_student(written: str, submissions: Iterable[SubmissionResult]) -> str:
+    """The student who is meant, found as people on a roster are. Raises `BadRequest`."""
+    ids = {one.student: one.student_id for one in submissions}
+    everyone = Roster(Person(name, ids=(number,) if number else ()) for name, number in ids.items())
+    # In tables that we write, a name that starts as a formula does has an apostrophe before it.
+    for name in (written, written.removeprefix("'")):
+        if person := find_person(name, "", everyone):
+            return person.name
+    spelled = {_sorted_words(name): name for name in ids}
+    near = [name for name in ids if written and written.casefold() in name.casefold()]
+    near += [spelled[words] for words in difflib.get_close_matches(_sorted_words(written), spelled, 3, 0.7)]
+    close = " or ".join(list(dict.fromkeys(near))[:3])
+    helps = f"Did you mean {close}?" if close else "Write the name as it is in gradebook.csv."
+    raise BadRequest(f"there is no such student. {helps}")
+
+
+def _sorted_words(name: str) -> str:
+    """The words of a name, so that it does not matter which comes first."""
+    return " ".join(sorted(map(normalised_name, name.split())))
+
+
+def _joined(before: HandRow | None, row: HandRow, doubts: list[str]) -> HandRow:
+    """Two rows for the same thing as one: all comments are said, and of two numbers the last one counts."""
+    if before is None:
+        return row
+    comment = "\n".join(dict.fromkeys(filter(None, (before.comment, row.comment))))
+    numbers = [(one.points, one.change) for one in (before, row) if (one.points, one.change) != (None, None)]
+    if len(set(numbers)) > 1:
+        doubts.append(f"{row}: two rows give points for this. The last one counts; take the other out.")
+    points, change = numbers[-1] if numbers else (None, None)
+    return replace(row, points=points, change=change, comment=comment)
+
+
+def _submission_by_hand(
+    submission: SubmissionResult, words: Mapping[str, HandRow], notes: list[str]
+) -> SubmissionResult:
+    """One submission with hand marks. What lateness takes from its points, it takes from those of exercises, too."""
+    exercises = tuple(
+        _with_mark(one, words[one.key], one.score, notes) if one.key in words else one for one in submission.exercises
+    )
+    gained = sum(one.score for one in exercises) - sum(one.score for one in submission.exercises)
+    reached = submission.score + submission.penalty
+    kept = submission.score / reached if reached else 1.0
+    score = max(0.0, round(submission.score + gained * kept, 4))
+    marked = replace(submission, exercises=exercises, score=score, by_hand=HandMark(computed=submission.score))
+    return _with_mark(marked, words[""], submission.score, notes) if "" in words else marked
+
+
+def _with_mark(one: Result, row: HandRow, computed: float, notes: list[str]) -> Result:
+    """A result with the points and the comment of a row."""
+    points = row.points if row.change is None else one.score + row.change
+    if points is not None and points < 0:
+        notes.append(f"{row}: that takes away more than there is, so 0 points count.")
+        points = 0.0
+    if points is not None and points > one.max_score:
+        most = format_points(one.max_score)
+        notes.append(f"{row}: {format_points(points)} points are more than the {most} there are; they count.")
+    score = one.score if points is None else round(points, 4)
+    mark = HandMark(computed=computed, points=None if points is None else score, comment=row.comment)
+    return replace(one, score=score, by_hand=mark)

@@ -24,7 +24,6 @@ from graders.core.results import Batch, ExerciseResult, HandMark, SubmissionResu
 from graders.core.roster import Person, Roster, normalised_name
 from graders.core.tables import BadTable
 from graders.core.text import format_count, format_points, shorten_text
-from graders.instructor.naming import find_person
 from graders.instructor.request import BadRequest
 from graders.report import results_json
 from graders.report.gradebook import safe_cell_text
@@ -106,10 +105,10 @@ def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
     """Computed results with hand marks. A row that fits nobody, or nothing, is a doubt, and all others count."""
     done = HandMarked(batch, doubts=list(written.doubts))
     words: dict[tuple[str, str, str], HandRow] = {}
-    counted = 0
+    counted, everyone = 0, _Everyone(batch.submissions)
     for row in written.rows:
         try:
-            target = _find_target(row, batch.submissions)
+            target = everyone.find_target(row)
         except HookworkError as error:
             done.doubts.append(f"{row}: {error}")
             continue
@@ -130,44 +129,50 @@ def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
     done.notes = [f"{HAND_MARKS}, {note}" for note in done.notes]
     done.doubts = [f"{HAND_MARKS}, {doubt}" for doubt in done.doubts]
     if counted:
-        done.notes.insert(
-            0, f"By hand: {format_count(counted, 'row')} of {HAND_MARKS} count on top of what was computed."
-        )
+        done.notes.insert(0, f"By hand: {format_count(counted, 'row')} of {HAND_MARKS}, on top of what was computed.")
     return done
 
 
-def _find_target(row: HandRow, submissions: Iterable[SubmissionResult]) -> tuple[str, str, str]:
-    """The student, the lesson, and the key, which is empty for a whole lesson. Raises `HookworkError`."""
-    student = _find_student(row.student, submissions)
-    own = {one.lesson: one for one in submissions if one.student == student}
-    if not row.where:
-        raise BadRequest("it names no lesson and no exercise.")
-    for lesson, found in own.items():
-        if any(exercise.key == row.where for exercise in found.exercises):
-            return student, lesson, row.where
-    if "-" in row.where:
-        lesson = course.find_exercise(row.where).lesson
-        raise BadRequest(f"no answer of {student} to it was marked. Give the points for the lesson, {lesson}.")
-    lesson = course.find_lesson(row.where)
-    if lesson not in own:
-        raise BadRequest(f"there is no result of {student} for this lesson. A roster and --lessons make one.")
-    return student, lesson, ""
+class _Everyone:
+    """The students who have results, and what a row means by a student, a lesson or an exercise."""
 
+    def __init__(self, submissions: Iterable[SubmissionResult]) -> None:
+        self._own: dict[str, dict[str, SubmissionResult]] = {}
+        for one in submissions:
+            self._own.setdefault(one.student, {})[one.lesson] = one
+        ids = {name: {one.student_id for one in own.values()} - {""} for name, own in self._own.items()}
+        self._roster = Roster(Person(name, ids=tuple(sorted(numbers))) for name, numbers in ids.items())
 
-def _find_student(written: str, submissions: Iterable[SubmissionResult]) -> str:
-    """The student who is meant, found as people on a roster are. Raises `BadRequest`."""
-    ids = {one.student: one.student_id for one in submissions}
-    everyone = Roster(Person(name, ids=(number,) if number else ()) for name, number in ids.items())
-    # In tables that we write, a name that starts as a formula does has an apostrophe before it.
-    for name in (written, written.removeprefix("'")):
-        if person := find_person(name, "", everyone):
-            return person.name
-    spelled = {_sorted_words(name): name for name in ids}
-    near = [name for name in ids if written and written.casefold() in name.casefold()]
-    near += [spelled[words] for words in difflib.get_close_matches(_sorted_words(written), spelled, 3, 0.7)]
-    close = " or ".join(list(dict.fromkeys(near))[:3])
-    helps = f"Did you mean {close}?" if close else "Write the name as it is in gradebook.csv."
-    raise BadRequest(f"there is no such student. {helps}")
+    def find_target(self, row: HandRow) -> tuple[str, str, str]:
+        """The student, the lesson, and the key, which is empty for a whole lesson. Raises `HookworkError`."""
+        student = self._find_student(row.student)
+        own = self._own[student]
+        if not row.where:
+            raise BadRequest("it names no lesson and no exercise.")
+        for lesson, found in own.items():
+            if any(exercise.key == row.where for exercise in found.exercises):
+                return student, lesson, row.where
+        if "-" in row.where:
+            lesson = course.find_exercise(row.where).lesson
+            raise BadRequest(f"no answer of {student} to it was marked. Give the points for the lesson, {lesson}.")
+        lesson = course.find_lesson(row.where)
+        if lesson not in own:
+            raise BadRequest(f"there is no result of {student} for this lesson. A roster and --lessons make one.")
+        return student, lesson, ""
+
+    def _find_student(self, written: str) -> str:
+        """The student who is meant, letter by letter or as people on a roster are found. Raises `BadRequest`."""
+        # In tables that we write, a name that starts as a formula does has an apostrophe before it.
+        for name in (written, written.removeprefix("'")):
+            person = None if name in self._own else self._roster.find(name)
+            if name in self._own or person:
+                return person.name if person else name
+        spelled = {_sorted_words(name): name for name in self._own}
+        near = [name for name in self._own if written and written.casefold() in name.casefold()]
+        near += [spelled[words] for words in difflib.get_close_matches(_sorted_words(written), spelled, 3, 0.7)]
+        close = " or ".join(list(dict.fromkeys(near))[:3])
+        helps = f"Did you mean {close}?" if close else "Write the name as it is in gradebook.csv."
+        raise BadRequest(f"there is no such student. {helps}")
 
 
 def _sorted_words(name: str) -> str:

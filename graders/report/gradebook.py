@@ -96,8 +96,11 @@ def _student_note(found: dict[str, SubmissionResult]) -> str:
         if submission.penalty
     ]
     notes += [f"{lesson}: with {submission.group}" for lesson, submission in sorted(found.items()) if submission.group]
-    notes += [f"{lesson}: by hand: {word}" for lesson, submission in sorted(found.items())
-              for word in teacher_words(submission)]  # fmt: skip
+    notes += [
+        f"{lesson}: by hand: {' '.join(word.split())}"
+        for lesson, submission in sorted(found.items())
+        for word in teacher_words(submission)
+    ]
     exercises = [exercise for submission in found.values() for exercise in submission.exercises]
     notes += [f"{exercise.key}: {exercise.status.value}" for exercise in exercises if exercise.status in _NO_VERDICT]
     return "; ".join(notes)

@@ -155,7 +155,7 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
     for submission in batch.submissions:
         # A notebook that was not graded has had its one message already.
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
-            if brief and (exercise.decided or submission.decided):
+            if exercise.decided or submission.decided:
                 continue
             if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value

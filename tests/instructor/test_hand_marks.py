@@ -58,7 +58,7 @@ def test_points_of_an_exercise_and_of_a_lesson_and_a_comment() -> None:
     assert ada.by_hand == HandMark(computed=2)
     assert bela.by_hand == HandMark(computed=3, points=2.5)
     assert cy.by_hand == HandMark(computed=0, points=2.5, comment="Oral exam.")
-    assert (done.notes, done.doubts) == (["By hand: 4 rows of hand-marks.csv count on top of what was computed."], [])
+    assert (done.notes, done.doubts) == (["By hand: 4 rows of hand-marks.csv, on top of what was computed."], [])
 
 
 @pytest.mark.parametrize("written", ["Lovelace, Ada", "Ada Lovelace", "ada lovelace", "101", "'Lovelace, Ada"])
@@ -173,7 +173,7 @@ def marked_class() -> None:
 @pytest.mark.usefixtures("marked_class")
 def test_a_mark_by_hand_survives_every_marking_until_it_is_taken_out() -> None:
     for again in ((), ("--student", "ann"), ("--exercise", KEYS[0]), ("--fresh",)):
-        assert "By hand: 2 rows of hand-marks.csv count" in grade(*OPTIONS, *again)
+        assert "By hand: 2 rows of hand-marks.csv" in grade(*OPTIONS, *again)
         ann, bob = results()["ann"], results()["bob"]
         assert (ann["score"], ann["by_hand"]) == (3.5, {"computed": 3, "points": None, "comment": ""})
         assert (bob["score"], bob["by_hand"]) == (3, {"computed": 4, "points": 3, "comment": "Late for the talk."})

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from graders.core.results import Status, SubmissionStatus
+from dataclasses import replace
+
+from graders.core.results import HandMark, Status, SubmissionStatus
 from graders.report import class_numbers as numbers
 from tests.batches import batch, exercise, graded, ungraded
 
@@ -66,3 +68,14 @@ def test_what_has_no_verdict_is_listed_with_its_reason() -> None:
         ("fay", "", "not-graded", "No kernel."),
         ("gil", "", "unreadable", "Empty."),
     ]
+
+
+def test_what_a_teacher_has_given_points_for_counts_and_needs_no_look() -> None:
+    given = HandMark(computed=0, points=1)
+    found = batch(
+        graded("ann", exercise("01-a", Status.NOT_GRADED, by_hand=given), exercise("01-b", Status.SUSPECT, 0)),
+        replace(ungraded("bob", SubmissionStatus.NOT_GRADED), score=1.0, by_hand=given),
+        replace(ungraded("cy", SubmissionStatus.UNREADABLE), score=1.0, by_hand=given),
+    )
+    assert [(one.student, one.key) for one in numbers.ungraded_items(found)] == [("ann", "01-b")]
+    assert [(one.score, one.max_score) for one in numbers.student_numbers(found)] == [(1, 2), (1, 3), (1, 3)]

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
 from graders.core.difference import Difference, Kind, Timelines
-from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionStatus
+from graders.core.results import CheckResult, ExerciseResult, HandMark, Status, SubmissionStatus
 from graders.report import feedback
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
@@ -144,6 +145,30 @@ def test_late_work_says_what_it_costs_and_which_files_did_not_count() -> None:
     found = page(exercise("01-a"), **late)
     assert f"{note} So 0.2 of the 1.2 points reached are taken off." in found.text
     assert "kept, but not counted: old.ipynb" in found.text
+
+
+def test_a_teachers_word_stands_beside_what_was_computed() -> None:
+    word = HandMark(computed=1, points=2, comment="Said `one`\nand <b>two</b>.")
+    submission = graded("ann", exercise("01-a", score=2, by_hand=word), by_hand=HandMark(computed=1))
+    source = feedback.render(submission, batch(submission), TITLES)
+    assert "2 of 1 points" in (text := Page(source).text)
+    assert "Computed: 1. Your teacher changed the points of an exercise below." in text
+    assert "2 points (computed: 1). Said <code>one</code>\nand &lt;b&gt;two&lt;/b&gt;.</p>" in source
+    assert "From your teacher" not in page(exercise("01-a")).text
+
+
+def test_lateness_is_told_from_what_was_computed_and_a_teacher_has_the_last_word() -> None:
+    late = page(exercise("01-a"), penalty=0.5, late_note="Late.", by_hand=HandMark(computed=0.5, points=1)).text
+    assert "Late. So 0.5 of the 1 points reached are taken off." in late
+    assert "From your teacher: 1 point (computed: 0.5)." in late
+    assert "Your teacher changed" not in late
+
+
+def test_missing_work_with_points_by_hand_shows_them() -> None:
+    missing = replace(ungraded("ann", SubmissionStatus.MISSING), score=2.0, by_hand=HandMark(computed=0, points=2))
+    text = Page(feedback.render(missing, batch(missing), TITLES)).text
+    assert "2 of 3 points From your teacher: 2 points (computed: 0)." in text
+    assert "Nothing was handed in" not in text
 
 
 def test_packages_that_were_not_installed_are_named() -> None:

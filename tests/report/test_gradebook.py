@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
-from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.results import Batch, HandMark, Status, SubmissionStatus
 from graders.report import gradebook
 from tests.batches import batch, exercise, graded, ungraded
 
@@ -98,6 +99,23 @@ def test_no_name_becomes_a_formula(name: str, shown: str) -> None:
 )
 def test_a_cell_is_safe_wherever_a_spreadsheet_splits_it(delimiter: str, cell: str, shown: str) -> None:
     assert gradebook.escape_formulas(cell, delimiter) == shown
+
+
+def test_points_and_words_by_hand_count_and_have_a_note() -> None:
+    given = HandMark(computed=0, points=1.5, comment="=Yes\nno")
+    found = batch(
+        graded("ann", exercise("01-a", score=1.5, by_hand=given), by_hand=HandMark(computed=0)),
+        replace(ungraded("bob", SubmissionStatus.MISSING), score=1.5, by_hand=given),
+        replace(ungraded("cy", SubmissionStatus.MISSING), by_hand=HandMark(computed=0, comment="Ill.")),
+        graded("di", exercise("01-a", Status.NOT_GRADED, by_hand=given, score=1.5), by_hand=HandMark(computed=0)),
+    )
+    said = "1.5 points (computed: 0). =Yes no"
+    assert rows(found)[1:] == [
+        ["ann", "1.5", "1.5", "1.5", "1", f"01_first: by hand: 01-a: {said}"],
+        ["bob", "", "1.5", "1.5", "3", f"01_first: missing; 01_first: by hand: {said}"],
+        ["cy", "", "", "0", "3", "01_first: missing; 01_first: by hand: Ill."],
+        ["di", "1.5", "1.5", "1.5", "1", f"01_first: by hand: 01-a: {said}; 01-a: not-graded"],
+    ]
 
 
 def test_a_group_has_a_note() -> None:

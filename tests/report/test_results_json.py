@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from graders.core.difference import Difference, Kind, Timelines
-from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
+from graders.core.results import Batch, CheckResult, ExerciseResult, HandMark, Status, SubmissionStatus
 from graders.report import results_json
 from tests.batches import batch, exercise, graded, ungraded
 
@@ -23,7 +23,9 @@ EVERY = batch(
         superseded=("class/bob/old.ipynb",),
         missing_modules=("pandas", "utils"),
         group="Team 1",
+        by_hand=HandMark(computed=1, points=2.5, comment="Two\nlines"),
     ),
+    graded("hand", exercise("01-a", by_hand=HandMark(computed=1)), by_hand=HandMark(computed=1, comment="Good")),
     *(ungraded(f"c{number}", status, "why") for number, status in enumerate(SubmissionStatus)),
 )
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 
-from graders.core.results import Batch, Status, SubmissionStatus
+from graders.core.results import Batch, HandMark, Status, SubmissionStatus
 from graders.core.terminal import Terminal
 from graders.report import summary
 from tests.batches import batch, exercise, graded, ungraded
@@ -166,3 +166,15 @@ def test_a_seed_is_named_only_where_it_repeats_what_is_shown() -> None:
     first, second = graded("ann", exercise("01-a"), seed=5), graded("bob", exercise("01-a"), seed=6)
     assert printed(batch(first))[-2].startswith("1 submission; seed 5 (repeat with --seed 5); torch")
     assert printed(batch(first, second))[-2].startswith("2 submissions; 2 seeds, each page names its own; torch")
+
+
+def test_points_by_hand_stand_where_a_status_would() -> None:
+    given = HandMark(computed=0, points=1.5)
+    found = batch(
+        replace(ungraded("ann", SubmissionStatus.MISSING), score=1.5, by_hand=given),
+        replace(ungraded("bob", SubmissionStatus.UNREADABLE, "Empty."), score=1.5, by_hand=given),
+        graded("cy", exercise("01-a", Status.SUSPECT, score=1.5, most=2, by_hand=given), by_hand=given),
+    )
+    text = "\n".join(printed(found))
+    assert text.count("1.5 of ") == 3
+    assert not {"missing", "Empty.", "What somebody should look at"} & {*text.split(), *text.splitlines()}

@@ -58,7 +58,9 @@ def read_hand_marks(out: Path) -> HandRows:
     except OSError as error:
         raise BadRequest(f"{file} cannot be read: {error.strerror}. Put an ordinary file there.") from error
     except BadTable as error:
-        raise BadRequest(f"{file} cannot be used: {shorten_text(error, 300)}. Your marks in it are needed.") from error
+        raise BadRequest(
+            f"{file} cannot be used: {shorten_text(error, 300)}. Mend it first, or the marks in it would be lost."
+        ) from error
 
 
 def _refuse_lost_file(out: Path) -> None:

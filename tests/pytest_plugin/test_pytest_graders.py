@@ -192,6 +192,26 @@ def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
     assert executed.exists()
 
 
+def test_marks_by_hand_stay_and_a_row_for_nobody_is_said(
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
+) -> None:
+    shutil.copytree(marked[1] / "out", tmp_path / "out")
+    file = tmp_path / "out/hand-marks.csv"
+    file.write_text("student,lesson,points,comment\ncleo,1,1.5,Oral exam.\nclea,1,2,\n")
+    again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    code, printed, _ = graders_here(*again)
+    assert code == 3
+    assert "hand-marks.csv, clea, 1: there is no such student. Did you mean cleo?" in printed
+    rows = {row["student"]: row for row in csv.DictReader((tmp_path / "out/gradebook.csv").open())}
+    assert (rows["cleo"]["total"], rows["ada"]["total"]) == ("1.5", "4")
+    before = (tmp_path / "out/results.json").read_bytes()
+    file.write_text("nothing\n")
+    code, printed, _ = graders_here(*again)
+    assert code == 3
+    assert "it needs a header with the columns student, lesson or exercise, points, change, comment" in printed
+    assert (tmp_path / "out/results.json").read_bytes() == before
+
+
 def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
     assert len(list((marked[1] / "class").rglob("*.py"))) == 3 * len(TRAPS)
     assert not (marked[1] / "canary").exists()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graders.core.results import COMMENT_LIMIT
 from graders.core.roster_columns import NAMES, plain_title
 from graders.core.tables import BadTable, cell_text, parse_number, read_table
-from graders.core.text import NAME_LIMIT, clean_text, shorten_text
+from graders.core.text import NAME_LIMIT, clean_fields, shorten_text
 
 HEADER = ("student", "lesson or exercise", "points", "change", "comment")
 _TITLES = (
@@ -30,6 +30,10 @@ class HandRow:
     points: float | None = None
     change: float | None = None
     comment: str = ""
+
+    def __post_init__(self) -> None:
+        """Clean the texts as results have them, so that names still match those letter by letter."""
+        clean_fields(self, {"comment"}, student=NAME_LIMIT, where=NAME_LIMIT, comment=COMMENT_LIMIT)
 
     def __str__(self) -> str:
         """The row, as messages name it."""
@@ -71,7 +75,7 @@ def _read_row(cells: Sequence[str]) -> tuple[HandRow, list[str]]:
     numbers = (None, None) if doubt else (parse_number(points), parse_number(change))
     if len(comment) > COMMENT_LIMIT:
         doubts.append(f"only the first {COMMENT_LIMIT} characters of the comment are shown.")
-    return HandRow(clean_text(student, NAME_LIMIT), clean_text(where, NAME_LIMIT), *numbers, comment), doubts
+    return HandRow(student, where, *numbers, comment), doubts
 
 
 def _doubt_about(points: str, change: str) -> str:

@@ -7,6 +7,7 @@ crosses it is cleaned where it is shown: by `HookworkError.message_line`, by `Fi
 
 `graders.run.submissions`   `Submission`, `Account` and `FoundSubmissions`: what was handed in
 `graders.core.roster`       `Person` and `Roster`; names of groups in `graders.core.groups`
+`graders.core.hand_marks`   `HandRow`: what a teacher writes beside the marks
 `graders.run.transcript`    `read_transcript`: what came out of a box
 `graders.core.difference`   what comparing it says
 `graders.core.results`      everything that reports show, also when a `results.json` is read again

@@ -232,9 +232,6 @@ def test_a_file_that_cannot_be_used_stops_the_command_before_anything_is_lost(tm
         read_hand_marks(tmp_path)
     file.write_text("student,lesson,points\n")
     assert read_hand_marks(tmp_path) == HandRows()
-    file.chmod(0o666)
-    with pytest.raises(BadRequest, match="Anybody could have written"):
-        read_hand_marks(tmp_path)
     file.unlink()
     file.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(BadRequest, match="It is a link to another file"):

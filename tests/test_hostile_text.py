@@ -190,7 +190,8 @@ def texts_in(value: object) -> Iterator[str]:
 CLEANING = {
     "cli", "core/difference", "core/errors", "core/file_notes", "core/groups", "core/hand_marks", "core/results",
     "core/roster", "core/student_names", "core/terminal", "core/text", "instructor/lock", "notebook/agreement",
-    "notebook/predictions", "run/members", "run/missing_modules", "run/submissions", "run/tier_choice", "run/transcript",
+    "notebook/predictions", "run/members", "run/missing_modules", "run/submissions", "run/tier_choice",
+    "run/transcript",
 }  # fmt: skip
 """The modules at the border (see `graders.core.text`), and those that show what never came in."""
 

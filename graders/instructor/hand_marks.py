@@ -103,8 +103,8 @@ def _computed(submission: SubmissionResult) -> SubmissionResult:
 def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
     """Computed results with hand marks. A row that fits nobody, or nothing, is a doubt, and all others count."""
     done = HandMarked(batch, doubts=list(written.doubts))
-    words: dict[tuple[str, str, str], HandRow] = {}
-    counted, everyone = 0, _Everyone(batch.submissions)
+    words: dict[tuple[str, str, str], HandRow] = {}  # by student, lesson and key
+    counted, everyone = 0, _Everyone(batch.submissions if written.rows else ())
     for row in written.rows:
         try:
             target = everyone.find_target(row)
@@ -151,7 +151,7 @@ class _Everyone:
         for lesson, found in own.items():
             if any(exercise.key == row.where for exercise in found.exercises):
                 return student, lesson, row.where
-        if "-" in row.where:
+        if "-" in row.where or not row.where[0].isdecimal():
             lesson = course.find_exercise(row.where).lesson
             raise BadRequest(f"no answer of {student} to it was marked. Give the points for the lesson, {lesson}.")
         lesson = course.find_lesson(row.where)

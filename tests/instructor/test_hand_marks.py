@@ -76,6 +76,7 @@ def test_a_name_is_found_as_on_a_roster_and_as_our_tables_write_it(written: str)
         ("Béla", "", "it names no lesson and no exercise."),
         ("Béla", "16", "There is no lesson '16'. Lessons: "),
         ("Béla", "01-record-gard", "There is no exercise '01-record-gard'. "),
+        ("Béla", "scale_grad", "There is no exercise 'scale_grad'. Did you mean 03-scale-grad"),
         ("Béla", "02", "there is no result of Béla for this lesson. A roster and --lessons make one."),
         ("Béla", "03-scale-grad", "no answer of Béla to it was marked. Give the points for the lesson, 03_"),
     ],

@@ -86,4 +86,4 @@ def _identity_cells(student: str, person: Person | None, number: str) -> list[st
     if person is None:
         return [student, number, "", "", ""]
     row = [person.get(column.casefold()) for column in _IDENTITY[1:]]
-    return [person.get("student", "name") or student, row[0] or number, *row[1:]]
+    return [person.get("student") or student, row[0] or number, *row[1:]]

@@ -13,6 +13,7 @@ from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.student_names import name_sort_key
 from graders.core.terminal import Terminal
 from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor import accounts, cluster, regrade
@@ -248,8 +249,8 @@ def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Ba
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
 
 
-def _student_and_lesson(submission: SubmissionResult) -> tuple[str, str]:
-    return submission.student, submission.lesson
+def _student_and_lesson(submission: SubmissionResult) -> tuple[tuple[str, str], str]:
+    return name_sort_key(submission.student), submission.lesson
 
 
 def _results_with_points(

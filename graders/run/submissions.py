@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
-from graders.core.student_names import VISIBLE_BLANK, visible_name
+from graders.core.student_names import VISIBLE_BLANK, name_sort_key, visible_name
 from graders.core.text import (
     FILE_LIMIT,
     MESSAGE_LIMIT,
@@ -218,7 +218,7 @@ class _Submissions:
         due = due_lessons(handed_in, self.due) if is_class else []
         mentioned = sorted(set().union(*handed_in, self.due)) if is_class else []
         submissions: list[Submission] = []
-        for owner in sorted(files, key=self.names.__getitem__):
+        for owner in sorted(files, key=lambda owner: name_sort_key(self.names[owner])):
             shown = replace(owner, name=self.names[owner])
             own = {
                 submission.lesson: submission

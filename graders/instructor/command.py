@@ -118,7 +118,7 @@ def grade(
     from graders.core.quantities import parse_seconds, parse_size
     from graders.core.terminal import output_terminal
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster
+    from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster, time_zone
     from graders.report.policy import PointsTable, parse_late_rule
     from graders.run.cache import RunCache
     from graders.run.lms import parse_name_pattern
@@ -150,6 +150,7 @@ def grade(
         exports=exports,
         roster=read_roster(roster) if roster else None,
         deadline=parse_time(deadline) if deadline else math.inf,
+        zone=time_zone(deadline) if deadline else None,
         rule=None if late is None else parse_late_rule(late),
         points=read_points(points) if points else PointsTable(),
         students=tuple(student or ()),

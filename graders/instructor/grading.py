@@ -270,7 +270,8 @@ def _results_with_points(
             group=work.groups.get((submission.student, submission.lesson), ""),
         )
         counted, rule = with_points(described, request.points), request.rule or LateRule()
-        settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in))
+        zone = request.zone_for(Owner(described.group or submission.student, submission.student_id))
+        settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in, zone))
     return tuple(settled)
 
 

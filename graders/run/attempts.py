@@ -37,10 +37,13 @@ class HandedIn:
         return self.place.attempt if self.place.attempt > COUNTED else self.entry.handed_in
 
     def seconds_late(self, deadline: float) -> float:
-        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late."""
+        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late.
+
+        A part of a second is not late: no clock that people read shows it.
+        """
         if self.place.timeless:
             return 1.0 if self.place.late else 0.0
-        return max(0.0, self.handed_in - deadline)
+        return max(0.0, math.floor(self.handed_in) - deadline)
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,7 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
     owner = Owner(_shown_name(where.absolute().parent.name))
-    handed_in = where.stat().st_mtime
+    handed_in = float(math.floor(where.stat().st_mtime))
     late = max(0.0, handed_in - deadline(owner))
     is_class = file_format([where.name]) is not None
     return FoundSubmissions(
@@ -292,7 +292,7 @@ class _Submissions:
             file=counts.entry.file,
             origin="" if counts.entry.origin == str(counts.entry.file) else counts.entry.origin,
             student_id=owner.id,
-            handed_in=counts.handed_in,
+            handed_in=float(math.floor(counts.handed_in)),
             late=counts.seconds_late(due),
             superseded=tuple(file.entry.origin for file in others),
         )

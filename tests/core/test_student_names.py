@@ -23,7 +23,7 @@ def test_what_cannot_be_seen_is_shown(name: str, shown: str) -> None:
 
 def test_names_are_sorted_as_people_read_them() -> None:
     names = ["ann", "Çelik", "Cy", "Élan", "Emil", "Émile", "Eva", "Łukasz", "Mia", "Ødegaard", "Zed"]
-    assert sorted(names[::-1], key=name_sort_key) == names
+    assert sorted([*names[5:], *names[:5]], key=name_sort_key) == names
 
 
 def test_names_that_look_alike_are_told() -> None:

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
+from graders.core.text import shorten_text
 from graders.run.folder_names import ATTEMPT_FOLDER
 from graders.run.layout import Place
 from graders.run.tree import Entry
@@ -152,6 +154,16 @@ def _can_be_read(file: HandedIn, digest: Callable[[Path], str]) -> bool:
 def _are_equal(first: HandedIn, second: HandedIn, digest: Callable[[Path], str]) -> bool:
     digests = {digest(file.entry.file) if file.entry.file else "" for file in (first, second)}
     return len(digests) == 1 and "" not in digests
+
+
+def paths_that_differ(files: Sequence[HandedIn]) -> list[str]:
+    """The names of one student's files, with the folders that not all of them share."""
+    folders = [file.entry.parts[:-1] for file in files]
+    shared = len([*takewhile(lambda level: len(set(level)) == 1, zip(*folders))])
+    return [
+        "/".join([*(shorten_text(part, 40) for part in above[shared:]), shorten_text(file.entry.name, 60)])
+        for above, file in zip(folders, files)
+    ]
 
 
 def natural_sort_key(name: str) -> list[tuple[int, str]]:

@@ -43,7 +43,7 @@ def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]])
 
 def student_in_name(file: str, lesson: str | None) -> str:
     """The student in a file's name: what is left without the lesson's. Empty if that is nothing, or like `v2`."""
-    stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
+    stem = re.sub(r"(?i)\.(?:(?:ipynb\.)?(?:json|txt)|ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
     before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
     if not there:
         before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)

@@ -20,7 +20,7 @@ from graders.core.text import (
     shorten_text,
 )
 from graders.run.arrangement import arrange_tree
-from graders.run.attempts import HandedIn, choose_attempt
+from graders.run.attempts import HandedIn, choose_attempt, paths_that_differ
 from graders.run.layout import Layout
 from graders.run.lessons import Lessons
 from graders.run.lms import NamePattern, Owner, file_format
@@ -163,7 +163,7 @@ def find_submissions(
     name = _bare_name(where.absolute().name)
 
     def lesson_of(entry: Entry) -> str | None:
-        return known.lesson_of(entry.file, entry.name)
+        return known.lesson_of(entry.notebook_file, entry.name)
 
     layout = arrange_tree(tree, name, lesson_of, packed=packed, names=names, single=single)
     return _Submissions(where, known, deadline, due, tree, layout).collect_submissions()
@@ -205,7 +205,7 @@ class _Submissions:
         """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
-            lesson = self.lessons.lesson_of(entry.file, place.name)
+            lesson = self.lessons.lesson_of(entry.notebook_file, place.name)
             files[place.owner].append(HandedIn(entry, place, lesson))
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
@@ -272,16 +272,15 @@ class _Submissions:
     def _choose_submission(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
         choice = choose_attempt(files, due, self.lessons.stems, self.lessons.is_untouched, self.lessons.notebook_digest)
         counts, others = choice.file, choice.others
+        shown, *left = paths_that_differ([counts, *others])
         self._add_account(counts, owner, "It counts.")
         for file in others:
-            self._add_account(
-                file, owner, f"It does not count: {shorten_text(counts.entry.name, 100)} does, {choice.why}."
-            )
+            self._add_account(file, owner, f"It does not count: {shown} does, {choice.why}.")
         if others:
-            names = ", ".join(shorten_text(file.entry.name, 60) for file in others[:3])
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             sentence = (
                 f"{shorten_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
-                f"{shorten_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
+                f"{shown} counts ({choice.why}), not {', '.join(left[:3])}{more}"
             )
             self.choices.append(sentence)
             if choice.doubt:

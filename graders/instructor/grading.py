@@ -64,6 +64,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             names=request.names,
             single=request.one_student,
             besides=request.out,
+            roster=request.roster,
         )
         work, strangers = _sort_by_people(discovered.submissions, request)
         accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)

@@ -20,6 +20,8 @@ NOTEBOOK_SUFFIXES = (".ipynb", ".ipynb.txt", ".ipynb.json")
 """Suffixes of notebooks. Some browsers append `.txt` or `.json`."""
 METADATA_NAME = "submission_metadata.yml"
 """The file in which Gradescope says whose each folder of a class is."""
+MAX_METADATA = 10 * intake.MAX_BYTES
+"""The most bytes of that file, which also holds what autograders have printed."""
 _UNKNOWN = ".content"
 """The suffix of files that were unpacked because their content has to decide what they are."""
 WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
@@ -112,7 +114,7 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
             raise BadArchive(f"it holds more than {int(limits.wanted_bytes) >> 20} MB.")
         into.mkdir()
         targets = {index: into / f"{index}{_wanted_suffix(member.path)}" for index, member in good.items()}
-        others = _others_to_look_into(members, limits.wanted - len(good), limits.wanted_bytes - size)
+        others = _others_to_look_into(members, limits, limits.wanted - len(good), limits.wanted_bytes - size)
         targets |= {index: into / f"{index}{_UNKNOWN}" for index in others}
         damaged = {index: why for index, why in packed.write(targets).items() if index in wanted}
         notebooks = {index for index in others if intake.is_notebook(targets[index])}
@@ -134,14 +136,17 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
     ], note
 
 
-def _others_to_look_into(members: Sequence[tuple[int, Member]], most: float, most_bytes: float) -> dict[int, str]:
-    """The names of members that may be notebooks under another name, by index: as many as there is room for."""
+def _others_to_look_into(
+    members: Sequence[tuple[int, Member]], limits: ArchiveLimits, most: float, most_bytes: float
+) -> dict[int, str]:
+    """The names of members whose content matters whatever they are called, by index: as many as there is room for."""
     found: dict[int, str] = {}
     for index, member in members:
         name = member.path.rpartition("/")[2]
-        asked = name == METADATA_NAME or (not is_wanted(name) and may_be_notebook(name))
-        unusable = member.folder or member.flaw or leads_elsewhere(member.path) or member.size > intake.MAX_BYTES
-        if asked and not unusable and len(found) < most and member.size <= most_bytes:
+        metadata = name == METADATA_NAME and limits is CLASS_LIMITS
+        largest = MAX_METADATA if metadata else intake.MAX_BYTES
+        unusable = member.folder or member.flaw or leads_elsewhere(member.path) or member.size > largest
+        if (metadata or may_be_notebook(name)) and not unusable and len(found) < most and member.size <= most_bytes:
             found[index] = name
             most_bytes -= member.size
     return found

@@ -20,6 +20,7 @@ from graders.run.folder_names import (
     student_in_name,
     without_suffix,
 )
+from graders.run.gradescope import export_layout
 from graders.run.layout import Layout, Place, place_of
 from graders.run.lms import SAKAI_FOLDER, NameParts, NamePattern, Owner, file_format, folder_format
 from graders.run.tree import Entry, Tree
@@ -49,6 +50,8 @@ def arrange_tree(
         return _one_student_layout(tree.entries, name)
     if names is not None and names.of_paths:
         return _layout_by_paths(tree, names)
+    if names is None and (exported := export_layout(tree)):
+        return exported
     return _Arrangement(tree, name, lesson_of, packed, names).layout()
 
 

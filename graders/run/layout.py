@@ -27,8 +27,9 @@ class Layout:
     """The owner of each file.
 
     `how` says in a few words how the class was read. `places` has every file with an owner, and `without_owner` every
-    other file, with the reason. `owners` are all students, also those without files. `doubts` are sentences for the
-    instructor.
+    other file, with the reason. `owners` are all students, also those without files. `partners` handed in a file
+    together with its owner, and `known_by` has numbers and addresses that a platform gives beside a name. `doubts` and
+    `notes` are sentences for the instructor.
     """
 
     how: str
@@ -36,7 +37,10 @@ class Layout:
     places: dict[Entry, Place] = field(default_factory=dict)
     without_owner: dict[Entry, str] = field(default_factory=dict)
     owners: set[Owner] = field(default_factory=set)
+    partners: dict[Entry, tuple[Owner, ...]] = field(default_factory=dict)
+    known_by: dict[Owner, tuple[str, ...]] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def tell_equal_numbers(self) -> None:
         """Add a doubt for each number that several names have. They stay different students."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
+from graders.core.roster import Roster
 from graders.core.student_names import VISIBLE_BLANK, name_sort_key, visible_name
 from graders.core.text import (
     FILE_LIMIT,
@@ -24,6 +25,7 @@ from graders.run.attempts import HandedIn, choose_attempt, paths_that_differ
 from graders.run.layout import Layout
 from graders.run.lessons import Lessons
 from graders.run.lms import NamePattern, Owner, file_format
+from graders.run.logins import use_roster
 from graders.run.members import BadArchive, is_archive
 from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
@@ -138,6 +140,7 @@ def find_submissions(
     names: NamePattern | None = None,
     single: bool = False,
     besides: Path | None = None,
+    roster: Roster | None = None,
 ) -> FoundSubmissions:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
@@ -146,7 +149,7 @@ def find_submissions(
     `due` gets a submission without a file; if `due` is empty, the lessons that several students handed in are due. Of
     several files for one lesson the last before the `deadline` counts. Links are not followed. `names` is what the
     instructor says about names, and `single` says that everything is one student's. The folder `besides`, which is for
-    the results, is left out. Raises `NoSubmissions`.
+    the results, is left out. A `roster` tells whose logins and numbers are in the files. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
@@ -166,6 +169,8 @@ def find_submissions(
         return known.lesson_of(entry.notebook_file, entry.name)
 
     layout = arrange_tree(tree, name, lesson_of, packed=packed, names=names, single=single)
+    if roster is not None:
+        use_roster(layout, roster)
     return _Submissions(where, known, deadline, due, tree, layout).collect_submissions()
 
 
@@ -206,7 +211,8 @@ class _Submissions:
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
             lesson = self.lessons.lesson_of(entry.notebook_file, place.name)
-            files[place.owner].append(HandedIn(entry, place, lesson))
+            for owner in (place.owner, *self.layout.partners.get(entry, ())):
+                files[owner].append(HandedIn(entry, place, lesson))
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
             self.accounts[entry] = Account(entry.origin, "", "", why, open=is_open)
@@ -236,7 +242,7 @@ class _Submissions:
             accounts=tuple(self.accounts[entry] for entry in self.tree.entries),
             choices=tuple(self.choices),
             doubts=tuple(self.doubts),
-            notes=tuple(self.tree.notes),
+            notes=(*self.tree.notes, *self.layout.notes),
         )
 
     def _student_submissions(
@@ -297,8 +303,9 @@ class _Submissions:
         )
 
     def _add_account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
-        lesson = file.lesson or ""
-        self.accounts[file.entry] = Account(file.entry.origin, owner.name, lesson, fate, is_open)
+        before = self.accounts.get(file.entry)  # of a partner
+        names = f"{before.student}, {owner.name}" if before else owner.name
+        self.accounts[file.entry] = Account(file.entry.origin, names, file.lesson or "", fate, is_open)
 
     def _why_none(self) -> str:
         where, first = self.where, self.lessons.stems[0]

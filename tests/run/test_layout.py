@@ -142,6 +142,7 @@ SURE = {
             "assignment_123_export/submission_metadata.yml",
         ),
         ("submission_4001", "submission_4002"),
+        "does not say whose these 2 folders are: submission_4001, submission_4002",
     ),
     "sakai, one handed in": Case(
         (

@@ -16,7 +16,6 @@ from graders.core.text import (
     WORD_LIMIT,
     clean_fields,
     clean_text,
-    format_count,
     shorten_text,
 )
 
@@ -146,9 +145,15 @@ def _nameless_note(table: Table, columns: Columns, people: Sequence[Person | Non
     said = []
     if called:
         names = shorten_text(", ".join(called), MESSAGE_LIMIT)
-        said.append(f"{format_count(len(called), 'row')} without a name: known by a number or login instead ({names}).")
+        which = "1 row has no name; it goes" if len(called) == 1 else f"{len(called)} rows have no name; they go"
+        said.append(f"{which} by a number or login instead: {names}.")
     if left := len(nameless) - len(called):
-        said.append(f"{format_count(left, 'row')} with neither a name nor a number: left out.")
+        which = (
+            "1 row has neither a name nor a number and was"
+            if left == 1
+            else f"{left} rows have neither a name nor a number and were"
+        )
+        said.append(f"{which} left out.")
     return " ".join(said)
 
 

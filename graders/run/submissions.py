@@ -10,7 +10,7 @@ from pathlib import Path
 
 from graders.core.errors import HookworkError
 from graders.core.roster import Roster
-from graders.core.student_names import VISIBLE_BLANK, name_sort_key, visible_name
+from graders.core.student_names import name_sort_key
 from graders.core.text import (
     FILE_LIMIT,
     MESSAGE_LIMIT,
@@ -22,15 +22,13 @@ from graders.core.text import (
 )
 from graders.run.arrangement import arrange_tree
 from graders.run.attempts import HandedIn, choose_attempt, paths_that_differ
-from graders.run.layout import Layout
+from graders.run.layout import Layout, shown_name, unique_names
 from graders.run.lessons import Lessons
 from graders.run.lms import NamePattern, Owner, file_format
 from graders.run.logins import use_roster
 from graders.run.members import BadArchive, is_archive
 from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
-OWN_NAME = "me"
-"""The student's name when a single notebook, or one folder of notebooks, is marked."""
 SENTENCE_LIMIT = 2 * FILE_LIMIT
 """Characters of a sentence for the instructor: it may name several files."""
 
@@ -184,7 +182,7 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     lesson = lessons.lesson_of(where, where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
-    owner = Owner(_shown_name(where.absolute().parent.name))
+    owner = Owner(shown_name(where.absolute().parent.name))
     handed_in = float(math.floor(where.stat().st_mtime))
     late = max(0.0, handed_in - deadline(owner))
     is_class = file_format([where.name]) is not None
@@ -201,7 +199,7 @@ class _Submissions:
     ) -> None:
         self.where, self.lessons, self.deadline, self.due = where, lessons, deadline, due
         self.tree, self.layout = tree, layout
-        self.names = _unique_names(layout.owners)
+        self.names = unique_names(layout.owners)
         self.accounts: dict[Entry, Account] = {}
         self.choices: list[str] = []
         self.doubts = list(layout.doubts)
@@ -333,26 +331,6 @@ def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) ->
     """
     count = Counter(lesson for own in handed_in for lesson in own)
     return sorted(said or (lesson for lesson, students in count.items() if students > 1))
-
-
-def _unique_names(owners: Iterable[Owner]) -> dict[Owner, str]:
-    """A name for each student that can be shown and is unique."""
-    shown = {owner: _shown_name(owner.name) for owner in owners}
-    count = Counter(shown.values())
-    names: dict[Owner, str] = {}
-    # First those whose own name is exactly the one that is shown.
-    for owner in sorted(shown, key=lambda owner: (shown[owner] != owner.name, owner)):
-        name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
-        while name in names.values():
-            name += "*"
-        names[owner] = name
-    return names
-
-
-def _shown_name(name: str) -> str:
-    """A student's name in a form that can be shown and used for a folder."""
-    shown = visible_name(name)
-    return shown if shown.strip(f". {VISIBLE_BLANK}") else OWN_NAME
 
 
 def _unknown_lesson(file: str, lessons: Lessons) -> str:

@@ -77,17 +77,15 @@ def test_whoever_has_no_name_in_the_roster_goes_by_what_else_identifies_them() -
         person = roster.find(login)
         assert person is not None
         assert person.name == name
-    assert roster.note == (
-        "3 rows without a name: known by a number or login instead (Ada Lovelace, ben@x.org, eve-1)."
-    )
+    assert roster.note == ("3 rows have no name; they go by a number or login instead: Ada Lovelace, ben@x.org, eve-1.")
 
 
 def test_a_row_with_neither_a_name_nor_a_number_is_counted() -> None:
     roster = parse_roster("Name,ID,Section\nAda Lovelace,1,A\n,2,A\n,,A\n")
     assert [person.name for person in roster.people] == ["Ada Lovelace", "2"]
     assert roster.note == (
-        "1 row without a name: known by a number or login instead (2). "
-        "1 row with neither a name nor a number: left out."
+        "1 row has no name; it goes by a number or login instead: 2. "
+        "1 row has neither a name nor a number and was left out."
     )
 
 

@@ -61,7 +61,10 @@ def grade(
     ] = False,
     deadline: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The last file before it counts, such as 2026-11-20T18:00; '2026-11-20T18:00 Europe/Paris' names a zone."),
+        typer.Option(
+            metavar="TIME",
+            help="The last file before it counts: 2026-11-20T18:00 (local time), '2026-11-20T18:00 Europe/Paris'.",
+        ),
     ] = None,
     late: Annotated[
         str | None,

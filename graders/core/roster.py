@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 
 from graders.core.roster_columns import PARTICIPANT_NUMBER, Columns, find_columns, plain_title
 from graders.core.tables import BadTable, Table, cell_text, parse_number, read_table
-from graders.core.text import FILE_LIMIT, NAME_LIMIT, WORD_LIMIT, clean_fields, clean_text, shorten_text
+from graders.core.text import (
+    FILE_LIMIT,
+    MESSAGE_LIMIT,
+    NAME_LIMIT,
+    WORD_LIMIT,
+    clean_fields,
+    clean_text,
+    shorten_text,
+)
 
 _TEST_STUDENTS = ("student, test", "test student")
 
@@ -100,7 +108,7 @@ def parse_roster(content: bytes | str) -> Roster:
     """The roster in a CSV file with a header. Raises `BadTable` if it cannot be read or names nobody."""
     table = read_table(content)
     columns = find_columns(table)
-    rows = [_person_in_row(table, row, columns) for row in table.rows]
+    rows = _people_in_rows(table, columns)
     everyone = with_distinct_names([person for person in rows if person is not None])
     if not everyone:
         raise BadTable(
@@ -110,35 +118,71 @@ def parse_roster(content: bytes | str) -> Roster:
     left = iter(everyone)
     people = tuple(None if person is None else next(left) for person in rows)
     worksheet = None if columns.grade is None else Worksheet(table, columns, columns.grade, people)
+    note = " ".join(filter(None, (_encoding_note(table, everyone), _nameless_note(table, columns, people))))
+    return Roster(everyone, table.header, _assignment_maxima(table, columns), worksheet, note)
+
+
+def _encoding_note(table: Table, everyone: Sequence[Person]) -> str:
     name = next((person.name for person in everyone if not person.name.isascii()), "")
-    note = (
+    if not (table.layout.guessed and name):
+        return ""
+    return (
         f"it is not UTF-8, and was read as {table.layout.encoding}. Is the name {name} right? If not, save it as UTF-8."
     )
-    if not (table.layout.guessed and name):
-        note = ""
-    return Roster(everyone, table.header, _assignment_maxima(table, columns), worksheet, note)
+
+
+def _nameless_note(table: Table, columns: Columns, people: Sequence[Person | None]) -> str:
+    """What became of rows without a name; empty if every row has one, or none can have one."""
+    if columns.is_blind:
+        return ""
+    start = _maxima_row(table, columns)
+    nameless = [
+        person
+        for index, (row, person) in enumerate(zip(table.rows, people))
+        if not _written_name(row, columns) and (start is None or index > start)
+    ]
+    called = [person.name for person in nameless if person]
+    said = []
+    if called:
+        names = shorten_text(", ".join(called), MESSAGE_LIMIT)
+        which = "1 row has no name; it goes" if len(called) == 1 else f"{len(called)} rows have no name; they go"
+        said.append(f"{which} by a number or login instead: {names}.")
+    if left := len(nameless) - len(called):
+        which = (
+            "1 row has neither a name nor a number and was"
+            if left == 1
+            else f"{left} rows have neither a name nor a number and were"
+        )
+        said.append(f"{which} left out.")
+    return " ".join(said)
 
 
 def people_in(table: Table) -> list[Person | None]:
     """The person in each row of a table; None for a row that names nobody."""
-    columns = find_columns(table)
-    return [_person_in_row(table, row, columns) for row in table.rows]
+    return _people_in_rows(table, find_columns(table))
+
+
+def _people_in_rows(table: Table, columns: Columns) -> list[Person | None]:
+    maxima = _maxima_row(table, columns)
+    return [None if index == maxima else _person_in_row(table, row, columns) for index, row in enumerate(table.rows)]
+
+
+def _written_name(row: Sequence[str], columns: Columns) -> str:
+    """The name in a row; empty if it has none."""
+    parts = (cell_text(row, columns.first), cell_text(row, columns.last))
+    return cell_text(row, columns.name) or " ".join(filter(None, parts))
 
 
 def _person_in_row(table: Table, row: Sequence[str], columns: Columns) -> Person | None:
-    name = cell_text(row, columns.name) or " ".join(
-        filter(None, (cell_text(row, columns.first), cell_text(row, columns.last)))
-    )
-    written = cell_text(row, columns.identifier)
+    """The person in a row. Without a name they are called by Moodle's number, or by what else identifies them."""
+    written, email = cell_text(row, columns.identifier), cell_text(row, columns.email)
     match = PARTICIPANT_NUMBER.fullmatch(written)
     participant = match["number"] if match else written
-    # With blind marking nobody has a name, so we use Moodle's, such as "Participant 12".
-    blind = columns.name is None and columns.first is None
-    name = name or (written if blind else "")
-    if not name or name.casefold() in _TEST_STUDENTS or _is_points_row(row, columns):
-        return None
-    email = cell_text(row, columns.email)
     numbers = (participant, *(cell_text(row, index) for index in columns.ids), email)
+    others = () if columns.is_blind else numbers
+    name = _written_name(row, columns) or next(filter(None, (written, *others)), "")
+    if not name or name.casefold() in _TEST_STUDENTS:
+        return None
     return Person(
         name,
         {
@@ -152,19 +196,28 @@ def _person_in_row(table: Table, row: Sequence[str], columns: Columns) -> Person
     )
 
 
-def _is_points_row(row: Sequence[str], columns: Columns) -> bool:
-    """Whether this is Canvas's row of maximum points: in every language it is indented and has no ids."""
-    named = cell_text(row, columns.name)
-    indented = columns.name is not None and columns.name < len(row) and row[columns.name].startswith("   ")
-    return named.casefold() == "points possible" or (
-        indented and not any(cell_text(row, index) for index in columns.ids)
-    )
+def _maxima_row(table: Table, columns: Columns) -> int | None:
+    """The index of Canvas's row of maximum points; None if there is none.
+
+    Canvas writes it above all people, without ids, and indented whatever the language. A person may be called like it.
+    """
+    index = next((index for index, row in enumerate(table.rows) if _written_name(row, columns)), None)
+    if index is None or columns.name is None:
+        return None
+    row = table.rows[index]
+    if any(cell_text(row, one) for one in columns.ids):
+        return None
+    if cell_text(row, columns.name).casefold() == "points possible":
+        return index
+    indented = row[columns.name].startswith("   ") and any(parse_number(cell) is not None for cell in row)
+    return index if columns.ids and indented else None
 
 
 def _assignment_maxima(table: Table, columns: Columns) -> dict[str, float]:
     """The maximum points of each assignment, from Canvas's row of them, by the title of its column."""
-    rows = [row for row in table.rows if _is_points_row(row, columns)]
-    found = ((title, parse_number(written)) for row in rows for title, written in zip(table.header, row))
+    index = _maxima_row(table, columns)
+    row = () if index is None else table.rows[index]
+    found = ((title, parse_number(written)) for title, written in zip(table.header, row))
     return {title: most for title, most in found if most}
 
 

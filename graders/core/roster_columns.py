@@ -15,14 +15,21 @@ from graders.core.tables import Table, parse_number
 NAMES = ("student", "name", "full name", "sortable name", "student name", "vollständiger name", "teilnehmer",
          "teilnehmer in", "nom complet", "étudiant", "nombre completo", "estudiante", "alumno", "nome completo",
          "studente", "volledige naam", "naam", "imię i nazwisko", "pełna nazwa", "celé jméno", "fullständigt namn",
-         "fullt navn", "fulde navn", "koko nimi", "ad soyad", "полное имя", "氏名", "姓名", "全名")  # fmt: skip
-FIRST_NAMES = ("first name", "firstname", "given name", "forename", "vorname", "prénom", "prénom s", "nombre", "nome",
-               "voornaam", "imię", "jméno", "förnamn", "fornavn", "etunimi", "ad", "имя", "名")  # fmt: skip
-LAST_NAMES = ("surname", "last name", "lastname", "family name", "nachname", "familienname", "nom", "nom de famille",
-              "apellido", "apellidos", "apellido s", "cognome", "apelido", "apelidos", "sobrenome", "achternaam",
-              "nazwisko", "příjmení", "efternamn", "efternavn", "etternavn", "sukunimi", "soyad", "фамилия",
-              "姓")  # fmt: skip
-IDS = ("id", "id number", "idnumber", "student id", "user id", "canvas user id", "sis user id", "sis login id",
+         "fullt navn", "fulde navn", "koko nimi", "ad soyad", "nombre y apellidos", "apellidos y nombre", "полное имя",
+         "氏名", "姓名", "全名", "이름", "nom", "namn", "navn", "nimi", "név", "nume")  # fmt: skip
+"""Titles of whole names. Beside a given name or a surname in another column, some of them are the other part."""
+FIRST_NAMES = ("first name", "firstname", "first names", "first", "given name", "given names", "forename", "vorname",
+               "prénom", "prénom s", "prénoms", "nombre", "nombres", "nombre s", "nome", "nomi", "voornaam", "imię",
+               "imiona", "jméno", "meno", "ime", "förnamn", "fornavn", "etunimi", "etunimet", "eesnimi", "ad",
+               "keresztnév", "utónév", "prenume", "vardas", "vārds", "όνομα", "имя", "ім я", "名", "名字")  # fmt: skip
+LAST_NAMES = ("surname", "surnames", "last name", "lastname", "last names", "last", "family name", "nachname",
+              "familienname", "zuname", "nom de famille", "apellido", "apellidos", "apellido s", "cognome", "cognomi",
+              "cognom", "cognoms", "apelido", "apelidos", "sobrenome", "achternaam", "familienaam", "nazwisko",
+              "příjmení", "priezvisko", "prezime", "priimek", "efternamn", "efternavn", "etternavn", "sukunimi",
+              "perenimi", "perekonnanimi", "soyad", "vezetéknév", "pavardė", "uzvārds", "επώνυμο",
+              "фамилия", "прізвище", "姓", "姓氏", "성")  # fmt: skip
+IDS = ("identifier", "github username", "github login", "github", "github id", "id", "id number", "idnumber",
+       "student id", "user id", "canvas user id", "sis user id", "sis login id",
        "login id", "login", "username", "folder", "orgdefinedid", "id nummer", "matrikelnummer", "anmeldename",
        "benutzername", "numéro d identification", "numéro d étudiant", "identifiant", "nom d utilisateur",
        "número de id", "número de identificación", "nombre de usuario", "matricola", "número de identificação",
@@ -65,6 +72,11 @@ class Columns:
     maximum: int | None = None
     comment: int | None = None
 
+    @property
+    def is_blind(self) -> bool:
+        """Whether there is no column for names, as with blind marking."""
+        return self.name is None and self.first is None and self.last is None
+
 
 def plain_title(title: str) -> str:
     """A title in lower case, with single spaces between its words: `E-Mail-Adresse` becomes `e mail adresse`."""
@@ -80,11 +92,7 @@ def find_columns(table: Table) -> Columns:
     if email is None:
         email = next((index for index in range(len(titles)) if _all_cells_match(table, index, _ADDRESS)), None)
     name, first, last = (_first_match(titles, words) for words in (NAMES, FIRST_NAMES, LAST_NAMES))
-    # In "Name, Vorname", Name is the surname; "Nombre" by itself, though a title of first names, is the whole name.
-    if first is not None and last is None:
-        last, name = name, first if name is None else None
-    elif first is None and last is not None and name is None:
-        name = last
+    name, first, last = _whole_or_parts(table, name, first, last)
     if identifier is not None and grade is not None and name is None and first is None:
         name = _name_by_place(table, identifier, grade, email)
     return Columns(
@@ -98,6 +106,31 @@ def find_columns(table: Table) -> Columns:
         maximum=maximum if identifier is not None else None,
         comment=_comment_column(table, titles, grade, maximum) if identifier is not None else None,
     )
+
+
+def _whole_or_parts(
+    table: Table, name: int | None, first: int | None, last: int | None
+) -> tuple[int | None, int | None, int | None]:
+    """The columns of the whole name, of given names and of surnames.
+
+    A single column is the whole name, whatever its title. Beside a column for one part of the name, "Name" is the whole
+    name if its cells contain that part; otherwise it is the other part, as in "Name, Vorname" and "Name, Surname".
+    """
+    parts = [part for part in (first, last) if part is not None]
+    if not parts or (name is None and len(parts) == 1):
+        return (parts[0] if parts else name), None, None
+    if name is None or _contains(table, name, parts[0]):
+        return name, first, last
+    return None, *((name, last) if first is None else (first, name if last is None else last))
+
+
+def _contains(table: Table, whole: int, part: int) -> bool:
+    """Whether most cells of a column contain what another column has in the same row."""
+    pairs = [
+        [plain_title(cell).replace(" ", "") for cell in pair] for pair in zip(table.column(whole), table.column(part))
+    ]
+    full = [small in large for large, small in pairs if large and small]
+    return sum(full) * 2 > len(full)
 
 
 def _first_match(titles: list[str], words: Collection[str]) -> int | None:
@@ -114,9 +147,10 @@ def _all_cells_match(table: Table, index: int, pattern: re.Pattern[str]) -> bool
 def _identifier_column(table: Table, titles: list[str], *, worksheet: bool) -> int | None:
     """The column with Moodle's numbers: the same word and a number in each cell, `Participant 12` or `Teilnehmer/in12`.
 
-    An unknown word counts only in the first column of a worksheet, where nothing else can be.
+    An unknown word counts only in the first column of a worksheet, where nothing else can be. What GitHub Classroom
+    calls an identifier is a name or a number of the course's own.
     """
-    if "identifier" in titles:
+    if "identifier" in titles and not any(title.startswith("github") for title in titles):
         return titles.index("identifier")
     for index in range(len(titles)):
         words = {match["word"] for match in _participant_matches(table, index)}

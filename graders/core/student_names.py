@@ -24,6 +24,9 @@ _LOOKS_LIKE = str.maketrans(
     "abcdeghijklmhopqstyxvwabyeiknoptuxwol",
 )  # fmt: skip
 
+_SORTED_LIKE = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "\u0131": "i"})
+"""Letters that Unicode does not take apart."""
+
 
 def visible_name(name: str) -> str:
     """A name in which every character can be seen, cut to `MAX_NAME_LENGTH`. Most names stay as they are."""
@@ -46,6 +49,13 @@ def visible_name(name: str) -> str:
 def is_plain_name(name: str) -> bool:
     """Whether `visible_name`, which returned this name, had nothing to make visible."""
     return VISIBLE_BLANK not in name and "\N{REPLACEMENT CHARACTER}" not in name
+
+
+def name_sort_key(name: str) -> tuple[str, str]:
+    """A key that sorts names as people read them: Ç beside C, É beside E, and small letters beside capital ones."""
+    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    plain = "".join(character for character in decomposed if not unicodedata.combining(character))
+    return plain.translate(_SORTED_LIKE), name
 
 
 def lookalike_names(names: Iterable[str]) -> list[list[str]]:

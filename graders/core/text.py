@@ -31,27 +31,53 @@ WORD_LIMIT = 60
 # Cc: control, Cf: format (including the bidirectional overrides), Cs: lone surrogates,
 # Co/Cn: private use and unassigned, Zl/Zp: separators that some programs treat as a new line.
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_FILLERS = "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+"""Letters and marks without a glyph."""
+_JOINERS = "\u200c\u200d"
+"""They are part of the spelling of Persian, Sinhala, Malayalam and other languages, and show between their letters."""
+_JOINED = re.compile("[\u0600-\u0dff\u1780-\u18af\ufb50-\ufdff\ufe70-\ufefc]")
+"""Arabic, Syriac, Indic, Khmer, Mongolian and related scripts. Between other letters a joiner only hides."""
+_VIRAMA = 9
+"""The combining class of the signs that mute a vowel; after one, a joiner decides which form is written."""
 
 
 def clean_text(text: object, limit: int = MESSAGE_LIMIT, *, lines: bool = False) -> str:
     """`text` as valid, visible Unicode of at most `limit` characters.
 
     Control, bidirectional and other invisible characters become U+FFFD, so that no text can move the cursor, colour the
-    terminal or reorder the words around it. Tabs become spaces, and so do newlines unless `lines` keeps them.
+    terminal or reorder the words around it. A joiner stays where a script needs it. Tabs become spaces, and so do
+    newlines unless `lines` keeps them.
     """
     raw = text if type(text) is str else str(text)
     shown = raw[: 4 * limit].replace("\r\n", "\n").replace("\t", "    ")
     shown = shown if lines else shown.replace("\n", " ")
     if not (shown.isascii() and shown.replace("\n", "").isprintable()):  # as most texts are
-        hidden = {character for character in {*shown} - {"\n"} if unicodedata.category(character) in _HIDDEN}
-        shown = "".join("\N{REPLACEMENT CHARACTER}" if character in hidden else character for character in shown)
+        hidden = {
+            character
+            for character in {*shown} - {"\n"}
+            if unicodedata.category(character) in _HIDDEN or character in _FILLERS
+        }
+        shown = "".join(
+            "\N{REPLACEMENT CHARACTER}"
+            if character in hidden and not (character in _JOINERS and _joins(shown, index))
+            else character
+            for index, character in enumerate(shown)
+        )
     return shorten_text(shown, limit)
+
+
+def _joins(text: str, index: int) -> bool:
+    """Whether the joiner at `index` belongs to the spelling of a word."""
+    beside = [text[index - 1 : index], text[index + 1 : index + 2]]
+    if beside[0] and unicodedata.combining(beside[0]) == _VIRAMA:
+        return True
+    return all(_JOINED.match(letter) and unicodedata.category(letter)[0] in "LM" for letter in beside)
 
 
 def shorten_text(text: object, limit: int) -> str:
     """`text` with at most `limit` characters, to fit where it is shown."""
     text = str(text)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return text if len(text) <= limit else text[: limit - 1].rstrip(_JOINERS) + "…"
 
 
 def clean_fields(made: object, lines: Collection[str] = (), /, **limits: int) -> None:

@@ -69,7 +69,10 @@ def grade(
     ] = False,
     deadline: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="The last file before it counts, such as 2026-11-20T18:00 (local time)."),
+        typer.Option(
+            metavar="TIME",
+            help="The last file before it counts: 2026-11-20T18:00 (local time), '2026-11-20T18:00 Europe/Paris'.",
+        ),
     ] = None,
     late: Annotated[
         str | None,
@@ -126,7 +129,7 @@ def grade(
     from graders.core.quantities import parse_seconds, parse_size
     from graders.core.terminal import output_terminal
     from graders.instructor.machines import Machines
-    from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster
+    from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster, time_zone
     from graders.report.policy import PointsTable, parse_late_rule
     from graders.run.cache import RunCache
     from graders.run.lms import parse_name_pattern
@@ -161,6 +164,7 @@ def grade(
         exports=exports,
         roster=read_roster(roster) if roster else None,
         deadline=parse_time(deadline) if deadline else math.inf,
+        zone=time_zone(deadline) if deadline else None,
         rule=None if late is None else parse_late_rule(late),
         points=read_points(points) if points else PointsTable(),
         students=tuple(student or ()),

@@ -13,6 +13,7 @@ from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
+from graders.core.student_names import name_sort_key
 from graders.core.terminal import Terminal
 from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor import accounts, cluster, regrade
@@ -64,6 +65,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             names=request.names,
             single=request.one_student,
             besides=request.out,
+            roster=request.roster,
         )
         work, strangers = _sort_by_people(discovered.submissions, request)
         accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
@@ -253,8 +255,8 @@ def _complete_batch(batch: Batch, chosen: Sequence[Submission], tier: str) -> Ba
     return replace(batch, submissions=tuple(sorted((*batch.submissions, *left), key=_student_and_lesson)))
 
 
-def _student_and_lesson(submission: SubmissionResult) -> tuple[str, str]:
-    return submission.student, submission.lesson
+def _student_and_lesson(submission: SubmissionResult) -> tuple[tuple[str, str], str]:
+    return name_sort_key(submission.student), submission.lesson
 
 
 def _results_with_points(
@@ -274,7 +276,8 @@ def _results_with_points(
             group=work.groups.get((submission.student, submission.lesson), ""),
         )
         counted, rule = with_points(described, request.points), request.rule or LateRule()
-        settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in))
+        zone = request.zone_for(Owner(described.group or submission.student, submission.student_id))
+        settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in, zone))
     return tuple(settled)
 
 

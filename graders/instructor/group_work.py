@@ -10,6 +10,7 @@ from pathlib import Path
 from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
 from graders.core.roster import Person, Roster, with_distinct_names
+from graders.core.student_names import name_sort_key
 from graders.instructor.naming import find_person
 from graders.run.intake import Unreadable, read_bytes
 from graders.run.submissions import Submission, due_lessons
@@ -228,7 +229,7 @@ def with_copies(results: Iterable[SubmissionResult], submissions: Sequence[Submi
     found = {(result.student, result.lesson): result for result in results}
     shared = {_run_key(one): found[one.student, one.lesson] for one in without_copies(submissions)}
     named = (replace(shared[_run_key(one)], student=one.student) for one in submissions)
-    return tuple(sorted(named, key=lambda result: (result.student, result.lesson)))
+    return tuple(sorted(named, key=lambda result: (name_sort_key(result.student), result.lesson)))
 
 
 def _run_key(submission: Submission) -> tuple[Path | str, str]:

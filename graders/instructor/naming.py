@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graders.core.roster import Person, Roster
-from graders.core.student_names import is_plain_name
+from graders.core.student_names import is_plain_name, name_sort_key
 from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest, lessons_due_for
 from graders.run.submissions import Submission, due_lessons
@@ -49,7 +49,7 @@ def named_by_roster(
     for person in roster.people:
         if person.name not in there or (person.lessons and person.name in names.values()):
             found = _with_missing_lessons(found, person, lessons_due_for(person) or lessons)
-    return found, sorted(student for student in people if student not in names)
+    return found, sorted((student for student in people if student not in names), key=name_sort_key)
 
 
 def find_person(student: str, number: str, roster: Roster) -> Person | None:

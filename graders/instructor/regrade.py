@@ -11,6 +11,7 @@ from pathlib import Path
 from graders.core.file_notes import FileNotes
 from graders.core.files import read_own_file
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
+from graders.core.student_names import name_sort_key
 from graders.instructor.hand_marks import without_hand_marks
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
@@ -92,7 +93,9 @@ def with_other_lessons(out: Path, new: Batch, file_notes: FileNotes) -> Batch:
         for submission in before.submissions
         if submission.lesson not in lessons
     ]
-    everything = sorted((*new.submissions, *kept), key=lambda submission: (submission.student, submission.lesson))
+    everything = sorted(
+        (*new.submissions, *kept), key=lambda submission: (name_sort_key(submission.student), submission.lesson)
+    )
     return replace(new, submissions=tuple(everything)) if kept else new
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from pathlib import Path
 from typing import TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from graders.core import course
 from graders.core.errors import HookworkError
@@ -30,13 +32,13 @@ class BadRequest(HookworkError):
 class Request:
     """One call of `hookwork grade`. `students` and `exercises` limit a regrade; empty means all.
 
-    `deadline` is in seconds since 1970. `lessons` are the stems of those that are due; empty means those that several
-    students handed in. Without a `rule` late work loses nothing. `files` are those that options were read from, such as
-    the roster, which notebooks must not be able to read. With `scale`, exports convert points to the maximum that the
-    roster gives for an assignment. `names` says how files and folders are named, `one_student` that all of them belong
-    to one student, and `confirm_files` that the way they were read is right. `seed` and `jobs` are chosen when None.
-    With `comments_below`, our feedback stands below what a teacher has written into a worksheet; otherwise it is left
-    out there.
+    `deadline` is in seconds since 1970, and `zone` its time zone, None for this machine's. `lessons` are the stems of
+    those that are due; empty means those that several students handed in. Without a `rule` late work loses nothing.
+    `files` are those that options were read from, such as the roster, which notebooks must not be able to read. With
+    `scale`, exports convert points to the maximum that the roster gives for an assignment. `names` says how files and
+    folders are named, `one_student` that all of them belong to one student, and `confirm_files` that the way they were
+    read is right. `seed` and `jobs` are chosen when None. With `comments_below`, our
+    feedback stands below what a teacher has written into a worksheet; otherwise it is left out there.
     """
 
     where: Path
@@ -49,6 +51,7 @@ class Request:
     exports: tuple[str, ...] = ()
     roster: Roster | None = None
     deadline: float = math.inf
+    zone: tzinfo | None = None
     rule: LateRule | None = None
     points: PointsTable = field(default_factory=PointsTable)
     students: tuple[str, ...] = ()
@@ -72,29 +75,52 @@ class Request:
 
     def deadline_for(self, owner: Owner) -> float:
         """The owner's deadline, in seconds since 1970: their own, or that of the class; for a group, its latest."""
-        group = self.groups.find(owner.name) if self.groups else None
-        if group is not None:
-            return max(self._personal_deadline(Owner(member.name, *member.ids[:1])) for member in group.members)
-        return self._personal_deadline(owner)
+        return self._deadline_and_zone(owner)[0]
 
-    def _personal_deadline(self, owner: Owner) -> float:
+    def zone_for(self, owner: Owner) -> tzinfo | None:
+        """The time zone of the owner's deadline; None is this machine's."""
+        return self._deadline_and_zone(owner)[1]
+
+    def _deadline_and_zone(self, owner: Owner) -> tuple[float, tzinfo | None]:
+        group = self.groups.find(owner.name) if self.groups else None
+        members = [Owner(member.name, *member.ids[:1]) for member in group.members] if group else [owner]
+        return max(map(self._personal_deadline, members), key=lambda found: found[0])
+
+    def _personal_deadline(self, owner: Owner) -> tuple[float, tzinfo | None]:
         person = self.roster.find(owner.name, owner.id) if self.roster else None
-        return parse_time(person.deadline) if person is not None and person.deadline else self.deadline
+        if person is None or not person.deadline:
+            return self.deadline, self.zone
+        return parse_time(person.deadline), time_zone(person.deadline)
 
 
 def parse_time(text: str) -> float:
     """An ISO 8601 time in seconds since 1970: local time if it names no zone; for a date alone, the end of the day.
 
-    Raises `BadRequest` when it is no such time.
+    A zone may have a name, as in `2026-11-20T18:00 Europe/Paris`. Raises `BadRequest` when it is no such time.
     """
+    return _parse_moment(text).timestamp()
+
+
+def time_zone(text: str) -> tzinfo | None:
+    """The zone that such a time names; None if it names none. Raises `BadRequest` when it is no such time."""
+    return _parse_moment(text).tzinfo
+
+
+def _parse_moment(text: str) -> datetime:
+    named = _NAMED_ZONE.fullmatch(text.strip())
+    written, name = named.groups() if named else (text.strip(), "")
     try:
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        like = "2026-11-20T18:00 or 2026-11-20"
+        found = datetime.fromisoformat(written.replace("Z", "+00:00"))
+        found = found.replace(tzinfo=ZoneInfo(name)) if name else found
+    except ZoneInfoNotFoundError:
+        raise BadRequest(f"There is no time zone {shorten_text(name, 60)!r}; write it like Europe/Paris") from None
+    except (ValueError, OSError):
+        like = "2026-11-20T18:00, 2026-11-20 or '2026-11-20T18:00 Europe/Paris'"
         raise BadRequest(f"{shorten_text(text, 60)!r} is not a time; write it like {like}") from None
-    if len(text.strip()) == len("2026-11-20"):
-        found = found.replace(hour=23, minute=59, second=59)
-    return found.timestamp()
+    return found.replace(hour=23, minute=59, second=59) if len(written) == len("2026-11-20") else found
+
+
+_NAMED_ZONE = re.compile(r"(.+?) +([A-Za-z][\w/+-]*)")
 
 
 def iso_time(seconds: float) -> str:

@@ -10,8 +10,9 @@ from graders.marking.questions import Questions
 from graders.marking.submission import mark_submission
 from graders.notebook import record
 from graders.notebook.record import Record
+from graders.run.layout import OWN_NAME
 from graders.run.runner import Runner
-from graders.run.submissions import OWN_NAME, Submission
+from graders.run.submissions import Submission
 
 
 def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.student_names import name_sort_key
 
 STUCK = (Status.WRONG, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
 """The statuses of an answer that was written but does not work."""
@@ -124,7 +125,7 @@ def student_numbers(batch: Batch) -> list[StudentNumbers]:
     found: defaultdict[str, list[SubmissionResult]] = defaultdict(list)
     for submission in batch.submissions:
         found[submission.student].append(submission)
-    return [_numbers_of_student(student, found[student]) for student in sorted(found)]
+    return [_numbers_of_student(student, found[student]) for student in sorted(found, key=name_sort_key)]
 
 
 def _numbers_of_student(student: str, submissions: list[SubmissionResult]) -> StudentNumbers:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
+from graders.core.student_names import name_sort_key
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
@@ -163,7 +164,8 @@ def _matrix_rows(
     for submission in batch.submissions:
         by_student.setdefault(submission.student, {})[submission.lesson] = submission
     rows = []
-    for student, found in sorted(by_student.items()):
+    for student in sorted(by_student, key=name_sort_key):
+        found = by_student[student]
         score, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")
         )

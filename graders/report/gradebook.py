@@ -7,6 +7,7 @@ import io
 import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
+from graders.core.student_names import name_sort_key
 from graders.core.text import MESSAGE_LIMIT, format_points, shorten_text
 from graders.report.teacher_words import teacher_words
 
@@ -26,7 +27,8 @@ def render(batch: Batch) -> str:
     writer = csv.writer(text, lineterminator="\n")
     header = [column for lesson in lessons for column in (*keys[lesson], f"{lesson} total")]
     writer.writerow(["student", *header, "total", "max", "note"])
-    for student, found in sorted(by_student.items()):
+    for student in sorted(by_student, key=name_sort_key):
+        found = by_student[student]
         row = [cell for lesson in lessons for cell in _lesson_cells(found.get(lesson), keys[lesson])]
         total, most = (
             sum(getattr(submission, name) for submission in found.values()) for name in ("score", "max_score")

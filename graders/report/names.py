@@ -11,7 +11,7 @@ _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 def file_names(students: Iterable[str]) -> dict[str, str]:
-    """A file name for each student: letters, digits and `-_.`, and unique even if case is ignored.
+    """A file name for each student: letters with their marks, digits and `-_.`, and unique even if case is ignored.
 
     The same set of students gets the same names in every run.
     """
@@ -31,7 +31,7 @@ def file_names(students: Iterable[str]) -> dict[str, str]:
 
 def _safe_name(student: str) -> str:
     safe = "".join(
-        character if character.isalnum() or character in "-_." else "_"
+        character if character.isalnum() or unicodedata.category(character)[0] == "M" or character in "-_." else "_"
         for character in unicodedata.normalize("NFC", student)
     )
     # 60 characters of 4 bytes fit into a file name. A leading dot hides a file; Windows drops one at the end.

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta, tzinfo
 
 from graders.core.errors import HookworkError
 from graders.core.results import ExerciseResult, Status, SubmissionResult
@@ -26,7 +26,8 @@ class BadPolicy(HookworkError):
 class LateRule:
     """What lateness costs: `share` of the points for each period that has begun, but no more than `most`.
 
-    Shares are from 0 to 1; `period` and `grace` are in seconds. Work that is late by no more than `grace` is on time.
+    Shares are from 0 to 1; `period` and `grace` are in seconds. Work that is late by no more than `grace` is on time. A
+    period of `DAY` is a day of the calendar, which may have 23 or 25 hours.
     """
 
     share: float = 0.0
@@ -34,11 +35,17 @@ class LateRule:
     most: float = 1.0
     grace: float = 0.0
 
-    def lost_share(self, seconds: float) -> float:
-        """The share of its points, from 0 to 1, that work loses when it is this many seconds late."""
+    def lost_share(self, seconds: float, handed_in: float = 0.0, zone: tzinfo | None = None) -> float:
+        """The share of its points, from 0 to 1, that work loses when it is this many seconds late.
+
+        `handed_in` is when that was, in seconds since 1970, or 0 if unknown; the deadline is in `zone`, or if that is
+        None in this machine's.
+        """
         if seconds <= self.grace:
             return 0.0
-        return min(self.most, self.share * math.ceil(seconds / self.period))
+        by_calendar = self.period == DAY and handed_in
+        periods = _days_begun(handed_in - seconds, handed_in, zone) if by_calendar else math.ceil(seconds / self.period)
+        return min(self.most, self.share * periods)
 
     @property
     def sentence(self) -> str:
@@ -48,6 +55,15 @@ class LateRule:
         period = "day" if self.period == DAY else "hour"
         most = f", at most {_format_percent(self.most)}" if self.most < 1 else ""
         return f"Late work loses {_format_percent(self.share)} of its points for each {period} that has begun{most}."
+
+
+def _days_begun(deadline: float, handed_in: float, zone: tzinfo | None) -> int:
+    """How many days have begun by the clock: each ends at the time of day of the deadline."""
+    start = datetime.fromtimestamp(deadline, zone)
+    days = max(1, int((handed_in - deadline) // DAY) - 1)
+    while (start + timedelta(days)).timestamp() < handed_in:
+        days += 1
+    return days
 
 
 def _format_percent(share: float) -> str:
@@ -68,27 +84,33 @@ def parse_late_rule(text: str) -> LateRule:
     )
 
 
-def with_penalty(result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0) -> SubmissionResult:
+def with_penalty(
+    result: SubmissionResult, rule: LateRule, seconds: float, handed_in: float = 0.0, zone: tzinfo | None = None
+) -> SubmissionResult:
     """A submission with the penalty for being handed in `seconds` after its deadline (negative if before it).
 
-    `handed_in` is the time in seconds since 1970, or 0 if a platform only says that the work was late. A penalty that
-    the submission had before is replaced.
+    `handed_in` is the time in seconds since 1970, or 0 if a platform only says that the work was late. `zone` is that
+    of the deadline, None for this machine's. A penalty that the submission had before is replaced.
     """
     reached = result.score + result.penalty
-    penalty = round(reached * rule.lost_share(seconds), 4)
-    note = f"{_how_late(seconds, handed_in)} {rule.sentence}" if penalty else ""
+    penalty = round(reached * rule.lost_share(seconds, handed_in, zone), 4)
+    note = f"{_how_late(rule, seconds, handed_in, zone)} {rule.sentence}" if penalty else ""
     return replace(result, score=round(reached - penalty, 4), penalty=penalty, late_note=note)
 
 
-def _how_late(seconds: float, handed_in: float) -> str:
+def _how_late(rule: LateRule, seconds: float, handed_in: float, zone: tzinfo | None) -> str:
     if not handed_in:
         return "The platform says that it was late, but not by how much, so the smallest possible delay counts."
-    return f"Handed in at {_format_local_time(handed_in)}; the deadline was {_format_local_time(handed_in - seconds)}."
+    came, due = (_in_zone(moment, zone) for moment in (handed_in, handed_in - seconds))
+    # In the same minute of the day, or of the hour, only seconds show that another period has begun.
+    close = came.minute == due.minute and (rule.period < DAY or came.hour == due.hour)
+    form = "%Y-%m-%d %H:%M:%S %Z" if close else "%Y-%m-%d %H:%M %Z"
+    return f"Handed in at {came.strftime(form)}; the deadline was {due.strftime(form)}."
 
 
-def _format_local_time(seconds: float) -> str:
-    """A time in seconds since 1970, as people write it, in this machine's time zone, which deadlines use, too."""
-    return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M %Z")
+def _in_zone(seconds: float, zone: tzinfo | None) -> datetime:
+    """A time in seconds since 1970 in a zone with a name; None is this machine's zone."""
+    return datetime.fromtimestamp(seconds, zone) if zone else datetime.fromtimestamp(seconds).astimezone()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.student_names import is_plain_name, lookalike_names
+from graders.core.student_names import is_plain_name, lookalike_names, name_sort_key
 from graders.core.terminal import plain_line
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.class_numbers import missing_module_counts
@@ -37,7 +37,7 @@ def render(batch: Batch, *, brief: bool = False) -> Group:
             plain_line(("Nothing was graded, all for one reason: ", "bold yellow"), why), *_footer_lines(batch)
         )
     lessons = sorted({submission.lesson for submission in batch.submissions})
-    students = sorted({submission.student for submission in batch.submissions})
+    students = sorted({submission.student for submission in batch.submissions}, key=name_sort_key)
     if len(lessons) <= FEW_LESSONS:
         table, marked = _student_table(batch, students, lessons, _marks_and_points), True
     elif len(students) == 1:

@@ -8,6 +8,8 @@ student's file cannot spoil the archive of a class.
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
@@ -16,6 +18,12 @@ from graders.run.members import ARCHIVE_SUFFIXES, BadArchive, Member, open_archi
 
 NOTEBOOK_SUFFIXES = (".ipynb", ".ipynb.txt", ".ipynb.json")
 """Suffixes of notebooks. Some browsers append `.txt` or `.json`."""
+METADATA_NAME = "submission_metadata.yml"
+"""The file in which Gradescope says whose each folder of a class is."""
+MAX_METADATA = 10 * intake.MAX_BYTES
+"""The most bytes of that file, which also holds what autograders have printed."""
+_UNKNOWN = ".content"
+"""The suffix of files that were unpacked because their content has to decide what they are."""
 WANTED_SUFFIXES = (*NOTEBOOK_SUFFIXES, *ARCHIVE_SUFFIXES)
 
 MAX_BYTES = 50 << 20
@@ -48,21 +56,31 @@ CLASS_LIMITS = ArchiveLimits(
 
 @dataclass(frozen=True)
 class Unpacked:
-    """A member of an archive. `file` is where it was written: None unless it is a notebook or an archive.
+    """A member of an archive. `file` is where it was written: None if it is of no use to us.
 
-    `problem` says why a notebook or an archive was not unpacked. `parts` are the folders and the name as the archive
-    has them; a folder has an empty name. `modified` is in seconds since 1970, 0 if unknown.
+    `notebook` says that it is a notebook under another name. `problem` says why a notebook or an archive was not
+    unpacked. `parts` are the folders and the name as the archive has them; a folder has an empty name. `modified` is in
+    seconds since 1970, 0 if unknown.
     """
 
     parts: tuple[str, ...]
     file: Path | None = None
     problem: str = ""
     modified: float = 0.0
+    notebook: bool = False
 
 
 def is_wanted(name: str) -> bool:
     """Whether a file has the name of a notebook or an archive."""
     return name.lower().endswith(WANTED_SUFFIXES)
+
+
+def may_be_notebook(name: str) -> bool:
+    """Whether a file without the name of a notebook may be one all the same, so that its content has to decide."""
+    if is_wanted(name) or name.endswith("~"):  # which an editor adds to a copy of what was there before
+        return False
+    suffix = re.search(r"\.(\w{1,6})$", name.lower())
+    return suffix is None or suffix[1].isdecimal() or suffix[1].startswith(("json", "txt", "text", "ip"))
 
 
 def is_program_trace(name: str) -> bool:
@@ -75,6 +93,8 @@ _TRACES = {"__pycache__", "node_modules", "Thumbs.db", "desktop.ini", "hookwork-
 
 def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[list[Unpacked], str]:
     """Unpack the notebooks and archives in `archive` into the folder `into`, which is created.
+
+    What may be a notebook under another name is looked into as far as the limits allow.
 
     Returns all members, also those that were not unpacked, and a note on the encoding of names that are not UTF-8.
     Raises `BadArchive` if the archive cannot be read, is too large, or all of its notebooks are damaged, and `OSError`
@@ -89,11 +109,17 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
             raise BadArchive(f"it has more than {limits.wanted} notebooks.")
         problems = {index: problem for index, member in wanted.items() if (problem := _member_problem(member))}
         good = {index: member for index, member in wanted.items() if index not in problems}
-        if sum(member.size for member in good.values()) > limits.wanted_bytes:
+        size = sum(member.size for member in good.values())
+        if size > limits.wanted_bytes:
             raise BadArchive(f"it holds more than {int(limits.wanted_bytes) >> 20} MB.")
         into.mkdir()
         targets = {index: into / f"{index}{_wanted_suffix(member.path)}" for index, member in good.items()}
-        damaged = packed.write(targets)
+        others = _others_to_look_into(members, limits, limits.wanted - len(good), limits.wanted_bytes - size)
+        targets |= {index: into / f"{index}{_UNKNOWN}" for index in others}
+        damaged = {index: why for index, why in packed.write(targets).items() if index in wanted}
+        notebooks = {index for index in others if intake.is_notebook(targets[index])}
+        for index in {index for index, name in others.items() if name != METADATA_NAME} - notebooks:
+            targets.pop(index).unlink(missing_ok=True)
         if damaged and len(damaged) == len(wanted):
             raise BadArchive(next(iter(damaged.values())))
         problems |= {index: f"The file was not unpacked: {why} Hand it in again." for index, why in damaged.items()}
@@ -104,9 +130,26 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
             file=None if index in problems else targets.get(index),
             problem=problems.get(index, ""),
             modified=member.modified,
+            notebook=index in notebooks,
         )
         for index, member in members
     ], note
+
+
+def _others_to_look_into(
+    members: Sequence[tuple[int, Member]], limits: ArchiveLimits, most: float, most_bytes: float
+) -> dict[int, str]:
+    """The names of members whose content matters whatever they are called, by index: as many as there is room for."""
+    found: dict[int, str] = {}
+    for index, member in members:
+        name = member.path.rpartition("/")[2]
+        metadata = name == METADATA_NAME and limits is CLASS_LIMITS
+        largest = MAX_METADATA if metadata else intake.MAX_BYTES
+        unusable = member.folder or member.flaw or leads_elsewhere(member.path) or member.size > largest
+        if (metadata or may_be_notebook(name)) and not unusable and len(found) < most and member.size <= most_bytes:
+            found[index] = name
+            most_bytes -= member.size
+    return found
 
 
 def _is_by_program(member: Member) -> bool:

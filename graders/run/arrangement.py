@@ -13,26 +13,22 @@ from graders.core.text import shorten_text
 from graders.run.archives import WANTED_SUFFIXES, is_wanted
 from graders.run.folder_names import (
     ATTEMPT_FOLDER,
+    HANDED_IN,
     OF_A_GROUP,
     doubts_about_copies,
     is_of_lesson,
     owners_in_names,
+    split_handed_in,
     student_in_name,
     without_suffix,
 )
+from graders.run.gradescope import export_layout
 from graders.run.layout import Layout, Place, place_of
 from graders.run.lms import SAKAI_FOLDER, NameParts, NamePattern, Owner, file_format, folder_format
 from graders.run.tree import Entry, Tree
 
 LessonOf = Callable[[Entry], str | None]
 
-_HANDED_IN = {
-    "Submitted files": ("Working files",),  # Teams
-    "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
-}
-"""Folders for submissions, and the folders next to them that hold something else."""
-_FEEDBACK_FOLDER = "Feedback Attachment(s)"
-"""Where Sakai keeps the files that an instructor gave back."""
 CONFIRM = "If that is right, confirm it with"
 
 
@@ -49,6 +45,8 @@ def arrange_tree(
         return _one_student_layout(tree.entries, name)
     if names is not None and names.of_paths:
         return _layout_by_paths(tree, names)
+    if names is None and (exported := export_layout(tree)):
+        return exported
     return _Arrangement(tree, name, lesson_of, packed, names).layout()
 
 
@@ -91,7 +89,7 @@ class _Arrangement:
         level: int | None = None,
     ) -> None:
         self.name, self.lesson_of, self.packed, self.names = name, lesson_of, packed, names
-        entries, self.aside = _split_handed_in(tree.entries)
+        entries, self.aside = split_handed_in(tree.entries)
         self.entries = entries
         self.counting = [entry for entry in entries if entry.counts] or entries
         others = {entry.parts[: place + 1] for entry in self.aside for place in range(len(entry.parts))}
@@ -139,7 +137,7 @@ class _Arrangement:
         parts = self.counting[0].parts if self.counting else ()
         if SAKAI_FOLDER in parts:
             return max(0, parts.index(SAKAI_FOLDER) - 1)
-        for folder in _HANDED_IN:
+        for folder in HANDED_IN:
             if folder in parts[:-2]:
                 return parts.index(folder) + 1
         level = 0
@@ -348,12 +346,3 @@ class _Arrangement:
                 f"{CONFIRM} --one-student; otherwise say where the names are, as in --names '{{student}}_{{lesson}}'."
             )
         return found
-
-
-def _split_handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """The files that were handed in, and those in neighbouring folders that hold something else."""
-    there = {part for entry in entries for part in entry.parts[:-1]}
-    others = {other for folder, beside in _HANDED_IN.items() if folder in there for other in beside}
-    others |= {_FEEDBACK_FOLDER} if SAKAI_FOLDER in there else set()
-    aside = [entry for entry in entries if others & set(entry.parts[:-1])]
-    return [entry for entry in entries if entry not in set(aside)], aside

@@ -6,8 +6,10 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
+from graders.core.text import shorten_text
 from graders.run.folder_names import ATTEMPT_FOLDER
 from graders.run.layout import Place
 from graders.run.tree import Entry
@@ -37,10 +39,13 @@ class HandedIn:
         return self.place.attempt if self.place.attempt > COUNTED else self.entry.handed_in
 
     def seconds_late(self, deadline: float) -> float:
-        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late."""
+        """How many seconds late it was handed in: 0 if in time, 1 if the platform says only that it was late.
+
+        A part of a second is not late: no clock that people read shows it.
+        """
         if self.place.timeless:
             return 1.0 if self.place.late else 0.0
-        return max(0.0, self.handed_in - deadline)
+        return max(0.0, math.floor(self.handed_in) - deadline)
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,16 @@ def _can_be_read(file: HandedIn, digest: Callable[[Path], str]) -> bool:
 def _are_equal(first: HandedIn, second: HandedIn, digest: Callable[[Path], str]) -> bool:
     digests = {digest(file.entry.file) if file.entry.file else "" for file in (first, second)}
     return len(digests) == 1 and "" not in digests
+
+
+def paths_that_differ(files: Sequence[HandedIn]) -> list[str]:
+    """The names of one student's files, with the folders that not all of them share."""
+    folders = [file.entry.parts[:-1] for file in files]
+    shared = len([*takewhile(lambda level: len(set(level)) == 1, zip(*folders))])
+    return [
+        "/".join([*(shorten_text(part, 40) for part in above[shared:]), shorten_text(file.entry.name, 60)])
+        for above, file in zip(folders, files)
+    ]
 
 
 def natural_sort_key(name: str) -> list[tuple[int, str]]:

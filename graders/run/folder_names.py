@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from graders.run.lms import Owner
+from graders.run.lms import SAKAI_FOLDER, Owner
 from graders.run.tree import Entry
 
 ATTEMPT_FOLDER = re.compile(
@@ -20,6 +20,14 @@ _OF_A_LESSON = (
 OF_A_GROUP = re.compile(
     r"(?i)(?:.*[\W_])?(?:section|group|gruppe|groupe|grupo|tutor|tutorial|class|kurs|seminar)(?:[\W_].*)?"
 )
+
+HANDED_IN = {
+    "Submitted files": ("Working files",),  # Teams
+    "submitted": ("source", "release", "autograded", "feedback"),  # nbgrader
+}
+"""Folders for submissions, and the folders next to them that hold something else."""
+_FEEDBACK_FOLDER = "Feedback Attachment(s)"
+"""Where Sakai keeps the files that an instructor gave back."""
 
 _MARKS = " _-.,()[]"
 _COPY = re.compile(r"(?i)(?:copy|copie|kopie|copia)?(?: of| von| de)?[\W_]*(?:\(?\d{1,3}\)?)?")
@@ -43,7 +51,7 @@ def owners_in_names(entries: Sequence[Entry], by_lesson: dict[str, list[Entry]])
 
 def student_in_name(file: str, lesson: str | None) -> str:
     """The student in a file's name: what is left without the lesson's. Empty if that is nothing, or like `v2`."""
-    stem = re.sub(r"(?i)\.(?:ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
+    stem = re.sub(r"(?i)\.(?:(?:ipynb\.)?(?:json|txt)|ipynb|zip|tar\.gz|tgz|html?|py|pdf)$", "", file)
     before, there, after = stem.partition(lesson) if lesson else (stem, "", "")
     if not there:
         before = re.sub(r"^\d\d(?:[_\-. ]+|$)", "", before)
@@ -66,3 +74,12 @@ def doubts_about_copies(folders: set[str]) -> list[str]:
     return [
         f"{one!r} and {other!r} may be one person's. If so, put their files into one folder." for one, other in pairs
     ]
+
+
+def split_handed_in(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """The files that were handed in, and those in neighbouring folders that hold something else."""
+    there = {part for entry in entries for part in entry.parts[:-1]}
+    others = {other for folder, beside in HANDED_IN.items() if folder in there for other in beside}
+    others |= {_FEEDBACK_FOLDER} if SAKAI_FOLDER in there else set()
+    aside = [entry for entry in entries if others & set(entry.parts[:-1])]
+    return [entry for entry in entries if entry not in set(aside)], aside

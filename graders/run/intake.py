@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +28,9 @@ MAX_DEPTH = 500
 
 _KINDS = {b"PK\x03\x04": "a zip archive", b"PK\x05\x06": "an empty zip archive", b"\x1f\x8b": "a gzip archive",
           b"%PDF": "a PDF", b"\x89PNG": "a picture", b"\xd0\xcf\x11\xe0": "an Office file"}  # fmt: skip
+_IS_JSON_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
+_FORMAT = re.compile(rb'"nbformat"\s*:\s*[34]\b')
+_CONFLICT = re.compile(r"^<{7}(?: .*)?\r?$", re.M)
 
 
 class Unreadable(HookworkError):
@@ -100,8 +104,16 @@ def parse_content(raw: bytes) -> dict[str, Any]:
     """The JSON of the notebook in these bytes, of nbformat 3 or 4. Raises `Unreadable`."""
     if not raw.strip():
         raise Unreadable("The file is empty. Hand in the saved notebook (.ipynb).")
-    for start, kind in _KINDS.items():
-        if raw.startswith(start):
+    if not raw.strip(b"\0 \t\r\n"):
+        raise Unreadable(
+            "The file holds nothing but NUL bytes: it was not saved or copied completely. "
+            "Save the notebook again and hand in the new file."
+        )
+    start = raw[:100].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith(b"<") and not start.startswith(b"<<<<<<<"):
+        raise Unreadable(_web_page_or_xml(raw))
+    for mark, kind in _KINDS.items():
+        if raw.startswith(mark):
             raise Unreadable(f"The file is {kind}, not a notebook. Hand in the saved notebook (.ipynb) itself.")
     if raw.count(b"{") + raw.count(b"[") > MAX_PARTS:
         raise Unreadable("The file has more than a million lists and objects. Clear the outputs and save again.")
@@ -115,6 +127,12 @@ def parse_content(raw: bytes) -> dict[str, Any]:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        if conflict := _CONFLICT.search(text):
+            line = text.count("\n", 0, conflict.start()) + 1
+            raise Unreadable(
+                f"The notebook has a git conflict that nobody has resolved (line {line}). "
+                "Choose one of the two versions, save it, and hand in the notebook again."
+            ) from error
         raise Unreadable(
             f"The file is not a notebook: it is not JSON{where}. Hand in the .ipynb file, not an export or a link."
         ) from error
@@ -131,6 +149,31 @@ def parse_content(raw: bytes) -> dict[str, Any]:
             "Clear the outputs, and save it with JupyterLab."
         )
     return content
+
+
+def _web_page_or_xml(raw: bytes) -> str:
+    start = raw[:2000].lower()
+    if b"<html" in start or b"<!doctype html" in start:
+        return (
+            "The file is a web page, not a notebook: the page that shows the notebook was saved. "
+            "Hand in the .ipynb file itself (in JupyterLab: File > Download)."
+        )
+    return (
+        "The file is XML, not a notebook; servers send that when a download fails. "
+        "Download the notebook again and hand in the .ipynb file."
+    )
+
+
+def is_notebook(path: Path) -> bool:
+    """Whether the content of a file looks like that of a notebook, whatever its name. Links are not followed."""
+    try:
+        with open_regular(path) as file:
+            start = file.read(100)
+            if not _IS_JSON_OBJECT.match(start) or os.fstat(file.fileno()).st_size > MAX_BYTES:
+                return False
+            return _FORMAT.search(start + file.read(MAX_BYTES)) is not None
+    except (Unreadable, OSError):
+        return False
 
 
 def _code_cells(content: dict[str, Any]) -> list[str]:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.source import STUB, exercise_cells
-from graders.run.archives import NOTEBOOK_SUFFIXES
 from graders.run.intake import Notebook, Unreadable, read_notebook
 
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.M)
@@ -49,10 +48,13 @@ class Lessons:
         self._facts: dict[Path, _NotebookFacts] = {}
 
     def lesson_of(self, file: Path | None, name: str) -> str | None:
-        """The lesson of a file: by the stem or `NN_` prefix in `name`, by its metadata, or by its text; else None."""
+        """The lesson of a file: by the stem or `NN_` prefix in `name`, by its metadata, or by its text; else None.
+
+        `file` is None if it is no notebook.
+        """
         if lesson := self.lesson_in_name(name):
             return lesson
-        facts = self._read_facts(file) if file is not None and file.name.lower().endswith(NOTEBOOK_SUFFIXES) else None
+        facts = self._read_facts(file) if file is not None else None
         return (facts.named or facts.defined) if facts else None
 
     def lesson_in_name(self, name: str) -> str | None:

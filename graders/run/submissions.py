@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graders.core.errors import HookworkError
-from graders.core.student_names import VISIBLE_BLANK, visible_name
+from graders.core.roster import Roster
+from graders.core.student_names import name_sort_key
 from graders.core.text import (
     FILE_LIMIT,
     MESSAGE_LIMIT,
@@ -20,15 +21,14 @@ from graders.core.text import (
     shorten_text,
 )
 from graders.run.arrangement import arrange_tree
-from graders.run.attempts import HandedIn, choose_attempt
-from graders.run.layout import Layout
+from graders.run.attempts import HandedIn, choose_attempt, paths_that_differ
+from graders.run.layout import Layout, shown_name, unique_names
 from graders.run.lessons import Lessons
 from graders.run.lms import NamePattern, Owner, file_format
+from graders.run.logins import use_roster
 from graders.run.members import BadArchive, is_archive
 from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
-OWN_NAME = "me"
-"""The student's name when a single notebook, or one folder of notebooks, is marked."""
 SENTENCE_LIMIT = 2 * FILE_LIMIT
 """Characters of a sentence for the instructor: it may name several files."""
 
@@ -138,6 +138,7 @@ def find_submissions(
     names: NamePattern | None = None,
     single: bool = False,
     besides: Path | None = None,
+    roster: Roster | None = None,
 ) -> FoundSubmissions:
     """The submissions in a class folder, a student's folder, a single notebook, or an archive of one of these.
 
@@ -146,7 +147,7 @@ def find_submissions(
     `due` gets a submission without a file; if `due` is empty, the lessons that several students handed in are due. Of
     several files for one lesson the last before the `deadline` counts. Links are not followed. `names` is what the
     instructor says about names, and `single` says that everything is one student's. The folder `besides`, which is for
-    the results, is left out. Raises `NoSubmissions`.
+    the results, is left out. A `roster` tells whose logins and numbers are in the files. Raises `NoSubmissions`.
     """
     if not where.exists():
         raise NoSubmissions(f"{where} does not exist. Give a notebook, or a folder with notebooks.")
@@ -163,9 +164,11 @@ def find_submissions(
     name = _bare_name(where.absolute().name)
 
     def lesson_of(entry: Entry) -> str | None:
-        return known.lesson_of(entry.file, entry.name)
+        return known.lesson_of(entry.notebook_file, entry.name)
 
     layout = arrange_tree(tree, name, lesson_of, packed=packed, names=names, single=single)
+    if roster is not None:
+        use_roster(layout, roster)
     return _Submissions(where, known, deadline, due, tree, layout).collect_submissions()
 
 
@@ -179,8 +182,8 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     lesson = lessons.lesson_of(where, where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
-    owner = Owner(_shown_name(where.absolute().parent.name))
-    handed_in = where.stat().st_mtime
+    owner = Owner(shown_name(where.absolute().parent.name))
+    handed_in = float(math.floor(where.stat().st_mtime))
     late = max(0.0, handed_in - deadline(owner))
     is_class = file_format([where.name]) is not None
     return FoundSubmissions(
@@ -196,7 +199,7 @@ class _Submissions:
     ) -> None:
         self.where, self.lessons, self.deadline, self.due = where, lessons, deadline, due
         self.tree, self.layout = tree, layout
-        self.names = _unique_names(layout.owners)
+        self.names = unique_names(layout.owners)
         self.accounts: dict[Entry, Account] = {}
         self.choices: list[str] = []
         self.doubts = list(layout.doubts)
@@ -205,8 +208,9 @@ class _Submissions:
         """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
-            lesson = self.lessons.lesson_of(entry.file, place.name)
-            files[place.owner].append(HandedIn(entry, place, lesson))
+            lesson = self.lessons.lesson_of(entry.notebook_file, place.name)
+            for owner in (place.owner, *self.layout.partners.get(entry, ())):
+                files[owner].append(HandedIn(entry, place, lesson))
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
             self.accounts[entry] = Account(entry.origin, "", "", why, open=is_open)
@@ -218,7 +222,7 @@ class _Submissions:
         due = due_lessons(handed_in, self.due) if is_class else []
         mentioned = sorted(set().union(*handed_in, self.due)) if is_class else []
         submissions: list[Submission] = []
-        for owner in sorted(files, key=self.names.__getitem__):
+        for owner in sorted(files, key=lambda owner: name_sort_key(self.names[owner])):
             shown = replace(owner, name=self.names[owner])
             own = {
                 submission.lesson: submission
@@ -236,7 +240,7 @@ class _Submissions:
             accounts=tuple(self.accounts[entry] for entry in self.tree.entries),
             choices=tuple(self.choices),
             doubts=tuple(self.doubts),
-            notes=tuple(self.tree.notes),
+            notes=(*self.tree.notes, *self.layout.notes),
         )
 
     def _student_submissions(
@@ -272,16 +276,15 @@ class _Submissions:
     def _choose_submission(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
         choice = choose_attempt(files, due, self.lessons.stems, self.lessons.is_untouched, self.lessons.notebook_digest)
         counts, others = choice.file, choice.others
+        shown, *left = paths_that_differ([counts, *others])
         self._add_account(counts, owner, "It counts.")
         for file in others:
-            self._add_account(
-                file, owner, f"It does not count: {shorten_text(counts.entry.name, 100)} does, {choice.why}."
-            )
+            self._add_account(file, owner, f"It does not count: {shown} does, {choice.why}.")
         if others:
-            names = ", ".join(shorten_text(file.entry.name, 60) for file in others[:3])
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             sentence = (
                 f"{shorten_text(owner.name, 40)}, {lesson[:2]}: {format_count(len(files), 'file')}; "
-                f"{shorten_text(counts.entry.name, 60)} counts ({choice.why}), not {names}"
+                f"{shown} counts ({choice.why}), not {', '.join(left[:3])}{more}"
             )
             self.choices.append(sentence)
             if choice.doubt:
@@ -292,14 +295,15 @@ class _Submissions:
             file=counts.entry.file,
             origin="" if counts.entry.origin == str(counts.entry.file) else counts.entry.origin,
             student_id=owner.id,
-            handed_in=counts.handed_in,
+            handed_in=float(math.floor(counts.handed_in)),
             late=counts.seconds_late(due),
             superseded=tuple(file.entry.origin for file in others),
         )
 
     def _add_account(self, file: HandedIn, owner: Owner, fate: str, *, is_open: bool = False) -> None:
-        lesson = file.lesson or ""
-        self.accounts[file.entry] = Account(file.entry.origin, owner.name, lesson, fate, is_open)
+        before = self.accounts.get(file.entry)  # of a partner
+        names = f"{before.student}, {owner.name}" if before else owner.name
+        self.accounts[file.entry] = Account(file.entry.origin, names, file.lesson or "", fate, is_open)
 
     def _why_none(self) -> str:
         where, first = self.where, self.lessons.stems[0]
@@ -327,26 +331,6 @@ def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) ->
     """
     count = Counter(lesson for own in handed_in for lesson in own)
     return sorted(said or (lesson for lesson, students in count.items() if students > 1))
-
-
-def _unique_names(owners: Iterable[Owner]) -> dict[Owner, str]:
-    """A name for each student that can be shown and is unique."""
-    shown = {owner: _shown_name(owner.name) for owner in owners}
-    count = Counter(shown.values())
-    names: dict[Owner, str] = {}
-    # First those whose own name is exactly the one that is shown.
-    for owner in sorted(shown, key=lambda owner: (shown[owner] != owner.name, owner)):
-        name = f"{shown[owner]} ({owner.id})" if owner.id and count[shown[owner]] > 1 else shown[owner]
-        while name in names.values():
-            name += "*"
-        names[owner] = name
-    return names
-
-
-def _shown_name(name: str) -> str:
-    """A student's name in a form that can be shown and used for a folder."""
-    shown = visible_name(name)
-    return shown if shown.strip(f". {VISIBLE_BLANK}") else OWN_NAME
 
 
 def _unknown_lesson(file: str, lessons: Lessons) -> str:

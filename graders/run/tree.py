@@ -6,7 +6,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graders.core.text import shorten_text
-from graders.run.archives import CLASS_LIMITS, ArchiveLimits, is_program_trace, is_wanted, unpack_archive
+from graders.run.archives import (
+    CLASS_LIMITS,
+    ArchiveLimits,
+    is_program_trace,
+    is_wanted,
+    may_be_notebook,
+    unpack_archive,
+)
+from graders.run.intake import is_notebook
 from graders.run.members import BadArchive, is_archive
 
 _ONLY_NOTEBOOKS = "Hand in the notebooks themselves."
@@ -19,6 +27,7 @@ class Entry:
     `parts` are the folders and archives above it, from the folder that is marked, and its own name; for a folder that
     cannot be entered, the name is empty. `file` is where it can be read: None if `problem` says why it cannot be, or if
     it is in an archive and is no notebook. `origin` is what reports call it. `handed_in` is in seconds since 1970.
+    `notebook` says that its content is that of a notebook, although its name is not.
     """
 
     parts: tuple[str, ...]
@@ -26,6 +35,7 @@ class Entry:
     origin: str
     handed_in: float
     problem: str = ""
+    notebook: bool = False
 
     @property
     def name(self) -> str:
@@ -35,7 +45,12 @@ class Entry:
     @property
     def counts(self) -> bool:
         """Whether it is a notebook or an archive, or something that should have been one but cannot be read."""
-        return bool(self.problem) or (self.file is not None and is_wanted(self.name))
+        return bool(self.problem) or (self.file is not None and (self.notebook or is_wanted(self.name)))
+
+    @property
+    def notebook_file(self) -> Path | None:
+        """Where the notebook can be read; None if there is none."""
+        return self.file if self.counts else None
 
 
 @dataclass
@@ -101,7 +116,8 @@ class _Search:
                 for inside in sorted(path.iterdir()):
                     self.add_path(inside, parts)
             else:
-                self._add_file(Entry(parts, path, str(path), changed), ArchiveLimits())
+                notebook = may_be_notebook(path.name) and is_notebook(path)
+                self._add_file(Entry(parts, path, str(path), changed, notebook=notebook), ArchiveLimits())
         except OSError as error:
             self._add_problem((*parts, ""), str(path), 0.0, f"The folder cannot be read: {error.strerror}.")
 
@@ -138,7 +154,8 @@ class _Search:
         for member in inside:
             parts = (*above, *member.parts)
             came = (member.modified or archive.stat().st_mtime) if handed_in is None else handed_in
-            entry = Entry(parts, member.file, f"{origin}/{'/'.join(member.parts)}", came, member.problem)
+            name = f"{origin}/{'/'.join(member.parts)}"
+            entry = Entry(parts, member.file, name, came, member.problem, member.notebook)
             self._add_file(entry, None if above else ArchiveLimits())
 
     def _add_problem(self, parts: tuple[str, ...], origin: str, handed_in: float, why: str) -> None:

@@ -61,6 +61,34 @@ def test_first_name_and_surname_are_one_name() -> None:
     assert [person.name for person in parse_roster("First name,Surname\nAda,Lovelace\n").people] == ["Ada Lovelace"]
 
 
+GITHUB = """"identifier","github_username","github_id","name"
+"Ada Lovelace","darth","11",""
+"ben@x.org","octo","12",""
+"1234","cleo","13","Cleo Diaz"
+"","eve-1","14",""
+"""
+
+
+def test_whoever_has_no_name_in_the_roster_goes_by_what_else_identifies_them() -> None:
+    roster = parse_roster(GITHUB)
+    assert [person.name for person in roster.people] == ["Ada Lovelace", "ben@x.org", "Cleo Diaz", "eve-1"]
+    assert [person.participant for person in roster.people] == [""] * 4
+    for login, name in (("darth", "Ada Lovelace"), ("OCTO", "ben@x.org"), ("1234", "Cleo Diaz")):
+        person = roster.find(login)
+        assert person is not None
+        assert person.name == name
+    assert roster.note == ("3 rows have no name; they go by a number or login instead: Ada Lovelace, ben@x.org, eve-1.")
+
+
+def test_a_row_with_neither_a_name_nor_a_number_is_counted() -> None:
+    roster = parse_roster("Name,ID,Section\nAda Lovelace,1,A\n,2,A\n,,A\n")
+    assert [person.name for person in roster.people] == ["Ada Lovelace", "2"]
+    assert roster.note == (
+        "1 row has no name; it goes by a number or login instead: 2. "
+        "1 row has neither a name nor a number and was left out."
+    )
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n", "Student\n", "\x00", '"'])
 def test_what_is_no_roster_says_what_one_looks_like(text: str) -> None:
     with pytest.raises(BadTable, match=r"names nobody|not a CSV"):

@@ -73,6 +73,20 @@ def test_with_blind_marking_people_are_called_by_their_numbers(header: str, part
         ("Nombre;Correo\nAda Lovelace;a@x.org\n", ["Ada Lovelace"]),
         ("NOM,Points\nAda Lovelace,3\n", ["Ada Lovelace"]),
         ("Student_Name\nAda Lovelace\n", ["Ada Lovelace"]),
+        ("Name,Surname\nAda,Lovelace\nIda,Weil\n", ["Ada Lovelace", "Ida Weil"]),
+        ("Surname,Name\nLovelace,Ada\n", ["Ada Lovelace"]),
+        ("Nom,Cognoms\nAda,Lovelace\n", ["Ada Lovelace"]),
+        ("Nome;Cognome\nAda;Lovelace\n", ["Ada Lovelace"]),
+        ("Nome;Sobrenome\nAda;Lovelace\n", ["Ada Lovelace"]),
+        ("Naam;Achternaam\nAda;Lovelace\n", ["Ada Lovelace"]),
+        ("Namn;Efternamn\nAda;Lovelace\n", ["Ada Lovelace"]),
+        ("Ime;Prezime\nAda;Lovelace\n", ["Ada Lovelace"]),
+        ("Nume;Prenume\nLovelace;Ada\n", ["Ada Lovelace"]),
+        ("First,Last\nAda,Lovelace\n", ["Ada Lovelace"]),
+        ("Name,Surname\nAda Lovelace,Lovelace\nIda Weil,Weil\n", ["Ada Lovelace", "Ida Weil"]),
+        ("Name;Vorname\nAda Lovelace;Ada\n", ["Ada Lovelace"]),
+        ("Full name,First name,Last name\nAda Lovelace,Ada,Lovelace\n,Ida,Weil\n", ["Ada Lovelace", "Ida Weil"]),
+        ("Nom,Prénom,Nom de famille\nx1,Ada,Lovelace\n", ["Ada Lovelace"]),
     ],
 )
 def test_names_in_the_headers_of_other_countries(text: str, names: list[str]) -> None:
@@ -90,6 +104,29 @@ def test_the_points_of_assignments_are_those_of_canvas() -> None:
         roster = parse_roster(f"Student,ID,Section,Essay (7),Final Score\n{row}\nann,101,A,3,\n")
         assert [person.name for person in roster.people] == ["ann"]
         assert roster.maxima == {"Essay (7)": 100}
+
+
+@pytest.mark.parametrize(
+    ("rows", "names", "most"),
+    [
+        (["Points Possible,,,4", "Points Possible,7,A,1"], ["Points Possible"], {"Essay (7)": 4}),
+        (["Points Possible,,,4", "    Mallory,,,1", "ann,1,A,2"], ["Mallory", "ann"], {"Essay (7)": 4}),
+        (["Points Possible,,,4", "Points Possible,,,1", "ann,1,A,2"], ["Points Possible", "ann"], {"Essay (7)": 4}),
+        (["ann,1,A,2", "    Points Possible,,,1"], ["ann", "Points Possible"], {}),
+        (["    Points Possible,7,A,1", "ann,1,A,2"], ["Points Possible", "ann"], {}),
+        ([",,,Manual Posting", "    Points Possible,,,4", "ann,1,A,2"], ["ann"], {"Essay (7)": 4}),
+    ],
+)
+def test_whoever_is_called_like_the_row_of_maxima_is_a_person(
+    rows: list[str], names: list[str], most: dict[str, float]
+) -> None:
+    roster = parse_roster("\n".join(["Student,ID,Section,Essay (7)", *rows, ""]))
+    assert ([person.name for person in roster.people], roster.maxima, roster.note) == (names, most, "")
+
+
+def test_an_indented_name_at_the_top_of_a_plain_table_is_a_person() -> None:
+    for text in ("Name\n    Ada Lovelace\nIda Weil\n", "Name,ID\n    Ada Lovelace,\nIda Weil,\n"):
+        assert [person.name for person in parse_roster(text).people] == ["Ada Lovelace", "Ida Weil"]
 
 
 def test_two_people_of_one_name_without_numbers_are_two() -> None:

@@ -26,6 +26,36 @@ def test_text_becomes_visible_unicode_on_one_line(raw: object, shown: str) -> No
     assert clean_text(raw) == shown
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627",  # Persian: Alireza
+        "\u0dc1\u0dca\u200d\u0dbb\u0dd3 Perera",  # Sinhala: Shri
+        "\u0d28\u0d4d\u200d Kumar",  # Malayalam, a letter without a vowel at the end of a word
+        "\u09b0\u200d\u09cd\u09af\u09be",  # Bengali, before the sign that mutes a vowel
+    ],
+)
+def test_a_joiner_stays_where_a_script_needs_it(name: str) -> None:
+    assert clean_text(name) == name
+    assert clean_text(clean_text(name, 4), 4) == clean_text(name, 4)
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("Ada\u200dLovelace", "Ada\ufffdLovelace"),
+        ("ann\u200c", "ann\ufffd"),
+        ("\u200c\u0639\u0644", "\ufffd\u0639\u0644"),
+        ("\u0639\u200c\u200c\u0644", "\u0639\ufffd\ufffd\u0644"),
+        ("\u0639\u200b\u0644", "\u0639\ufffd\u0644"),
+        ("\u0639\u202e\u0644", "\u0639\ufffd\u0644"),
+        ("A\u3164B\u034f", "A\ufffdB\ufffd"),
+    ],
+)
+def test_what_only_hides_or_reorders_does_not(raw: str, shown: str) -> None:
+    assert clean_text(raw) == shown
+
+
 def test_new_lines_are_kept_on_request() -> None:
     assert clean_text("a\r\nb\nc\td", lines=True) == "a\nb\nc    d"
 

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from typer.testing import CliRunner
@@ -207,7 +208,7 @@ def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
     text = " ".join(grade("--roster", "roster.csv", "--export", "canvas", code=3).split())
     assert "Not on the roster, or not clearly: team_1 If they handed in as groups: --groups CSV gives" in text
     assert f"canvas.csv: {LESSON} has 100 points on the roster, and at most 4 are entered. --scale converts" in text
-    (Path("class/team_1") / f"{LESSON}.ipynb").rename("class/gone.txt"), Path("class/team_1").rmdir()
+    (Path("class/team_1") / f"{LESSON}.ipynb").unlink(), Path("class/team_1").rmdir()
     hand_in("ada lovelace"), hand_in("alan turing"), hand_in("stranger")
     assert "--groups" not in grade("--roster", "roster.csv")  # nobody is missing
 
@@ -289,6 +290,17 @@ def test_when_all_are_late_the_last_one_counts() -> None:
     grade("--deadline", "2026-01-02", "--late", "10%/day at most 20%")
     assert results()["ann"]["file"].endswith("-1.ipynb")
     assert results()["ann"]["penalty"] == 0.8
+
+
+def test_days_are_counted_by_the_calendar_in_the_zone_of_the_deadline() -> None:
+    zone = ZoneInfo("America/New_York")  # where summer time ends that night
+    for student, clock in (("ann", "2026-11-01T19:30"), ("bob", "2026-11-01T20:00:01"), ("eve", "2026-10-31T20:00")):
+        moment = datetime.fromisoformat(clock).replace(tzinfo=zone).timestamp() + 0.5
+        os.utime(hand_in(student), (moment, moment))
+    grade("--deadline", "2026-10-31T20:00 America/New_York", "--late", "10%/day")
+    assert {name: found["penalty"] for name, found in results().items()} == {"ann": 0.4, "bob": 0.8, "eve": 0}
+    said = "Handed in at 2026-11-01 20:00:01 EST; the deadline was 2026-10-31 20:00:00 EDT."
+    assert said in Path(f"out/feedback/bob/{LESSON}.html").read_text()
 
 
 def test_somebody_may_have_a_deadline_of_their_own() -> None:
@@ -409,6 +421,7 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--exercise", "01-nothing"), "There is no exercise '01-nothing'."),
         (("--exercise", "02-record-grad"), "Nobody handed in a notebook with these exercises."),
         (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
+        (("--deadline", "2026-11-20T18:00 Mars/Base"), "There is no time zone 'Mars/Base'; write it like Europe/Paris"),
         (("--late", "much"), "is not a rule for late work: none, zero, 10%/day"),
         (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),

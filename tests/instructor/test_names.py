@@ -54,6 +54,17 @@ def test_characters_that_cannot_be_seen_are_told_apart_by_numbers_alone() -> Non
     assert [person.name for person in roster.people] == ["ann\ufffd", "bob"]  # as in results, so that exports find them
 
 
+def test_names_with_joiners_are_found_on_the_roster_with_and_without_them() -> None:
+    persian, sinhala = "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627", "\u0dc1\u0dca\u200d\u0dbb\u0dd3 Perera"
+    roster = parse_roster(f"Name,ID\n{persian},1\n{sinhala},2\n")
+    for students in (
+        [persian, sinhala],
+        [name.replace("\u200c", "").replace("\u200d", "") for name in (persian, sinhala)],
+    ):
+        found, strangers = named_by_roster(handed_in(*students), roster)
+        assert ([one.student for one in found], strangers) == ([persian, sinhala], [])
+
+
 def test_a_lesson_of_one_student_is_not_missing_for_people_of_the_roster() -> None:
     other = Submission("ann", "02_watching_gradients", Path("x"))
     found, _ = named_by_roster([*handed_in("ann", "bob"), other], ROSTER)

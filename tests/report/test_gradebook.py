@@ -28,6 +28,12 @@ def test_a_row_is_a_student_and_a_column_an_exercise() -> None:
     ]
 
 
+def test_students_stand_where_people_look_for_them() -> None:
+    students = ("ann", "Çelik", "Émile", "Zoë")
+    found = rows(batch(*(graded(student, exercise("01-a")) for student in reversed(students))))
+    assert [row[0] for row in found[1:]] == list(students)
+
+
 def test_lessons_follow_each_other_with_a_sum_each_and_one_for_all() -> None:
     found = batch(
         graded("ann", exercise("02-a", score=2, most=2), lesson="02_second"),

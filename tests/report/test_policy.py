@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -49,6 +50,52 @@ def test_each_day_that_has_begun_costs_up_to_the_most(days: float, lost: float) 
 def test_a_time_of_grace_costs_nothing_and_then_counts_in_full() -> None:
     rule = LateRule(0.1, DAY, 1, grace=600)
     assert (rule.lost_share(600), rule.lost_share(601)) == (0, 0.1)
+
+
+NEW_YORK = ZoneInfo("America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("deadline", "handed_in", "lost"),
+    [
+        ("2026-10-31T20:00", "2026-11-01T19:30", 0.1),  # 24.5 hours, on the day when summer time ends
+        ("2026-10-31T20:00", "2026-11-01T20:00", 0.1),
+        ("2026-10-31T20:00", "2026-11-01T20:00:01", 0.2),
+        ("2026-03-07T20:00", "2026-03-08T20:30", 0.2),  # 23.5 hours, on the day when it begins
+        ("2026-03-07T20:00", "2026-03-08T19:59", 0.1),
+        ("2026-10-20T20:00", "2026-11-10T19:00", 2.1),
+        ("2026-11-01T01:30", "2026-11-01T01:31", 0.1),  # this time of day comes twice on that day
+        ("2026-03-07T02:30", "2026-03-08T03:30", 0.1),  # and this one does not come
+        ("2026-03-07T02:30", "2026-03-08T03:31", 0.2),
+    ],
+)
+def test_a_day_is_one_of_the_calendar_in_the_zone_of_the_deadline(deadline: str, handed_in: str, lost: float) -> None:
+    due, came = (datetime.fromisoformat(time).replace(tzinfo=NEW_YORK).timestamp() for time in (deadline, handed_in))
+    assert LateRule(0.1, most=3).lost_share(came - due, came, NEW_YORK) == pytest.approx(lost)
+
+
+def test_hours_are_not_those_of_the_clock_and_an_offset_has_no_summer_time() -> None:
+    due = datetime(2026, 10, 31, 20, tzinfo=NEW_YORK).timestamp()
+    came = datetime(2026, 11, 1, 19, 30, tzinfo=NEW_YORK).timestamp()
+    assert LateRule(0.01, 3600).lost_share(came - due, came, NEW_YORK) == pytest.approx(0.25)
+    assert LateRule(0.1).lost_share(came - due, came, timezone(timedelta(hours=-4))) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "handed_in", "said"),
+    [
+        ("10%/day", "2026-11-02T18:00:40", ("2026-11-02 18:00:40 EST", "2026-10-31 18:00:00 EDT")),
+        ("10%/day", "2026-11-02T18:01:00", ("2026-11-02 18:01 EST", "2026-10-31 18:00 EDT")),
+        ("10%/day", "2026-10-31T18:00:01", ("2026-10-31 18:00:01 EDT", "2026-10-31 18:00:00 EDT")),
+        ("10%/hour", "2026-10-31T20:00:05", ("2026-10-31 20:00:05 EDT", "2026-10-31 18:00:00 EDT")),
+        ("10%/day", "2026-10-31T20:00:05", ("2026-10-31 20:00 EDT", "2026-10-31 18:00 EDT")),
+    ],
+)
+def test_times_have_seconds_where_these_decide(rule: str, handed_in: str, said: tuple[str, str]) -> None:
+    due = datetime(2026, 10, 31, 18, tzinfo=NEW_YORK).timestamp()
+    came = datetime.fromisoformat(handed_in).replace(tzinfo=NEW_YORK).timestamp()
+    late = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), came - due, came, NEW_YORK)
+    assert late.late_note.startswith("Handed in at {}; the deadline was {}.".format(*said))
 
 
 def test_a_penalty_is_kept_beside_the_score_and_never_taken_twice() -> None:
@@ -113,8 +160,8 @@ def test_a_table_that_cannot_be_read_is_refused(text: str) -> None:
 )
 def test_who_is_late_is_told_the_deadline_and_the_rule(rule: str, sentence: str) -> None:
     noon = datetime(2026, 1, 2, 12).astimezone()
-    late = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 3600, noon.timestamp())
-    times = f"Handed in at 2026-01-02 12:00 {noon:%Z}; the deadline was 2026-01-02 11:00 {noon:%Z}."
+    late = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 3660, noon.timestamp())
+    times = f"Handed in at 2026-01-02 12:00 {noon:%Z}; the deadline was 2026-01-02 10:59 {noon:%Z}."
     assert late.late_note == f"{times} {sentence}"
     unknown = with_penalty(graded("ann", exercise("01-a")), parse_late_rule(rule), 1)
     assert unknown.late_note.endswith(sentence)

@@ -233,7 +233,7 @@ def test_names_of_other_alphabets_come_through(tmp_path: Path, scratch: Path) ->
     ]
     unflagged = patched(zipped(tmp_path / "b.zip", f"M__ller/{FIRST}", f"a/{FIRST}"), (b"M__ller", "Müller".encode()))
     with temporary_folder("unpacked") as other:  # as programs on macOS write it
-        assert [student for student, *_ in found(unflagged, other)] == ["Müller", "a"]
+        assert [student for student, *_ in found(unflagged, other)] == ["a", "Müller"]
 
 
 # Bad archives: each as that of a student beside a neighbour, and as the one that is marked.

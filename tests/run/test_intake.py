@@ -104,6 +104,11 @@ def deep(levels: int) -> str:
     return notebooks.text("x", metadata=0).replace('"metadata": 0', '"metadata": ' + "[" * levels + "]" * levels)
 
 
+def conflicted(before: str, text: str) -> str:
+    """A file with a conflict that git has left in it."""
+    return f"{before}<<<<<<< HEAD\n{text}\n=======\n{text}\n>>>>>>> theirs\n"
+
+
 def called_from(levels: int, call: Callable[[], Any]) -> Any:
     """What `call` returns, or raises, below so many calls."""
     return called_from(levels - 1, call) if levels else call()
@@ -134,6 +139,16 @@ def test_as_many_texts_as_allowed_are_read(file: Path) -> None:
         (notebooks.text("x").encode("utf-16"), "not UTF-8 text (byte 0)"),
         (b'{"nbformat": 4, "a": "\xe9"}', "not UTF-8 text (byte 22)"),
         ("import torch\n", "it is not JSON (line 1)"),
+        (b"\0" * 5000, "The file holds nothing but NUL bytes: it was not saved or copied completely."),
+        ("\ufeff\n<!DOCTYPE html>\n<title>01</title>", "The file is a web page, not a notebook"),
+        ("<!-- saved -->\n<HTML>", "The file is a web page, not a notebook"),
+        (b"<html><title>M\xfcller</title>", "The file is a web page, not a notebook"),
+        ('<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>', "The file is XML, not a notebook"),
+        (conflicted('{"nbformat": 4,\n', ' "cells": []}'), "has a git conflict that nobody has resolved (line 2)"),
+        (
+            conflicted("", notebooks.text("x")).replace("\n", "\r\n"),
+            "has a git conflict that nobody has resolved (line 1)",
+        ),
         ('{"nbformat": 4,\n "cells": [}', "it is not JSON (line 2)"),
         ("[" * 100_000, "it is not JSON"),
         ("1" * 5000, "it is not JSON"),
@@ -155,6 +170,10 @@ def test_everything_else_is_unreadable_and_the_message_says_why(file: Path, cont
     with pytest.raises(Unreadable) as caught:
         cells_of(file, content)
     assert message in str(caught.value)
+
+
+def test_a_line_of_a_cell_is_no_conflict(file: Path) -> None:
+    assert cells_of(file, notebooks.text("<<<<<<< HEAD\nx")) == ("<<<<<<< HEAD\nx",)
 
 
 def test_as_many_cells_as_allowed_are_read(file: Path) -> None:

@@ -28,8 +28,9 @@ TIME = "Nov 24, 2026 603 PM"
 class Case:
     """Paths of a class, the students that they make, each with lessons, and words of what is said.
 
-    A path ends in `/` for a folder, in `=blank` for an untouched notebook. The name of a student may have lessons
-    behind `:`, the first alone otherwise. `said` is empty where nothing is doubtful.
+    A path ends in `/` for a folder, in `=blank` for an untouched notebook, in `#` for a notebook under another name.
+    The name of a student may have lessons behind `:`, the first alone otherwise. `said` is empty where nothing is
+    doubtful.
     """
 
     paths: tuple[str, ...]
@@ -97,6 +98,17 @@ SURE = {
         ("ada_l", "ben_l"),
     ),
     "what a browser called a text": Case((f"ada/{FIRST}.txt", f"ben/{FIRST}.json"), ("ada", "ben")),
+    "notebooks under other names": Case(
+        (f"ada/{A}.json#", f"ben/{A}.txt#", f"cy/{A}#", "dan/01. My work#", f"eve/{FIRST} (1)#", "fay/mine.JSON#"),
+        ("ada", "ben", "cy", "dan", "eve", "fay"),
+    ),
+    "notebooks under other names, moodle": Case(
+        (f"Ada_12{MOODLE}/{A}.json#", f"Ben_13{MOODLE}{A}.txt#"), ("Ada", "Ben")
+    ),
+    "what is no notebook under such a name": Case(
+        (f"ada/{FIRST}", "ada/data.json", "ada/notes", f"ada/{FIRST}~#", f"ben/{FIRST}", "ben/01_notes.txt"),
+        ("ada", "ben"),
+    ),
     "brightspace": Case(
         (f"12-99 - Ada Lovelace - {TIME} - {FIRST}", f"13-99 - Ben O-Kri - {TIME} - {FIRST}", "index.html"),
         ("Ada Lovelace", "Ben O-Kri"),
@@ -130,6 +142,7 @@ SURE = {
             "assignment_123_export/submission_metadata.yml",
         ),
         ("submission_4001", "submission_4002"),
+        "does not say whose these 2 folders are: submission_4001, submission_4002",
     ),
     "sakai, one handed in": Case(
         (
@@ -281,7 +294,9 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
     for number, path in enumerate(paths):
         path, _, blank = path.partition("=")
         cell = STUB if blank else WORK + f"  # {number}"
-        content = notebooks.text(cell, 'check("01-branch-grads")') if ".ipynb" in path else "text"
+        is_notebook = path.endswith((".ipynb", ".ipynb.txt", ".ipynb.json", "#"))
+        path = path.removesuffix("#")
+        content = notebooks.text(cell, 'check("01-branch-grads")') if is_notebook else "text"
         archive, _, inner = path.rpartition("!")
         if archive:
             archives.setdefault(folder / archive, {})[inner] = content

@@ -116,6 +116,18 @@ def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_p
     ]
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    name = "01_first_things.ipynb"
+    hand_in(tmp_path, f"ann/{name}", f"ann/old/{name}", f"bob/work/v1/{name}", f"bob/work/v2/{name}", "cy/01_a.ipynb")
+    seen = find_submissions(tmp_path, LESSONS)
+    assert seen.choices == (
+        f"ann, 01: 2 files; old/{name} counts (they are the same), not {name}",
+        f"bob, 01: 2 files; v2/{name} counts (its folder has the later number), not v1/{name}",
+    )
+    fates = {Path(one.file).relative_to(tmp_path).as_posix(): one.fate for one in seen.accounts}
+    assert fates[f"bob/work/v1/{name}"] == f"It does not count: v2/{name} does, its folder has the later number."
+
+
 def test_a_folder_named_like_a_notebook_is_none(tmp_path: Path) -> None:
     hand_in(tmp_path, "ann/01_first_things.ipynb")
     (tmp_path / "bob" / "01_first_things.ipynb").mkdir(parents=True)

@@ -13,6 +13,7 @@ import re
 
 from graders.core.results import SubmissionResult
 from graders.core.roster import Person
+from graders.core.student_names import name_sort_key
 from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
 from graders.report.gradebook import safe_cell_text
@@ -49,7 +50,7 @@ def export(wanted: ExportRequest) -> ExportResult:
             *(format_points(maxima[one] or wanted.lesson_max_score(one)) for one in lessons),
         ]
     ]
-    for student in sorted(found):
+    for student in sorted(found, key=name_sort_key):
         cells = [
             format_score(found[student].get(lesson), wanted.scale_factor(lesson, maxima[lesson])) for lesson in lessons
         ]
@@ -86,4 +87,4 @@ def _identity_cells(student: str, person: Person | None, number: str) -> list[st
     if person is None:
         return [student, number, "", "", ""]
     row = [person.get(column.casefold()) for column in _IDENTITY[1:]]
-    return [person.get("student", "name") or student, row[0] or number, *row[1:]]
+    return [person.get("student") or student, row[0] or number, *row[1:]]

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from graders.core.results import Status, SubmissionResult
 from graders.core.roster import Person, Worksheet
+from graders.core.student_names import name_sort_key
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.exports import worksheet
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
@@ -101,7 +102,7 @@ def _export_in_english(
     path = f"moodle/{lesson}.csv"
     people = {person.name: person for person in wanted.roster.people} if wanted.roster else {}
     rows, identities = [], []
-    for student in sorted(found):
+    for student in sorted(found, key=name_sort_key):
         result, person = found[student], people.get(student, Person(student))
         number = f"Participant {result.student_id}" if result.student_id else ""
         identities.append((student, {"Identifier": number} if number else {"the address": person.email}))

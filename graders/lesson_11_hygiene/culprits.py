@@ -26,7 +26,7 @@ def a_model(rng: Rng, case: Mapping[str, Any], healthy: bool) -> tuple[str, str,
 
     nested, in_place = numbers(culprit == "nested"), numbers(culprit == "in place")
     parts = {
-        "code": f"adding({numbers(case['before'] == 'code')}, shift(numbers()))",
+        "code": f"adding({numbers(case['before'] == 'in code')}, shift(numbers()))",
         "plain": "shift(numbers())",
         "mix": "Fn(lambda module, x, share, other: x + share * other)",
         "cleaned": f"shift({numbers(case['hooks'] == 'replacing')})",
@@ -61,9 +61,10 @@ def a_model(rng: Rng, case: Mapping[str, Any], healthy: bool) -> tuple[str, str,
 def a_culprit(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """What the scene reads: two such models, a healthy one, and whether `x` is bad already."""
     return {"models": tuple(a_model(rng, case, healthy) for healthy in (False, False, True)),
-            "bad_x": case["before"] == "x"}  # fmt: skip
+            "bad_x": case["before"] == "in x"}  # fmt: skip
 
 
 CULPRITS = Planted(
-    axes={"culprit": ("nested", "in place", "first call", "second call"), "before": ("x", "code")}, plant=a_culprit
+    axes={"culprit": ("nested", "in place", "first call", "second call"), "before": ("in x", "in code")},
+    plant=a_culprit,
 )

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "marking": {"core", "wire", "run", "judge", "differential", "scenes"},  # of these two, for the control
     "scenes": {"wire", "box", "nets"},
     "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
-    "authoring": {"differential"},
+    "authoring": {"differential", "wire"},
     "lesson": {"authoring", "scenes"},
     "notebook": {"core", "wire", "box", "run", "judge"},
     "learner": {"core", "run", "marking", "notebook"},

@@ -50,6 +50,7 @@ from graders.core.explanations import Explanation
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.differential.explaining import NOTHING_DONE, explain_outcomes
 from graders.differential.implementations import Implementation
+from graders.differential.planting import NOTHING, Planted
 from graders.differential.subject import Subject
 from graders.run.transcript import Outcome
 from graders.scenes.scene import Scene
@@ -67,6 +68,7 @@ class SceneExercise(Exercise):
 
     subject: Subject
     scene: Scene
+    planted: Planted
     written: Contract
 
     @functools.cached_property
@@ -99,7 +101,8 @@ class SceneExercise(Exercise):
         example = [[step.code, bool(step.shows)] for step in self.written.example] if index == 0 else []
         for attempt in range(100):
             inner = Rng(seed, self.key, index, attempt).integer(0, 2**31)
-            draw = {"seed": inner, "case": dict(self.cases[index]), "example": example}
+            case = self.planted.in_box(Rng(seed, self.key, index, attempt, "planted"), self.cases[index])
+            draw = {"seed": inner, "case": case, "example": example}
             if self.subject.is_well_conditioned(play, draw):
                 return draw
         raise IllConditionedDraws(f"exercise {self.key}, case {index}: rounding decided the result of all 100 draws")
@@ -125,13 +128,15 @@ def exercise(
     title: str,
     points: float,
     hints: Sequence[str],
+    planted: Planted = NOTHING,
     minutes: int = 0,
     difficulty: int = 0,
     core: bool = False,
     why: str = "",
     name: str = "",
 ) -> Callable[[type], SceneExercise]:
-    """Make an exercise from a class. `scene` is the one in which the learner's function is used.
+    """Make an exercise from a class. `scene` is the one in which the learner's function is used, and `planted` is what
+    it may not know of its own models.
 
     `minutes` is how long a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
     whether the exercise is on the core path; `build --check` asks for the first two. `why` is shown below the worked
@@ -167,7 +172,7 @@ def exercise(
             points=points,
             hints=tuple(hints),
             contract=written.markdown,
-            cases=_covering_cases(scene),
+            cases=_covering_cases(scene, planted),
             checks=tuple(_section_check(subject, section) for section in subject.sections),
             mistakes=tuple({slip.id: Mistake(slip.id, slip.message) for slip in slips}.values()),
             file=Path(inspect.getfile(references[0].function)),
@@ -179,18 +184,20 @@ def exercise(
             core=core,
             subject=subject,
             scene=scene,
+            planted=planted,
             written=written,
         )
 
     return make
 
 
-def _covering_cases(scene: Scene) -> tuple[Case, ...]:
-    """The cases of a covering design over the scene's axes, at least `LEAST_CASES`, repeated if need be."""
-    rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in scene.impossible]
-    rules = [(names, rule) for names, rule in rules if set(names) <= set(scene.axes)]
-    pairs = [pair for pair in scene.pairs if set(pair) <= set(scene.axes)]
-    found = covering_cases(scene.axes, pairs, rules)
+def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
+    """The cases of a covering design over all axes, at least `LEAST_CASES`, repeated if need be."""
+    axes = {**planted.axes, **scene.axes}
+    rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in (*planted.impossible, *scene.impossible)]
+    rules = [(names, rule) for names, rule in rules if set(names) <= set(axes)]
+    pairs = [pair for pair in scene.pairs if set(pair) <= set(axes)]
+    found = covering_cases(axes, pairs, rules)
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 

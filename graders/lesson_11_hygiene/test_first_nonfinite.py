@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from graders.authoring import exercise
+from graders.lesson_11_hygiene.culprits import CULPRITS
 from graders.scenes.nonfinite import finds_nonfinite_layer
 
 
@@ -74,6 +75,7 @@ def blamed(model, x, **how):
         "for one of the model's."
     ),
     scene=finds_nonfinite_layer(),
+    planted=CULPRITS,
 )
 class TestFirstNonfinite:
     """Write `first_nonfinite(model, x)`: run the model on `x`, and find the first call of a leaf whose output has a NaN

@@ -7,6 +7,7 @@ import torch
 from graders.authoring import exercise
 from graders.lesson_11_hygiene.programs import KINDS
 from graders.lesson_13_broken_runs.programs import grads_and_buffers_kept
+from graders.lesson_13_broken_runs.ways import CHANGED
 from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
 from graders.scenes.inspections import inspects_models
 from graders.scenes.streams import AXES
@@ -85,6 +86,7 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
             "special": "the hooks act as before and their handles remove them",
         },
     ),
+    planted=CHANGED,
 )
 class TestChangedByHooks:
     """Write `changed_by_hooks(model, loss_fn, x)`. Return a list, in the order of `model.named_parameters()`: the names

@@ -3,6 +3,7 @@
 from functools import partial
 
 from graders.authoring import exercise
+from graders.lesson_13_broken_runs.faults import BROKEN
 from graders.lesson_13_broken_runs.labels import RULES, answer, dead, exploding, first, hook, nan, vanishing
 from graders.scenes.diagnoses import diagnoses_models
 
@@ -29,6 +30,7 @@ from graders.scenes.diagnoses import diagnoses_models
         "`retain_grad()` and `backward()`."
     ),
     scene=diagnoses_models(),
+    planted=BROKEN,
 )
 class TestDiagnose:
     """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns new, equal models. Return a tuple: the first that

@@ -2,6 +2,7 @@
 
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
+from graders.lesson_13_broken_runs.ways import WITHOUT
 from graders.scenes.inspections import inspects_models
 from graders.scenes.streams import AXES
 from graders.scenes.without_gradient import without_gradient
@@ -32,9 +33,10 @@ from graders.scenes.without_gradient import without_gradient
     ),
     scene=inspects_models(
         made=without_gradient,
-        only=AXES | {"stream": ("whole", "cut", "no graph", "frozen")},
+        only=AXES,
         words={"task": "each parameter without a gradient has its reason", "runs": "one pass is enough"},
     ),
+    planted=WITHOUT,
 )
 class TestWhyNoGradient:
     """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` and one backward pass. Return a dict: the

@@ -6,8 +6,9 @@ import torch
 
 from graders.authoring import exercise
 from graders.lesson_13_broken_runs.programs import State
+from graders.lesson_13_broken_runs.suspects import IN_WRONG_MODE
 from graders.scenes.inspections import inspects_models
-from graders.scenes.modes import SUSPECTS, with_modes
+from graders.scenes.modes import with_modes
 
 
 def in_another_mode(model):
@@ -81,9 +82,10 @@ def named(model, found, matters=any):
     ),
     scene=inspects_models(
         made=with_modes,
-        only={"mode": (), "suspects": tuple(SUSPECTS), "rank": (2, 3)},
+        only={"mode": (), "rank": (2, 3)},
         words={"task": "the modules in the wrong mode are named"},
     ),
+    planted=IN_WRONG_MODE,
 )
 class TestWrongMode:
     """Write `wrong_mode(model, x)`. Return a list of the names of all modules whose `training` is not that of the model

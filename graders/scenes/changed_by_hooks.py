@@ -9,9 +9,10 @@ from torch import Tensor, nn
 from graders.box.callers_hooks import CallersHooks
 from graders.box.probing import count_module_hooks
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.planted import defined_in
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import drawn_linear
-from graders.scenes.streams import SIZE, Step, Stream, inspected_stream
+from graders.scenes.streams import SIZE, Stream, inspected_stream
 from graders.wire.draws import Rng
 
 
@@ -20,62 +21,32 @@ def negate_gradient(parameter: Any) -> None:
     parameter.grad.neg_()
 
 
-HOOKS: dict[str, Callable[[Any, float], Any]] = {
-    "a weight": lambda block, k: block[0].weight.register_hook(lambda grad: k * grad),
-    "a small gradient": lambda block, k: block[1].bias.register_hook(lambda grad: k * grad),
-    "accumulated": lambda block, k: block[1].bias.register_post_accumulate_grad_hook(negate_gradient),
-    "dropped": lambda block, k: block[1].weight.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None)),
-    "pre": lambda block, k: block[1].register_forward_pre_hook(lambda module, args: (k * args[0],)),
-    "forward": lambda block, k: block[1].register_forward_hook(lambda module, args, out: k * out),
-    "detaching": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
-    "joining": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out + block[1](out)),
-    "zeros": lambda block, k: block[0].register_forward_hook(lambda module, args, out: out.detach()),
-    "backward pre": lambda block, k: block[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],)),
-    "backward": lambda block, k: block[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],)),
-    "last digits": lambda block, k: block[0].weight.register_hook(lambda g: g * (1 + 4 * torch.finfo(g.dtype).eps)),
-    "by mode": lambda block, k: block[0].bias.register_hook(lambda grad: k * grad),
-    "nothing": lambda block, k: block.register_forward_pre_hook(lambda module, args: None),
-}
-"""Functions that register a hook on a block of two linear layers, by the kind of hook."""
-
-
 def hooked_stream(rng: Rng, case: Any) -> tuple[Stream, list[Any]]:
     """A model, and the handles of the hooks on it.
 
     Each block works on a constant, so that a hook affects only its own block. The last module and the last parameter
     have hooks that change gradients. A hook on the model itself affects what lies around the blocks, or cuts off
-    everything (`case.on_the_model`).
+    everything (`case.on_the_model`). Planted are `model`, a text, and the number of the `watched` block.
     """
-    last = rng.choice(("pre", "forward", "backward pre", "backward"))
-    kinds = [kind for kind in rng.shuffled(list(HOOKS)) if kind != last] + [last]
-
-    def step(kind: str) -> Step:
-        def add(block: Any, h: Tensor) -> Tensor:
-            used = block[0] if kind == "joining" else block  # only its hook uses the other layer
-            out = used(torch.ones_like(h)) * {"a small gradient": 1e-12, "zeros": 0.0}.get(kind, 1.0)
-            added: Tensor = out.detach() if kind == "by mode" and not block.training else out
-            return h + added
-
-        return add
-
-    model = Stream(rng, case, [step(kind) for kind in kinds])
-    blocks: dict[str, Any] = {}
-    for kind, path in zip(kinds, model.paths):
+    planted = defined_in(case.model)
+    model = Stream(rng, case, planted["steps"])
+    blocks = list[Any]()
+    for path in model.paths:
         first: Any = model.get_submodule(path)
         second = drawn_linear(rng, SIZE, SIZE, dtype=case.dtype)
-        blocks[kind] = nn.Sequential(first, second).train(first.training)
+        blocks.append(nn.Sequential(first, second).train(first.training))
         group, name = path.split(".")
-        model.get_submodule(group).add_module(name, blocks[kind])
-    blocks["nothing"][0].bias.requires_grad_(False)
-    k = rng.choice((-1.5, 2.0, 3.0))
-    handles = [register(blocks[kind], k) for kind, register in HOOKS.items()]
+        model.get_submodule(group).add_module(name, blocks[-1])
+    idle = blocks[case.watched]
+    idle[0].bias.requires_grad_(False)
+    handles = planted["register"](blocks, rng.choice((-1.5, 2.0, 3.0)), negate_gradient)
     last_parameter: Any = [*model.parameters()][-1]
     handles.append(last_parameter.register_post_accumulate_grad_hook(negate_gradient))
     if case.on_the_model == "detached":
         handles.append(model.register_forward_hook(lambda module, args, out: out.detach(), prepend=True))
     handles.append(model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),)))
     watching = CallersHooks("watching").on_module(model, "model", backward=True)
-    watching.on_module(blocks["nothing"], "block", backward=True).on_parameter(model.gain, "gain")
+    watching.on_module(idle, "block", backward=True).on_parameter(model.gain, "gain")
     return model, [*handles, *watching.handles]
 
 

@@ -10,6 +10,7 @@ from graders.box.callers_hooks import CallersHooks
 from graders.box.models import pack_output
 from graders.scenes.chains import CallPart, Chain, Step, reordered_parts
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.planted import defined_in
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
@@ -23,11 +24,10 @@ class Turning(Chain):
         return super().forward(-input if self.training else input)
 
 
-def another_last_entry(module: Any, input: Tensor) -> Tensor:
-    """A copy of the input; in training mode its last entry is a little larger."""
-    out = input.clone()
-    out.view(-1)[-1] += 0.02 * module.training
-    return out
+def grow_last(t: Tensor, by: float) -> Tensor:
+    """The tensor, whose last entry grows by `by`."""
+    t.view(-1)[-1] += by
+    return t
 
 
 def grow_buffer(module: Any, output: Tensor, by: float) -> Tensor:
@@ -36,78 +36,54 @@ def grow_buffer(module: Any, output: Tensor, by: float) -> Tensor:
     return output
 
 
-OPERATIONS: dict[str, Callable[[Any, Tensor], Tensor]] = {
-    "positive": lambda m, x: x.abs() / 2 + 0.5,
-    "negative": lambda m, x: -x.abs() / 2 - 0.5,
-    "scale": lambda m, x: 3 * x + 1 if m.training else 1 * x,
-    "last entry": another_last_entry,
-    "floor": lambda m, x: x.relu() if m.training else 1 * x,
-    "floor in place": lambda m, x: x.relu_() if m.training else x,
-    "blank in place": lambda m, x: x.mul_(0),
-    "noise": lambda m, x: x + torch.rand(x.shape, dtype=torch.float32),
-    "second output": lambda m, x: 1 * x,
-    "gate": lambda m, x: 0 * x if m.training else 1 * x,
-    # These read or change a buffer: their own, or that of the module before them.
-    "moves on": lambda m, x: grow_buffer(m, x - m.kept, 0.5 * m.training),
-    "counter": lambda m, x: grow_buffer(m, x + m.kept, 1),
-    "counts there": lambda m, x: grow_buffer(m.other[0], x + m.other[0].kept, 1),
-    "late": lambda m, x: grow_buffer(m, x + (m.kept - m.start) * m.training, 1),
-}
-"""What a module computes from its input, by kind. `m.training` is its mode."""
-
-SUSPECTS: dict[str, tuple[str, ...]] = {
-    "numbers": ("positive, *dropout", "positive, *dropout of 0", "positive, *noise"),
-    "buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
-    "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *floor"),
-    "calls": ("negative, *floor, positive, *floor", "positive, *floor, negative, *floor", "positive, *batch norm"),
-    "outputs": ("positive, *last entry", "positive, *second output", "positive, *norm without statistics"),
-}
-"""Modules in the order of their calls, in each of three places; a name that occurs twice is one module. Those with a
-star are in the other mode than the model, and the learner's function has to find out whether that matters."""
+Row = Sequence[tuple[int, str, bool]]
+"""Modules in the order of their calls: the number of each, its text, and whether it is in the other mode."""
 
 
-def a_module(kind: str, shape: Sequence[int], rng: Rng, case: Any, before: nn.Module | None) -> nn.Module:
-    """A module of this kind, for inputs of this shape."""
-    if kind in ("dropout", "dropout of 0"):
-        return nn.Dropout(0.0 if kind == "dropout of 0" else 0.5)
-    if "norm" in kind:
-        norm = nn.BatchNorm1d(shape[1], track_running_stats=kind == "batch norm")
-        if norm.running_mean is not None:
-            norm.running_mean.fill_(-5)
-        return norm
-    operation, output = OPERATIONS[kind], case.output
+def a_module(text: str, shape: Sequence[int], rng: Rng, output: str, before: nn.Module | None) -> nn.Module:
+    """The module that a text makes, for inputs of this shape."""
 
-    def forward(module: Any, input: Tensor) -> Any:
-        result = operation(module, input)
-        if kind == "second output":
-            return result, "a text", result.argmax() if module.training else result.argmin()
-        return pack_output(result, output)
+    def made(operation: Callable[[Any, Tensor], Any]) -> nn.Module:
+        def forward(module: Any, input: Tensor) -> Any:
+            result = operation(module, input)
+            return result if isinstance(result, tuple) else pack_output(result, output)
 
-    start = rng.number("large")
-    made = Fn(forward, start=start, other=(before,))
-    made.register_buffer("kept", torch.tensor(start), persistent=False)
-    return made
+        start = rng.number("large")
+        found = Fn(forward, start=start, other=(before,))
+        found.register_buffer("kept", torch.tensor(start), persistent=False)
+        return found
+
+    def norm(with_statistics: bool) -> nn.Module:
+        found = nn.BatchNorm1d(shape[1], track_running_stats=with_statistics)
+        if found.running_mean is not None:
+            found.running_mean.fill_(-5)
+        return found
+
+    module: nn.Module = defined_in(f"module = {text}", made=made, norm=norm, grow=grow_buffer, grow_last=grow_last)[
+        "module"
+    ]
+    return module
 
 
 def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[nn.Module, list[str], nn.Module]:
     """A model in this mode, the names of the modules in the other mode, and a module inside one of those."""
+    row, idle, turning, inside = case.models[0 if training else 1]
     names, astray, spot = iter(rng.names(40)), list[str](), nn.Identity()
     how = case.passing, case.output
 
-    def drawn(modules: str) -> tuple[dict[str, nn.Module], list[Step]]:
-        """The modules of such a list by name, and the steps that call them."""
-        parts, called, steps = dict[str, nn.Module](), dict[str, str](), list[Step]()
-        for word in modules.split(", "):
-            kind = word.removeprefix("*")
-            if kind not in called:
-                called[kind] = next(names)
+    def drawn(modules: Row) -> tuple[dict[str, nn.Module], list[Step]]:
+        """The modules of a row by name, and the steps that call them."""
+        parts, called, steps = dict[str, nn.Module](), dict[int, str](), list[Step]()
+        for number, text, is_astray in modules:
+            if number not in called:
+                called[number] = next(names)
                 before = list(parts.values())[-1] if parts else None
-                parts[called[kind]] = a_module(kind, shape, rng, case, before)
-                astray.extend([called[kind]] * (kind != word))
-            steps.append(called[kind])
+                parts[called[number]] = a_module(text, shape, rng, case.output, before)
+                astray.extend([called[number]] * is_astray)
+            steps.append(called[number])
         return parts, steps
 
-    def block(kind: type[Chain], modules: str, *behind: Step) -> str:
+    def block(kind: type[Chain], modules: Row, *behind: Step) -> str:
         """Add a container that is itself in the other mode; returns its name."""
         name, (inner, calls) = next(names), drawn(modules)
         parts[name] = kind(reordered_parts(rng, inner), [*calls, *behind], *how)
@@ -118,11 +94,10 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
         found: Tensor = spot(h)
         return found
 
-    first, second, third = rng.shuffled(SUSPECTS[case.suspects])
-    parts, steps = drawn(f"positive, {second}, {third}, scale")
-    parts |= drawn("*scale")[0]  # this one is never called
-    steps[1:1] = [block(Turning, "*floor, *gate")]
-    steps[-1:-1] = [block(Chain, first, at_the_spot)]
+    parts, steps = drawn(row)
+    parts |= drawn(idle)[0]  # this one is never called
+    steps[1:1] = [block(Turning, turning)]
+    steps[-1:-1] = [block(Chain, inside, at_the_spot)]
     model = Chain(reordered_parts(rng, parts), steps, *how).to(getattr(torch, case.dtype))
     for name, module in model.named_modules():
         module.training = training != (name.rpartition(".")[2] in astray)
@@ -132,7 +107,7 @@ def a_model(rng: Rng, case: Any, shape: Sequence[int], training: bool) -> tuple[
 def with_modes(rng: Rng, case: Any) -> InspectedModel:
     """For `function(model, x)`, called with a model in training mode and with one in eval mode.
 
-    Also reads `rank` and `suspects` of the case.
+    Also reads `rank` of the case. Planted are `models`: for each, modules in four places.
     """
     shape = rng.shape(case.rank)
     x, later = (rng.tensor(*shape, dtype=case.dtype) for _ in range(2))

@@ -1,0 +1,119 @@
+"""What is wrong with a model is not to be read beside the learner's code, by an answer that uses no hook at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from graders.core import course
+from graders.core.exercise import Inputs
+from graders.differential.exercise import SceneExercise, find_scene_exercise
+from graders.differential.planting import Planted
+from graders.run.conversation import Probe, probes_for
+from graders.wire.data import encode
+from tests.scenes.spying import spied
+
+SEED = 5
+DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z]{1,4}|\d+|weight|bias))*")
+"""The names of modules and parameters in models of scenes, by which an answer has to call them."""
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """All texts in what shows, and all plain containers of more than one entry."""
+    if type(value) is str:
+        yield value
+    if isinstance(value, list | tuple | dict):
+        if len(value) > 1 and is_plain(value):
+            yield value
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            yield from parts_of(part)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether there are only texts and numbers in it."""
+    try:
+        json.dumps(value)
+    except TypeError:
+        return False
+    return True
+
+
+def is_a_name(part: Any) -> bool:
+    """Whether it is what a module, a class or a node of a graph is called."""
+    return type(part) is str and (
+        DRAWN_NAME.fullmatch(part) is not None or hasattr(nn, part) or part.endswith("Backward0")
+    )
+
+
+def secrets(exercise: SceneExercise, draws: Sequence[Inputs]) -> list[list[Any]]:
+    """For each case, the parts of the answer to the task that are not the same in all cases, and all planted words."""
+    task, tasks = exercise.subject.sections[0], list[list[Any]]()
+    for draw in draws:
+        seen = exercise.subject.outcome(None, 0, draw).seen
+        assert seen is not None
+        tasks.append(list(parts_of(seen.value[task])))
+    words = [case[axis] for case in exercise.cases for axis in exercise.planted.axes]
+    always = [part for part in tasks[0] if all(part in parts for parts in tasks)]
+    return [[part for part in parts if part not in always and not is_a_name(part)] + words for parts in tasks]
+
+
+def leaks(folder: Path, exercises: Sequence[SceneExercise]) -> dict[str, set[str]]:
+    """The secrets that an answer reaches, by exercise."""
+    draws = {exercise.key: exercise.draws(SEED) for exercise in exercises}
+    reached = spied(folder, [probes_for([exercise], draws, SEED) for exercise in exercises])
+    found: dict[str, set[str]] = {}
+    for exercise, cases in zip(exercises, reached, strict=True):
+        for parts, case in zip(secrets(exercise, draws[exercise.key]), cases, strict=True):
+            found.setdefault(exercise.key, set()).update(str(part) for part in parts if case.finds(part))
+    return {key: parts for key, parts in found.items() if parts}
+
+
+@pytest.mark.parametrize(
+    "lesson",
+    [
+        pytest.param(lesson, marks=() if lesson[:2] in ("11", "13") else pytest.mark.slow)
+        for lesson in course.lesson_stems()
+    ],
+)
+def test_an_answer_that_looks_around_finds_nothing_of_what_it_is_asked(lesson: str, tmp_path: Path) -> None:
+    assert leaks(tmp_path, [find_scene_exercise(key) for key in course.exercise_keys(lesson)]) == {}
+
+
+def test_a_fault_that_the_scene_knows_is_found(tmp_path: Path) -> None:
+    exercise = find_scene_exercise("13-diagnose")
+    told = Planted(
+        axes=exercise.planted.axes,
+        plant=lambda rng, case: {**exercise.planted.plant(rng, case), "fault": case["fault"]},
+    )
+    faults = {case["fault"] for case in exercise.cases}
+    assert leaks(tmp_path, [dataclasses.replace(exercise, planted=told)])["13-diagnose"] >= faults
+
+
+HIDDEN = {
+    "a local of a caller": "return secret",
+    "a closure": "return lambda: secret",
+    "a default": "return lambda word=secret: None",
+    "an attribute of a module": "module = torch.nn.Identity(); module.word = secret; return module",
+    "a class's name": "return type(secret, (), {})()",
+    "a hook of a parameter": "p = torch.nn.Parameter(torch.ones(1)); p.register_hook(lambda g: secret); return p",
+    "the owner of a method": "return type('Owner', (), {'word': secret, 'method': lambda self: None})().method",
+    "a key": "return {secret: 1}",
+    "a function's name": "f = lambda: None; f.__qualname__ = secret; return f",
+    "a global": "global word; word = secret",
+}
+
+
+@pytest.mark.parametrize("place", HIDDEN)
+def test_a_word_is_found_wherever_it_is(place: str, tmp_path: Path) -> None:
+    lines = ["import torch", "def hide(secret):", f"    {HIDDEN[place]}", "def probe(student):"]
+    source = "\n".join([*lines, "    hidden = hide(''.join(('in ', 'reach')))", "    student.look(lambda: hidden)"])
+    tree, body = encode({})
+    ((found,),) = spied(tmp_path, [[Probe("k", "look", 0, source, tree, body, 0)]])
+    assert (found.finds("in reach"), found.finds("out of reach")) == (True, False)

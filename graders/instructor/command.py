@@ -82,6 +82,10 @@ def grade(
     exercise: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; other results stay.")
     ] = None,
+    forget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Take out a student who has left: earlier results and pages."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, even if an earlier run is kept.")] = False,
     keep_outputs: Annotated[
@@ -164,6 +168,7 @@ def grade(
         names=parse_name_pattern(names) if names else None,
         one_student=one_student,
         confirm_files=confirm_files,
+        forgotten=tuple(forget or ()),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).is_empty
     machines = context.obj or Machines()

@@ -15,12 +15,13 @@ from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.terminal import Terminal
 from graders.core.text import format_count, format_points, shorten_text
-from graders.instructor import accounts, cluster, regrade
+from graders.instructor import accounts, cluster, kept, regrade
 from graders.instructor.exporting import write_exports
-from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
+from graders.instructor.group_work import GroupWork, content_hash, share_group_work, with_copies, without_copies
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
 from graders.instructor.naming import by_number_alone, named_by_roster
+from graders.instructor.owners import owned_by_somebody_known
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
 from graders.instructor.request import BadRequest, Request, iso_time
@@ -64,17 +65,23 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             single=request.one_student,
             besides=request.out,
         )
+        # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
+        resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
+        before = _earlier_results(request, file_notes)
+        discovered, owner_doubts = owned_by_somebody_known(discovered, before, request)
         work, strangers = _sort_by_people(discovered.submissions, request)
+        work.doubts += owner_doubts
         accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
         out.say(*work.notes)
         out.say(*work.doubts, style="yellow")
         found = work.submissions
-        chosen = _choose_submissions(found, request)
-        # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
-        resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
-        before = regrade.load_results(request.out) if request.is_regrade else None
-        if before:
-            _refuse_other_terms(before, chosen, request)
+        handed_in = {submission.student for submission in found if not submission.missing}
+        left = kept.without_students(before, request.forgotten, handed_in)
+        if left and request.roster:
+            left = kept.under_roster_names(left, request.roster)
+        chosen = _choose_submissions(found, request, left, out)
+        if left:
+            _refuse_other_terms(left, chosen, request)
         run_options = RunOptions(
             request.limits,
             request.isolation,
@@ -85,23 +92,24 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
         batch = _mark_chosen(chosen, request, run_options, boxes, machines, file_notes, out)
-        batch = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
-        if before:
-            batch = regrade.merge_results(before, batch, request.exercises)
-        else:
-            batch = regrade.with_other_lessons(request.out, batch, file_notes)
+        marked = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
+        joined = kept.join_results(left, marked, request.exercises)
+        batch = replace(joined.batch, seed=left.seed) if left and request.is_regrade else joined.batch
+        work.doubts += [*joined.doubts, *(kept.same_person_doubts(left, marked, request.roster) if left else ())]
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
         exports = write_exports(request, batch, shown, {submission.lesson for submission in chosen}, file_notes)
         written += exports.written
-        kept = None if request.is_regrade else discovered
+        if before:
+            outputs.remove_old_pages(before, batch, request.out, file_notes)
+        reported = None if request.is_regrade else discovered
         written += write_reports(
-            batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, kept
+            batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, reported
         )
     out.print(summary.render(batch, brief=True))
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
-    out.say(*exports.notes)
+    out.say(*(() if request.is_regrade else joined.kept), *joined.notes, *exports.notes)
     if doubts := [*work.doubts, *exports.refused]:
         out.say("", "Please check")
         out.say(*doubts, style="yellow")
@@ -109,7 +117,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     out.say(*file_notes.notes, style="yellow")
     # A stranger may be one of the people who are missing.
     sure = accounts.are_files_certain(discovered) and not work.doubts and not (strangers and missing)
-    graded = all(submission.graded for submission in batch.submissions)
+    graded = all(submission.graded for submission in (*batch.submissions, *marked.submissions))
     fine = graded and not file_notes.failed and not exports.refused and (sure or request.confirm_files)
     return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
@@ -132,17 +140,27 @@ def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[Grou
     return work, strangers
 
 
-def _choose_submissions(found: Sequence[Submission], request: Request) -> list[Submission]:
+def _earlier_results(request: Request, file_notes: FileNotes) -> Batch | None:
+    """What stands in `--out`. Raises `BadRequest` if it is needed for this command and cannot be read."""
+    if request.is_regrade or request.forgotten:
+        return regrade.load_results(request.out)
+    return regrade.earlier_results(request.out, file_notes)
+
+
+def _choose_submissions(
+    found: Sequence[Submission], request: Request, before: Batch | None, out: Terminal
+) -> list[Submission]:
     """The submissions to mark. Raises `BadRequest` for an unknown student, and when nothing is left to mark."""
     lessons = {course.find_exercise(key).lesson for key in request.exercises}
     students = {submission.student for submission in found}
     for name in request.students:
         if name not in students:
-            near = [student for student in sorted(students) if name.casefold() in student.casefold()]
-            others = (
-                f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
-            )
-            raise BadRequest(f"There is no student {name!r}. {others}")
+            if before and any(result.student == name for result in before.submissions):
+                raise BadRequest(f"{name} stands in {request.out}, but {request.where} has nothing of theirs.")
+            near = kept.did_you_mean(name, students)
+            if not near:
+                out.say("Students:", *(f"  {student}" for student in sorted(students)))
+            raise BadRequest(f"There is no student {name!r}. {near or 'They are listed above.'}")
     # Work of a group is marked again for all its members.
     files = {submission.file for submission in found if submission.student in request.students and submission.file}
     chosen = [
@@ -267,6 +285,7 @@ def _results_with_points(
             superseded=submission.superseded,
             handed_in=iso_time(submission.handed_in) if dated else "",
             group=work.groups.get((submission.student, submission.lesson), ""),
+            sha256=result.sha256 or (content_hash(submission) if submission.file and not result.graded else ""),
         )
         counted, rule = with_points(described, request.points), request.rule or LateRule()
         settled.append(with_penalty(counted, rule, submission.late or -1.0, submission.handed_in))

@@ -34,7 +34,8 @@ class Request:
     students handed in. Without a `rule` late work loses nothing. `files` are those that options were read from, such as
     the roster, which notebooks must not be able to read. With `scale`, exports convert points to the maximum that the
     roster gives for an assignment. `names` says how files and folders are named, `one_student` that all of them belong
-    to one student, and `confirm_files` that the way they were read is right. `seed` and `jobs` are chosen when None.
+    to one student, and `confirm_files` that the way they were read is right. `forgotten` are students whose earlier
+    results are taken out. `seed` and `jobs` are chosen when None.
     """
 
     where: Path
@@ -61,6 +62,7 @@ class Request:
     names: NamePattern | None = None
     one_student: bool = False
     confirm_files: bool = False
+    forgotten: tuple[str, ...] = ()
 
     @property
     def is_regrade(self) -> bool:

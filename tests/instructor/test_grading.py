@@ -139,7 +139,7 @@ def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_mar
     hand_in("ann", wrong=KEYS)
     grade()
     runner.broken = True
-    assert "Nothing was graded, all for one reason: " in grade("--fresh", code=3)
+    assert "Nothing was graded, all for one reason: " in grade("--out", "new", code=3)
     assert runner.controls == 3  # a class is marked with the control, though it be a class of one
     grade("--one-student", "--fresh", code=3)
     assert runner.controls == 3  # one person's own work needs none
@@ -488,7 +488,7 @@ def test_results_of_something_else_are_set_aside(content: str) -> None:
     Path("out").mkdir()
     for number in (1, 2):
         Path("out/results.json").write_text(content)
-        text = " ".join(grade().split())
+        text = " ".join(grade(code=3).split())  # marks may be in it
         assert f"holds no results of this version: it is kept as results.set-aside-{number}.json" in text
         assert Path(f"out/results.set-aside-{number}.json").read_text() == content
         assert results()["ann"]["score"] == 4

@@ -40,6 +40,8 @@ from graders.run.run_options import RunOptions
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 
+STOP_SECONDS = 3.0
+"""What running notebooks have left after Ctrl+C. Ending their boxes may take two seconds more."""
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
@@ -93,9 +95,9 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         )
         batch = _mark_chosen(chosen, request, run_options, boxes, machines, file_notes, out)
         marked = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
-        joined = kept.join_results(left, marked, request.exercises)
+        joined = kept.join_results(left, marked, request.exercises, request.roster)
         batch = replace(joined.batch, seed=left.seed) if left and request.is_regrade else joined.batch
-        work.doubts += [*joined.doubts, *(kept.same_person_doubts(left, marked, request.roster) if left else ())]
+        work.doubts += joined.doubts
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
         exports = write_exports(request, batch, shown, {submission.lesson for submission in chosen}, file_notes)
@@ -226,8 +228,12 @@ def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) ->
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.say("Interrupted: running notebooks are finished, and what is marked is written.", style="yellow")
-            marking.close()
+            out.say(
+                "Interrupted. What has been marked is kept, and is written now. Running notebooks have "
+                f"{STOP_SECONDS:g} seconds to finish; Ctrl+C once more ends them at once.",
+                style="yellow",
+            )
+            marking.stop(STOP_SECONDS)
     return _complete_batch(marking.batch(), chosen, tier)
 
 

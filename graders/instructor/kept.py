@@ -33,7 +33,9 @@ class Joined:
     doubts: list[str] = field(default_factory=list)
 
 
-def join_results(before: Batch | None, new: Batch, exercises: Sequence[str] = ()) -> Joined:
+def join_results(
+    before: Batch | None, new: Batch, exercises: Sequence[str] = (), roster: Roster | None = None
+) -> Joined:
     """The earlier results, with new ones in place of those for the same student and lesson.
 
     What was graded does not give way to a file that is missing, nor to our own failure to mark the same file again.
@@ -61,7 +63,7 @@ def join_results(before: Batch | None, new: Batch, exercises: Sequence[str] = ()
     joined.batch = replace(new, submissions=tuple(found[who] for who in sorted(found)))
     kept = [result for who, result in found.items() if who not in fresh]
     _tell_kept(kept, {result.lesson for result in new.submissions}, joined)
-    _doubt_points(kept, new, joined)
+    joined.doubts = [*_points_doubts(kept, new), *_same_person_doubts(joined.batch, new, roster)]
     return joined
 
 
@@ -154,15 +156,15 @@ def _listed(names: Sequence[str]) -> str:
     return "; ".join(sorted(names)[:SHOWN_NAMES]) + (f"; and {more} more, see class.html" if more > 0 else "")
 
 
-def _doubt_points(kept: Iterable[SubmissionResult], new: Batch, joined: Joined) -> None:
-    """Doubt where one lesson has two maxima, because `--points` was not the same."""
+def _points_doubts(kept: Iterable[SubmissionResult], new: Batch) -> list[str]:
+    """Doubts where one lesson has two maxima, because `--points` was not the same."""
     now = {result.lesson: result.max_score for result in new.submissions if result.exercises}
     other = {
         result.lesson: result.max_score
         for result in kept
         if result.exercises and abs(now.get(result.lesson, result.max_score) - result.max_score) > 0.005
     }
-    joined.doubts += [
+    return [
         f"{lesson} has {format_points(now[lesson])} points now, and {format_points(most)} in the results from before. "
         "Give --points as before, or mark the whole class again."
         for lesson, most in sorted(other.items())
@@ -221,13 +223,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {' or '.join(near[:5])}{' or another' if len(near) > 5 else ''}?" if near else ""
 
 
-def same_person_doubts(before: Batch, new: Batch, roster: Roster | None) -> list[str]:
-    """Doubts about new students whose name is that of an earlier one who is not in DIR, written another way."""
+def _same_person_doubts(joined: Batch, new: Batch, roster: Roster | None) -> list[str]:
+    """Doubts about new students whose name is that of one who is not in DIR, written another way."""
     listed = {person.name for person in roster.people} if roster else set()
-    old = {result.student for result in before.submissions} - listed
     now = {result.student for result in new.submissions}
-    others = Roster(map(Person, sorted(old - now)))
-    pairs = [(name, other) for name in sorted(now - old) if (other := others.find(name))]
+    others = Roster(map(Person, sorted({result.student for result in joined.submissions} - now)))
+    pairs = [(name, other) for name in sorted(now - listed) if (other := others.find(name))]
     return [
         f"{name} may be {other.name}, who stands in the results from before. If so, give --roster CSV with one of "
         "these names, or take one out with --forget."

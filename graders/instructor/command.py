@@ -105,6 +105,9 @@ def grade(
         float | None, typer.Option(metavar="S", help="Seconds for one call of a function.")
     ] = None,
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for a notebook, such as 2G.")] = None,
+    output_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Text that a notebook may write, such as 8M.")
+    ] = None,
 ) -> int:
     """Mark a class, and write its results, a gradebook, a page for each student, and class.html.
 
@@ -139,6 +142,7 @@ def grade(
         "notebook_seconds": notebook_timeout and parse_seconds(str(notebook_timeout)),
         "probe_seconds": probe_timeout and parse_seconds(str(probe_timeout)),
         "memory": memory_limit and parse_size(memory_limit),
+        "output": output_limit and parse_size(output_limit),
     }
     keys = _split_at_commas(exercise)
     for key in keys:

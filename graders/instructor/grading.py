@@ -208,7 +208,7 @@ def _mark_chosen(
     seed, repeated = regrade.choose_seeds(request.out, cache, machines.new_seed, given=request.seed, fresh=again)
     if request.cluster:
         with machines.cluster(request.cluster) as there:
-            out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
+            out.say(f"{_count_notebooks(once)} on {request.cluster}; seed {seed}", style="dim")
             batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
     else:
         marking = set_up_marking(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
@@ -219,12 +219,20 @@ def _mark_chosen(
     return replace(batch, submissions=with_copies(batch.submissions, chosen))
 
 
+def _handed_in(submissions: Sequence[Submission]) -> int:
+    return sum(not submission.missing for submission in submissions)
+
+
+def _count_notebooks(submissions: Sequence[Submission]) -> str:
+    return format_count(_handed_in(submissions), "notebook")
+
+
 def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these on this machine. After Ctrl+C, submissions without a result are `not-graded`; the rest is kept."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.say(f"{format_count(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
-    with marking_progress(len(chosen), out) as done:
+    out.say(f"{_count_notebooks(chosen)}, {marking.jobs} at a time; {how}", style="dim")
+    with marking_progress(_handed_in(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
@@ -243,7 +251,7 @@ def _mark_on_cluster(
     """Mark these on a cluster; submissions that need no run are handled on this machine."""
     tier = "D" if run_options.isolation == "auto" else run_options.isolation  # for results without a run
     found: dict[Submission, SubmissionResult] = {}
-    with marking_progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
+    with marking_progress(_handed_in(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
         def not_marked(submission: Submission, why: str) -> SubmissionResult:
             return result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)

@@ -29,6 +29,7 @@ from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
 OWN_NAME = "me"
 """The student's name when a single notebook, or one folder of notebooks, is marked."""
+COUNTS = "It counts."
 SENTENCE_LIMIT = 2 * FILE_LIMIT
 """Characters of a sentence for the instructor: it may name several files."""
 
@@ -272,7 +273,7 @@ class _Submissions:
     def _choose_submission(self, owner: Owner, lesson: str, files: Sequence[HandedIn], due: float) -> Submission:
         choice = choose_attempt(files, due, self.lessons.stems, self.lessons.is_untouched, self.lessons.notebook_digest)
         counts, others = choice.file, choice.others
-        self._add_account(counts, owner, "It counts.")
+        self._add_account(counts, owner, COUNTS)
         for file in others:
             self._add_account(
                 file, owner, f"It does not count: {shorten_text(counts.entry.name, 100)} does, {choice.why}."

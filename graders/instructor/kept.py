@@ -43,20 +43,24 @@ def join_results(
     """
     if before is None:
         return Joined(new)
+    new = _with_namesakes_apart(before, new, roster)
     joined = Joined(new)
     found = {_who(result): _with_seed(result, before) for result in before.submissions}
     for student in _read_under_another_name(before, new, joined):
         found = {who: result for who, result in found.items() if who[0] != student or _is_only_here(result, new)}
-    fresh = set()
+    fresh, other_files = set(), list[str]()
     again: dict[str, list[str]] = {}
     for result in new.submissions:
         replaced = found.get(_who(result))
         counts = result if replaced is None else _result_that_counts(replaced, result, exercises)
         if counts is replaced and result.status is SubmissionStatus.NOT_GRADED:
             again.setdefault(result.message, []).append(f"{shorten_text(result.student, 40)}, {result.lesson[:2]}")
+        if replaced and counts is result and replaced.exercises and _is_another_file(replaced, result):
+            other_files.append(f"{shorten_text(result.student, 40)}, {result.lesson[:2]}")
         if counts is not replaced or result.status is not SubmissionStatus.MISSING:
             fresh.add(_who(result))
         found[_who(result)] = counts
+    joined.kept += [f"Another file than before counts now: {_listed(other_files)}."] if other_files else []
     joined.notes += [
         f"Not marked again, so the earlier mark stays: {_listed(names)}. {why}" for why, names in again.items()
     ]
@@ -65,6 +69,28 @@ def join_results(
     _tell_kept(kept, {result.lesson for result in new.submissions}, joined)
     joined.doubts = [*_points_doubts(kept, new), *_same_person_doubts(joined.batch, new, roster)]
     return joined
+
+
+def _with_namesakes_apart(before: Batch, new: Batch, roster: Roster | None) -> Batch:
+    """The new results, with the platform's number after a name that is another person's in the earlier results.
+
+    So two people of one name in two sections stay two. A roster tells them apart itself, and groups have no numbers.
+    """
+    listed = {person.name for person in roster.people} if roster else set()
+    numbers = {_who(one): one.student_id for one in before.submissions if one.student_id and not one.group}
+    names = {one.student for one in before.submissions}
+
+    def name_of(result: SubmissionResult) -> str:
+        number, apart = result.student_id, f"{result.student} ({result.student_id})"
+        if not number or result.group or result.student in listed:
+            return result.student
+        return apart if apart in names or numbers.get(_who(result), number) != number else result.student
+
+    return replace(new, submissions=tuple(replace(one, student=name_of(one)) for one in new.submissions))
+
+
+def _is_another_file(replaced: SubmissionResult, result: SubmissionResult) -> bool:
+    return replaced.file != result.file and replaced.sha256 != result.sha256
 
 
 def _who(result: SubmissionResult) -> tuple[str, str]:

@@ -209,3 +209,16 @@ def test_what_is_kept_keeps_its_points_and_its_penalty_and_other_points_are_said
     grade("B", "--points", "points.csv")
     assert marks() == {("Ada Lovelace", "01"): 4, ("Dan Weil", "01"): 8}
     assert "Ada Lovelace lost 4 points" in grade("A", "--points", "points.csv", code=2)
+
+
+def test_a_notebook_that_was_downloaded_alone_is_its_owners() -> None:
+    hand_in("A", "Ada Lovelace"), hand_in("A", "Ben Okri")
+    for number, student in enumerate(("lovelaceada", "okriben"), start=101):
+        file = hand_in("canvas", "", wrong=KEYS[:1])
+        file.rename(f"canvas/{student}_{number}_20001_{LESSON}.ipynb")
+    grade("canvas")
+    assert marks() == {("lovelaceada", "01"): 3, ("okriben", "01"): 3}
+    Path("downloads").mkdir()
+    hand_in("canvas", "").rename(f"downloads/okriben_102_20007_{LESSON}-1.ipynb")
+    grade(f"downloads/okriben_102_20007_{LESSON}-1.ipynb")
+    assert marks() == {("lovelaceada", "01"): 3, ("okriben", "01"): 4}

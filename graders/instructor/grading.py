@@ -21,7 +21,7 @@ from graders.instructor.group_work import GroupWork, content_hash, share_group_w
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
 from graders.instructor.naming import by_number_alone, named_by_roster
-from graders.instructor.owners import owned_by_somebody_known
+from graders.instructor.owners import owned_by_somebody_known, under_earlier_names
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
 from graders.instructor.request import BadRequest, Request, iso_time
@@ -70,11 +70,15 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
         resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
         before = _earlier_results(request, file_notes)
+        same_people = list[str]()
+        if before and not request.roster and not request.groups:
+            named, same_people = under_earlier_names(discovered.submissions, before)
+            discovered = replace(discovered, submissions=named)
         discovered, owner_doubts = owned_by_somebody_known(discovered, before, request)
         work, strangers = _sort_by_people(discovered.submissions, request)
         work.doubts += owner_doubts
         accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
-        out.say(*work.notes)
+        out.say(*same_people, *work.notes)
         out.say(*work.doubts, style="yellow")
         found = work.submissions
         handed_in = {submission.student for submission in found if not submission.missing}

@@ -170,7 +170,7 @@ def _tell_kept(kept: Iterable[SubmissionResult], lessons: Collection[str], joine
             names.setdefault(result.lesson, []).append(shorten_text(result.student, 40))
     for lesson, students in sorted(names.items()):
         if lesson in lessons:
-            joined.kept.append(f"{lesson}: not handed in this time, kept from before: {_listed(students)}.")
+            joined.kept.append(f"{lesson}: kept from before, as DIR has nothing of theirs: {_listed(students)}.")
     if others := sorted(set(names) - set(lessons)):
         joined.kept.append(f"Kept from before: {', '.join(others)}.")
     if set(names) & set(lessons):

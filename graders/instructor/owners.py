@@ -1,15 +1,40 @@
-"""Says whose the work is when DIR is that of a single student, and `--out` holds the results of others."""
+"""Says whose work DIR holds, by what stands in `--out` from earlier commands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from graders.core.results import Batch
+from graders.core.roster import Person, Roster
+from graders.instructor.group_work import content_hash
 from graders.instructor.kept import did_you_mean
 from graders.instructor.naming import find_person
 from graders.instructor.request import BadRequest, Request
 from graders.run.lms import Owner
 from graders.run.submissions import FoundSubmissions, Submission
+
+
+def under_earlier_names(submissions: Sequence[Submission], before: Batch) -> tuple[list[Submission], list[str]]:
+    """The submissions under the names of earlier results, where the same file and another spelling of the name show it.
+
+    So nobody is two people when `--roster` is forgotten. The second part are sentences that say who is who.
+    """
+    there = {submission.student for submission in submissions}
+    known = {result.student for result in before.submissions}
+    earlier: dict[tuple[str, str], set[str]] = {}
+    for result in before.submissions:
+        if result.sha256 and result.student not in there:
+            earlier.setdefault((result.lesson, result.sha256), set()).add(result.student)
+    names: dict[str, str] = {}
+    for submission in submissions:
+        if earlier and submission.file and submission.student not in known:
+            owners = earlier.get((submission.lesson, content_hash(submission)), set())
+            if person := Roster(map(Person, sorted(owners))).find(submission.student):
+                names[submission.student] = person.name
+    names = {student: name for student, name in names.items() if [*names.values()].count(name) == 1}
+    said = [f"{student} is {name}, who handed in the same file before." for student, name in sorted(names.items())]
+    return [replace(one, student=names.get(one.student, one.student)) for one in submissions], said
 
 
 def owned_by_somebody_known(

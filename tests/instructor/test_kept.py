@@ -38,7 +38,7 @@ def test_only_another_file_takes_the_place_of_a_mark() -> None:
     joined = join_results(before, new)
     assert scores(joined.batch) == {(name, "01"): 1 - (name == "bob") for name in ("ann", "bob", "cy", "di", "eve")}
     assert joined.kept == [
-        "01_first: not handed in this time, kept from before: ann.",
+        "01_first: kept from before, as DIR has nothing of theirs: ann.",
         "Has somebody left? --forget NAME takes them out.",
     ]
     assert joined.notes == ["Not marked again, so the earlier mark stays: cy, 01. The disk is full."]

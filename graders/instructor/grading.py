@@ -26,7 +26,7 @@ from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
 from graders.instructor.request import BadRequest, Request, iso_time
 from graders.instructor.writing import write_reports
-from graders.marking.batch import Marking
+from graders.marking.batch import STOP_SECONDS, Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up_marking
 from graders.marking.submission import result_without_run
@@ -40,8 +40,6 @@ from graders.run.run_options import RunOptions
 from graders.run.runner import NoRunner
 from graders.run.submissions import Submission, find_submissions
 
-STOP_SECONDS = 3.0
-"""What running notebooks have left after Ctrl+C. Ending their boxes may take two seconds more."""
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 
 
@@ -245,7 +243,7 @@ def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) ->
                 f"{STOP_SECONDS:g} seconds to finish; Ctrl+C once more ends them at once.",
                 style="yellow",
             )
-            marking.stop(STOP_SECONDS)
+            marking.stop()
     return _complete_batch(marking.batch(), chosen, tier)
 
 

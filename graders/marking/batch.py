@@ -17,6 +17,9 @@ from graders.marking.submission import ProvisionalResult, mark_submission
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
 
+STOP_SECONDS = 3.0
+"""What running notebooks have left after Ctrl+C. Ending their boxes may take two seconds more."""
+
 
 class Marking:
     """One batch. `result` marks a submission the first time it is asked for; `start` marks many in parallel."""
@@ -71,7 +74,7 @@ class Marking:
         """Settle whether the runs so far count, by marking the control again."""
         self.runner.confirm_runs()
 
-    def stop(self, seconds: float) -> None:
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Start no more notebooks, and end those that run for more than `seconds` from now: they get no result.
 
         A `KeyboardInterrupt` in the meantime ends them at once.

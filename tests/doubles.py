@@ -57,6 +57,9 @@ class InProcessRunner:
     def confirm_runs(self) -> None:
         self.confirmed += 1
 
+    def stop(self) -> None:
+        """Nothing of it can be ended."""
+
 
 def ended(how: str = "finished", message: str = "", seconds: float = 1.0) -> Frame:
     """The last frame of a transcript."""

@@ -8,7 +8,7 @@ it in one place.
 from __future__ import annotations
 
 from enum import IntEnum
-from errno import ENAMETOOLONG
+from errno import EEXIST, EISDIR, ENAMETOOLONG, ENOENT, ENOTDIR
 
 from graders.core.text import clean_text
 
@@ -16,6 +16,15 @@ ERROR_LIMIT = 1000
 """The most characters of a message that are shown: enough to name every lesson, or every check of an exercise."""
 LONGEST = 100_000
 """The most characters of a message that are cleaned at all; the rest is cut off first."""
+
+
+_HELPS = {
+    EEXIST: "A file is where a folder should be. Choose another name, or move it away.",
+    EISDIR: "It is a folder where a file should be. Choose another name.",
+    ENAMETOOLONG: "Choose a shorter one.",
+    ENOENT: "Is the name right?",
+    ENOTDIR: "A file is where a folder should be. Choose another name, or move it away.",
+}
 
 
 class ExitCode(IntEnum):
@@ -56,7 +65,7 @@ class FileTrouble(HookworkError):
     def __init__(self, error: OSError) -> None:
         """Use the system's own words, and add the usual causes."""
         where = f"{error.filename}: " if error.filename else ""
-        helps = "Choose a shorter one." if error.errno == ENAMETOOLONG else "Is the disk full, or the folder read-only?"
+        helps = _HELPS.get(error.errno or 0, "Is the disk full, or the folder read-only?")
         super().__init__(f"{where}{error.strerror or error}. {helps}")
 
 

@@ -39,6 +39,18 @@ def write_atomically(path: Path, content: bytes | str, *, below: Path | None = N
         raise
 
 
+def remove_below(folder: Path, inner: Path) -> None:
+    """Remove the file `inner` in `folder` if it is there, and its own folder if that is empty then.
+
+    Nothing is removed through a link. Raises `OSError`.
+    """
+    if any((folder / parent).is_symlink() for parent in [*inner.parents][:-1]):
+        return
+    (folder / inner).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        (folder / inner).parent.rmdir()
+
+
 def _temporary_name(name: str) -> str:
     return f".{name}.{secrets.token_hex(6)}"
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from fractions import Fraction
 
 MESSAGE_LIMIT = 300
 """The most characters of one message; longer text is cut and ends in an ellipsis."""
@@ -104,3 +105,12 @@ def format_count(count: int, noun: str) -> str:
 def format_points(value: float) -> str:
     """A number of points with at most two decimals: 2, 0.5, 1.33."""
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def format_share(value: float) -> str:
+    """A share of points, which two decimals may not hold, so that shares add up: 0.5, 1/3, 2/7, 1 1/3."""
+    near = Fraction(value).limit_denominator(60)
+    if abs(value - round(value, 2)) < 1e-6 or abs(near - value) > 1e-4:
+        return format_points(value)
+    whole, rest = divmod(near, 1)
+    return f"{whole} {rest}" if whole else str(rest)

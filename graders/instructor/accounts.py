@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graders.core.files import write_atomically
+from graders.core.results import Batch, SubmissionStatus
 from graders.core.terminal import Terminal
 from graders.report.gradebook import safe_cell_text
-from graders.run.submissions import FoundSubmissions
+from graders.run.submissions import COUNTS, FoundSubmissions
 
 MAX_LISTED = 12
 """Most lines of one kind that a terminal shows; `files.csv` has them all."""
@@ -47,8 +48,16 @@ def are_files_certain(found: FoundSubmissions) -> bool:
     return not found.doubts and not any(not account.student for account in found.open_accounts)
 
 
-def write_files_csv(found: FoundSubmissions, folder: Path) -> Path:
-    """Write `files.csv`: for each file its student, its lesson and what became of it. Raises `OSError`."""
+def write_files_csv(found: FoundSubmissions, batch: Batch, folder: Path) -> Path:
+    """Write `files.csv`: for each file its student, its lesson and what became of it. Raises `OSError`.
+
+    The results in `batch` say of a file that counts whether it could be read and marked.
+    """
+    troubles = {
+        one.file: f"It counts, but is {one.status.value}: {one.message}"
+        for one in batch.submissions
+        if one.file and one.status is not SubmissionStatus.GRADED
+    }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["file", "student", "lesson", "what became of it"])
@@ -58,7 +67,7 @@ def write_files_csv(found: FoundSubmissions, folder: Path) -> Path:
                 safe_cell_text(account.file),
                 safe_cell_text(account.student),
                 account.lesson,
-                safe_cell_text(account.fate),
+                safe_cell_text(troubles.get(account.file, account.fate) if account.fate == COUNTS else account.fate),
             ]
         )
     file = folder / "files.csv"

@@ -93,6 +93,10 @@ def grade(
     exercise: Annotated[
         list[str] | None, typer.Option(metavar="KEY", help="Mark only this exercise again; other results stay.")
     ] = None,
+    forget: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Take out a student who has left: earlier results and pages."),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**53 - 1, help="Repeat a run exactly.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run every notebook, even if an earlier run is kept.")] = False,
     keep_outputs: Annotated[
@@ -112,6 +116,9 @@ def grade(
         float | None, typer.Option(metavar="S", help="Seconds for one call of a function.")
     ] = None,
     memory_limit: Annotated[str | None, typer.Option(metavar="SIZE", help="Memory for a notebook, such as 2G.")] = None,
+    output_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Text that a notebook may write, such as 8M.")
+    ] = None,
 ) -> int:
     """Mark a class, and write its results, a gradebook, a page for each student, and class.html.
 
@@ -149,6 +156,7 @@ def grade(
         "notebook_seconds": notebook_timeout and parse_seconds(str(notebook_timeout)),
         "probe_seconds": probe_timeout and parse_seconds(str(probe_timeout)),
         "memory": memory_limit and parse_size(memory_limit),
+        "output": output_limit and parse_size(output_limit),
     }
     keys = _split_at_commas(exercise)
     for key in keys:
@@ -180,6 +188,7 @@ def grade(
         one_student=one_student,
         confirm_files=confirm_files,
         comments_below=moodle_comments == "below",
+        forgotten=tuple(forget or ()),
     )
     all_run = where.exists() and not cluster and RunCache(out / "runs", fresh=fresh).is_empty
     machines = context.obj or Machines()

@@ -54,9 +54,10 @@ def write_executed(
         with file_notes.noting_failure(path):
             try:
                 raw = read_bytes(file)
-                transcript = runner.run(
-                    parse_notebook(raw).cells, questions.for_lesson(result.lesson, result.seed).probes
-                )
+                notebook = parse_notebook(raw)
+                if notebook.sha256 != result.sha256:
+                    continue  # the result is of an earlier file, or of a namesake
+                transcript = runner.run(notebook.cells, questions.for_lesson(result.lesson, result.seed).probes)
             except (NotRun, Unreadable):  # the student's result says why
                 continue
             text = executed_notebook(raw, transcript.frames)

@@ -16,18 +16,19 @@ from graders.core.results import Batch, SubmissionResult, SubmissionStatus
 from graders.core.student_names import name_sort_key
 from graders.core.terminal import Terminal
 from graders.core.text import format_count, format_points, shorten_text
-from graders.instructor import accounts, cluster, regrade
+from graders.instructor import accounts, cluster, kept, regrade
 from graders.instructor.exporting import write_exports
-from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
+from graders.instructor.group_work import GroupWork, content_hash, share_group_work, with_copies, without_copies
 from graders.instructor.hand_marks import HAND_MARKS, read_hand_marks, with_hand_marks, write_template
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
 from graders.instructor.naming import by_number_alone, named_by_roster
+from graders.instructor.owners import owned_by_somebody_known, under_earlier_names
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
 from graders.instructor.request import BadRequest, Request, iso_time
 from graders.instructor.writing import write_reports
-from graders.marking.batch import Marking
+from graders.marking.batch import STOP_SECONDS, Marking
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up_marking
 from graders.marking.submission import result_without_run
@@ -67,17 +68,27 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             besides=request.out,
             roster=request.roster,
         )
-        work, strangers = _sort_by_people(discovered.submissions, request)
-        accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
-        out.say(*work.notes)
-        out.say(*work.doubts, style="yellow")
-        found = work.submissions
-        chosen = _choose_submissions(found, request)
         # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
         resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
-        before = regrade.load_results(request.out) if request.is_regrade else None
-        if before:
-            _refuse_other_terms(before, chosen, request)
+        before = _earlier_results(request, file_notes)
+        same_people = list[str]()
+        if before and not request.roster and not request.groups:
+            named, same_people = under_earlier_names(discovered.submissions, before)
+            discovered = replace(discovered, submissions=named)
+        discovered, owner_doubts = owned_by_somebody_known(discovered, before, request)
+        work, strangers = _sort_by_people(discovered.submissions, request)
+        work.doubts += owner_doubts
+        accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
+        out.say(*same_people, *work.notes)
+        out.say(*work.doubts, style="yellow")
+        found = work.submissions
+        handed_in = {submission.student for submission in found if not submission.missing}
+        left = kept.without_students(before, request.forgotten, handed_in)
+        if left and request.roster:
+            left = kept.under_roster_names(left, request.roster)
+        chosen = _choose_submissions(found, request, left, out)
+        if left:
+            _refuse_other_terms(left, chosen, request)
         run_options = RunOptions(
             request.limits,
             request.isolation,
@@ -88,11 +99,10 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
             private=tuple(str(path.absolute()) for path in (request.where, request.out, scratch, *request.files)),
         )
         batch = _mark_chosen(chosen, request, run_options, boxes, machines, file_notes, out)
-        batch = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
-        if before:
-            batch = regrade.merge_results(before, batch, request.exercises)
-        else:
-            batch = regrade.with_other_lessons(request.out, batch, file_notes)
+        marked = replace(batch, submissions=_results_with_points(batch, chosen, request, work))
+        joined = kept.join_results(left, marked, request.exercises, request.roster)
+        batch = replace(joined.batch, seed=left.seed) if left and request.is_regrade else joined.batch
+        work.doubts += joined.doubts
         by_hand = with_hand_marks(batch, hand_rows)
         batch = by_hand.batch
         shown = course_titles(submission.lesson for submission in batch.submissions)
@@ -101,14 +111,16 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         written += exports.written
         with file_notes.noting_failure(request.out / HAND_MARKS):
             written += write_template(batch, request.out)
-        kept = None if request.is_regrade else discovered
+        if before:
+            outputs.remove_old_pages(before, batch, request.out, file_notes)
+        reported = None if request.is_regrade else discovered
         written += write_reports(
-            batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, kept
+            batch, request.out, shown, without_copies(found), chosen, run_options, file_notes, reported
         )
     out.print(summary.render(batch, brief=True))
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
-    out.say(*by_hand.notes, *exports.notes)
+    out.say(*(() if request.is_regrade else joined.kept), *joined.notes, *by_hand.notes, *exports.notes)
     if doubts := [*work.doubts, *by_hand.doubts, *exports.refused]:
         out.say("", "Please check")
         out.say(*doubts, style="yellow")
@@ -116,7 +128,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     out.say(*file_notes.notes, style="yellow")
     # A stranger may be one of the people who are missing.
     sure = accounts.are_files_certain(discovered) and not work.doubts and not (strangers and missing)
-    graded = all(submission.graded for submission in batch.submissions)
+    graded = all(submission.graded for submission in (*batch.submissions, *marked.submissions))
     fine = graded and not (file_notes.failed or by_hand.doubts or exports.refused) and (sure or request.confirm_files)
     return ExitCode.FINE if fine else ExitCode.NOT_GRADED
 
@@ -139,17 +151,27 @@ def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[Grou
     return work, strangers
 
 
-def _choose_submissions(found: Sequence[Submission], request: Request) -> list[Submission]:
+def _earlier_results(request: Request, file_notes: FileNotes) -> Batch | None:
+    """What stands in `--out`. Raises `BadRequest` if it is needed for this command and cannot be read."""
+    if request.is_regrade or request.forgotten:
+        return regrade.load_results(request.out)
+    return regrade.earlier_results(request.out, file_notes)
+
+
+def _choose_submissions(
+    found: Sequence[Submission], request: Request, before: Batch | None, out: Terminal
+) -> list[Submission]:
     """The submissions to mark. Raises `BadRequest` for an unknown student, and when nothing is left to mark."""
     lessons = {course.find_exercise(key).lesson for key in request.exercises}
     students = {submission.student for submission in found}
     for name in request.students:
         if name not in students:
-            near = [student for student in sorted(students) if name.casefold() in student.casefold()]
-            others = (
-                f"Did you mean {' or '.join(near[:3])}?" if near else f"Students: {', '.join(sorted(students)[:20])}"
-            )
-            raise BadRequest(f"There is no student {name!r}. {others}")
+            if before and any(result.student == name for result in before.submissions):
+                raise BadRequest(f"{name} stands in {request.out}, but {request.where} has nothing of theirs.")
+            near = kept.did_you_mean(name, students)
+            if not near:
+                out.say("Students:", *(f"  {student}" for student in sorted(students)))
+            raise BadRequest(f"There is no student {name!r}. {near or 'They are listed above.'}")
     # Work of a group is marked again for all its members.
     files = {submission.file for submission in found if submission.student in request.students and submission.file}
     chosen = [
@@ -195,7 +217,7 @@ def _mark_chosen(
     seed, repeated = regrade.choose_seeds(request.out, cache, machines.new_seed, given=request.seed, fresh=again)
     if request.cluster:
         with machines.cluster(request.cluster) as there:
-            out.say(f"{format_count(len(once), 'notebook')} on {request.cluster}; seed {seed}", style="dim")
+            out.say(f"{_count_notebooks(once)} on {request.cluster}; seed {seed}", style="dim")
             batch = _mark_on_cluster(once, Questions(seed, repeated), run_options, there, out)
     else:
         marking = set_up_marking(seed, run_options, boxes, once, cache=cache, jobs=request.jobs, repeated=repeated)
@@ -206,17 +228,29 @@ def _mark_chosen(
     return replace(batch, submissions=with_copies(batch.submissions, chosen))
 
 
+def _handed_in(submissions: Sequence[Submission]) -> int:
+    return sum(not submission.missing for submission in submissions)
+
+
+def _count_notebooks(submissions: Sequence[Submission]) -> str:
+    return format_count(_handed_in(submissions), "notebook")
+
+
 def _mark_here(chosen: Sequence[Submission], marking: Marking, out: Terminal) -> Batch:
     """Mark these on this machine. After Ctrl+C, submissions without a result are `not-graded`; the rest is kept."""
     tier = marking.runner.tier
     how = f"isolation {tier}; what is new gets seed {marking.seed}" if tier else "all runs are kept from before"
-    out.say(f"{format_count(len(chosen), 'notebook')}, {marking.jobs} at a time; {how}", style="dim")
-    with marking_progress(len(chosen), out) as done:
+    out.say(f"{_count_notebooks(chosen)}, {marking.jobs} at a time; {how}", style="dim")
+    with marking_progress(_handed_in(chosen), out) as done:
         try:
             marking.start(chosen, done)
         except KeyboardInterrupt:
-            out.say("Interrupted: running notebooks are finished, and what is marked is written.", style="yellow")
-            marking.close()
+            out.say(
+                "Interrupted. What has been marked is kept, and is written now. Running notebooks have "
+                f"{STOP_SECONDS:g} seconds to finish; Ctrl+C once more ends them at once.",
+                style="yellow",
+            )
+            marking.stop()
     return _complete_batch(marking.batch(), chosen, tier)
 
 
@@ -226,7 +260,7 @@ def _mark_on_cluster(
     """Mark these on a cluster; submissions that need no run are handled on this machine."""
     tier = "D" if run_options.isolation == "auto" else run_options.isolation  # for results without a run
     found: dict[Submission, SubmissionResult] = {}
-    with marking_progress(len(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
+    with marking_progress(_handed_in(chosen), out) as done, closing(Marking(questions, NoRunner(tier))) as here:
 
         def not_marked(submission: Submission, why: str) -> SubmissionResult:
             return result_without_run(submission, SubmissionStatus.NOT_GRADED, why, tier)
@@ -274,6 +308,7 @@ def _results_with_points(
             superseded=submission.superseded,
             handed_in=iso_time(submission.handed_in) if dated else "",
             group=work.groups.get((submission.student, submission.lesson), ""),
+            sha256=result.sha256 or (content_hash(submission) if submission.file and not result.graded else ""),
         )
         counted, rule = with_points(described, request.points), request.rule or LateRule()
         zone = request.zone_for(Owner(described.group or submission.student, submission.student_id))

@@ -183,7 +183,7 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
         left_out = [counted[group] for group in chosen[1:]]
         if own is not None and (own.origin, own.file) != (base.origin, base.file):
             left_out.append(own)
-            if _content_hash(own) != _content_hash(base):
+            if content_hash(own) != content_hash(base):
                 also = f"{name} handed in {lesson} alone as well, and differently ({own.shown_file})"
                 work.doubts.append(f"{also}: what {chosen[0]} handed in counts.")
         work.groups[name, lesson] = chosen[0]
@@ -195,7 +195,7 @@ def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork)
     latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in, -one.late), reverse=True)
     different: dict[str, Submission] = {}
     for one in latest_first:  # Moodle repeats the same file for each member, each with their own deadline
-        different.setdefault(_content_hash(one), one)
+        different.setdefault(content_hash(one), one)
     counts, *others = different.values()
     if others:
         files = ", ".join(one.shown_file for one in others)
@@ -205,7 +205,7 @@ def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork)
     return replace(counts, superseded=(*counts.superseded, *(one.shown_file for one in others)))
 
 
-def _content_hash(submission: Submission) -> str:
+def content_hash(submission: Submission) -> str:
     """The SHA-256 of a file; its name instead when it cannot be read, so that it differs from all others."""
     try:
         return hashlib.sha256(read_bytes(submission.file)).hexdigest() if submission.file else submission.shown_file

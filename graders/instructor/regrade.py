@@ -1,17 +1,15 @@
-"""Merges new results with those of an earlier run in the same folder."""
+"""Reads the results of an earlier command in the same folder, and the seeds that it used."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
 from graders.core.files import read_own_file
-from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
-from graders.core.student_names import name_sort_key
+from graders.core.results import Batch, SubmissionStatus
 from graders.instructor.hand_marks import without_hand_marks
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
@@ -74,29 +72,19 @@ def choose_seeds(
     ), {} if fresh else used
 
 
-def with_other_lessons(out: Path, new: Batch, file_notes: FileNotes) -> Batch:
-    """The new results, together with those in `out` for lessons that are not among the new ones.
+def earlier_results(out: Path, file_notes: FileNotes) -> Batch | None:
+    """The results in `out/results.json`, None if there are none.
 
-    Platforms give an archive for each assignment, and marking one must not delete the marks of another. Results that
-    cannot be read are set aside, and `file_notes` says under which name. Raises `OSError` when that fails.
+    A file that cannot be read is set aside, and `file_notes` says under which name. Its marks are in no new file, so
+    that counts as a failure. Raises `OSError` when it cannot be set aside.
     """
     try:
-        before = _read_results(out)
+        return _read_results(out)
     except _UnusableResults as error:
-        file_notes.note(f"{out / 'results.json'} {error}: it is kept as {_set_aside(out / 'results.json').name}.")
-        return new
-    if before is None:
-        return new
-    lessons = {submission.lesson for submission in new.submissions}
-    kept = [
-        replace(submission, seed=before.seed) if submission.seed is None and submission.exercises else submission
-        for submission in before.submissions
-        if submission.lesson not in lessons
-    ]
-    everything = sorted(
-        (*new.submissions, *kept), key=lambda submission: (name_sort_key(submission.student), submission.lesson)
-    )
-    return replace(new, submissions=tuple(everything)) if kept else new
+        aside = _set_aside(out / "results.json").name
+        file_notes.note(f"{out / 'results.json'} {error}: it is kept as {aside}. Marks in it are not in the new files.")
+        file_notes.failed = True
+        return None
 
 
 def _set_aside(file: Path) -> Path:
@@ -109,43 +97,3 @@ def _set_aside(file: Path) -> Path:
     except (OSError, NotImplementedError):  # it is a folder, or the drive has no links
         os.replace(file, aside)
     return aside
-
-
-def merge_results(before: Batch, new: Batch, exercises: Sequence[str]) -> Batch:
-    """The earlier results, with new ones in place of those for the same student and lesson.
-
-    With `exercises` only the results of these keys are replaced, unless the notebook has changed since then.
-    """
-    old = {(submission.student, submission.lesson): submission for submission in before.submissions}
-    for submission in new.submissions:
-        who = submission.student, submission.lesson
-        replaced = old.get(who)
-        same = replaced and replaced.sha256 == submission.sha256 and replaced.exercises and submission.exercises
-        old[who] = _merge_exercises(replaced, submission, exercises) if replaced and same and exercises else submission
-    return replace(new, seed=before.seed, submissions=tuple(old[who] for who in sorted(old)))
-
-
-def _merge_exercises(
-    replaced: SubmissionResult, submission: SubmissionResult, exercises: Sequence[str]
-) -> SubmissionResult:
-    """The new result of a submission for these exercises, combined with the earlier one for all others."""
-    fresh = {exercise.key: exercise for exercise in submission.exercises if exercise.key in exercises}
-    results = tuple(fresh.get(exercise.key, exercise) for exercise in replaced.exercises)
-    lost = submission.penalty / (submission.score + submission.penalty) if submission.penalty else 0.0
-    reached = _total_score(results)
-    penalty = round(reached * lost, 4)
-    status = (
-        SubmissionStatus.NOT_GRADED if submission.status is SubmissionStatus.NOT_GRADED else SubmissionStatus.GRADED
-    )
-    return replace(
-        submission,
-        exercises=results,
-        status=status,
-        penalty=penalty,
-        score=round(reached - penalty, 4),
-        max_score=round(sum(exercise.max_score for exercise in results), 4),
-    )
-
-
-def _total_score(results: Sequence[ExerciseResult]) -> float:
-    return round(sum(exercise.score for exercise in results), 4)

@@ -37,8 +37,9 @@ class Request:
     `files` are those that options were read from, such as the roster, which notebooks must not be able to read. With
     `scale`, exports convert points to the maximum that the roster gives for an assignment. `names` says how files and
     folders are named, `one_student` that all of them belong to one student, and `confirm_files` that the way they were
-    read is right. `seed` and `jobs` are chosen when None. With `comments_below`, our
-    feedback stands below what a teacher has written into a worksheet; otherwise it is left out there.
+    read is right. `forgotten` are students whose earlier results are taken out. `seed` and `jobs` are chosen when None.
+    With `comments_below`, our feedback stands below what a teacher has written into a worksheet; otherwise it is left
+    out there.
     """
 
     where: Path
@@ -67,6 +68,7 @@ class Request:
     one_student: bool = False
     confirm_files: bool = False
     comments_below: bool = True
+    forgotten: tuple[str, ...] = ()
 
     @property
     def is_regrade(self) -> bool:

@@ -38,7 +38,7 @@ def write_reports(
     written = outputs.write_pages(batch, out, titles, file_notes, similar)
     if found and found.accounts:
         with file_notes.noting_failure(out / "files.csv"):
-            written.append(accounts.write_files_csv(found, out))
+            written.append(accounts.write_files_csv(found, batch, out))
     if run_options.keep_outputs:
         from graders.instructor import executed  # its nbformat takes 1.5 s where JupyterLab is installed
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from datetime import datetime, timezone
 
 import torch
@@ -15,6 +16,9 @@ from graders.marking.questions import Questions
 from graders.marking.submission import ProvisionalResult, mark_submission
 from graders.run.runner import Runner
 from graders.run.submissions import Submission
+
+STOP_SECONDS = 3.0
+"""What running notebooks have left after Ctrl+C. Ending their boxes may take two seconds more."""
 
 
 class Marking:
@@ -69,6 +73,17 @@ class Marking:
     def confirm_runs(self) -> None:
         """Settle whether the runs so far count, by marking the control again."""
         self.runner.confirm_runs()
+
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """Start no more notebooks, and end those that run for more than `seconds` from now: they get no result.
+
+        A `KeyboardInterrupt` in the meantime ends them at once.
+        """
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            wait([future for future in self._futures.values() if not future.cancelled()], timeout=seconds)
+        self.runner.stop()
+        self._pool.shutdown()
 
     def close(self) -> None:
         """Wait for the notebooks that are running, and start no more."""

@@ -6,6 +6,7 @@ and no run counts that came after the last good control. The time the control ta
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -65,7 +66,8 @@ class ControlledRunner:
             self._runs += 1
             stretch, due = self._stretch, self._runs >= self._every
         if due:
-            self.confirm_runs()
+            with contextlib.suppress(Stopped):  # this run is complete, and nothing speaks against it
+                self.confirm_runs()
         return replace(transcript, stretch=stretch)
 
     def confirm_runs(self) -> None:
@@ -82,6 +84,10 @@ class ControlledRunner:
                 closed.fail(trouble)
                 open_now.fail(trouble)
 
+    def stop(self) -> None:
+        """See `Runner`."""
+        self._runner.stop()
+
     def _mark_first_control(self) -> None:
         """Mark the control for the first time, before anybody else's code runs."""
         with self._control_lock:
@@ -92,11 +98,16 @@ class ControlledRunner:
 
 
 def mark_control(runner: Runner, seed: int) -> tuple[str, float]:
-    """Mark the control: what went wrong, in a few words and empty if nothing did, and the seconds it took."""
+    """Mark the control: what went wrong, in a few words and empty if nothing did, and the seconds it took.
+
+    Raises `Stopped` when everything is being stopped, which says nothing about the machine.
+    """
     try:
         asked = LessonQuestions.for_seed((GOOD_EXERCISE, BAD_EXERCISE), seed)
         run = read_transcript(runner.run(CONTROL_CELLS, asked.probes).frames)
         good, bad = (result.status for result in judge_submission(asked.exercises, asked.verdicts, CONTROL_CELLS, run))
+    except Stopped:
+        raise
     except Exception as error:
         return f"{type(error).__name__}: {error}", 0.0
     if (good, bad) == (Status.PASSED, Status.WRONG):

@@ -56,9 +56,9 @@ def _choose_seeds(config: pytest.Config, cache: RunCache | None) -> tuple[int, S
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Wait for running notebooks, and start no more."""
+    """Start no more notebooks. After Ctrl+C, or with `-x`, some may still be running, and are soon ended."""
     if MARKING in config.stash:
-        config.stash[MARKING].close()
+        config.stash[MARKING].stop()
 
 
 @pytest.hookimpl(tryfirst=True)

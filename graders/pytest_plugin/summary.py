@@ -60,9 +60,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list[str], bool]:
     """Write the files of `--out`; returns lines that say what was written, and whether something failed."""
     # Imported only here: templates and plots would make collecting the tests a tenth slower.
+    from graders.instructor import kept, regrade
     from graders.instructor.hand_marks import read_hand_marks, with_hand_marks
     from graders.instructor.lock import results_lock
-    from graders.instructor.regrade import with_other_lessons
     from graders.instructor.report_inputs import course_titles
     from graders.instructor.writing import write_reports
     from graders.report import outputs
@@ -72,7 +72,9 @@ def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list
         file_notes.note(prepared.cache.trouble)
     try:
         with results_lock(out, partial(_terminal(config).say, "")):  # pytest's dots have not ended their line
-            by_hand = with_hand_marks(with_other_lessons(out, batch, file_notes), read_hand_marks(out))
+            before = regrade.earlier_results(out, file_notes)
+            joined = kept.join_results(before, batch)
+            by_hand = with_hand_marks(joined.batch, read_hand_marks(out))
             batch = by_hand.batch
             shown = course_titles(submission.lesson for submission in batch.submissions)
             written = outputs.write_tables(batch, out, file_notes)
@@ -80,13 +82,16 @@ def _write_outputs(batch: Batch, out: Path, config: pytest.Config) -> tuple[list
             written += write_reports(
                 batch, out, shown, handed_in, handed_in, prepared.run_options, file_notes, prepared.found
             )
+            if before:
+                outputs.remove_old_pages(before, batch, out, file_notes)
     except HookworkError as error:
         return [*file_notes.notes, error.message_line(), "Nothing was written."], True
     except OSError as error:
         why = f"The results could not be written to {out}: {error.strerror}."
         return [*file_notes.notes, f"{why} What was there before is unchanged. Choose another --out."], True
-    said = [*by_hand.notes, *by_hand.doubts, f"written: {', '.join(map(str, written))}", *file_notes.notes]
-    return said, file_notes.failed or bool(by_hand.doubts)
+    doubts = [*joined.doubts, *by_hand.doubts]
+    said = [*joined.kept, *joined.notes, *by_hand.notes, *doubts, f"written: {', '.join(map(str, written))}"]
+    return [*said, *file_notes.notes], file_notes.failed or bool(doubts)
 
 
 def _terminal(config: pytest.Config) -> Terminal:

@@ -86,7 +86,10 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
 
 def _class_headline(batch: Batch, students: int) -> str:
     graded = sum(submission.status is SubmissionStatus.GRADED for submission in batch.submissions)
-    return f"{format_count(students, 'student')}, {format_count(graded, 'notebook')} of {len(batch.submissions)} marked"
+    missing = sum(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
+    handed_in = format_count(len(batch.submissions) - missing, "notebook")
+    parts = [format_count(students, "student"), f"{graded} of {handed_in} marked"]
+    return ", ".join([*parts, f"{missing} missing"] if missing else parts)
 
 
 def _exercise_keys(batch: Batch, lesson: str) -> list[str]:

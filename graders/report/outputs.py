@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
-from graders.core.files import write_atomically
+from graders.core.files import remove_below, write_atomically
 from graders.core.results import Batch
 from graders.report import class_page, feedback, gradebook, results_json
 from graders.report.names import file_names
@@ -37,3 +37,29 @@ def write_pages(
     with file_notes.noting_failure(out / "class.html"):
         write_atomically(out / "class.html", class_page.render(batch, titles, folders, similar), below=out)
     return [out / "class.html", out / "feedback"]
+
+
+def remove_old_pages(before: Batch, batch: Batch, out: Path, file_notes: FileNotes) -> None:
+    """Remove the files of students that belong to none of the results any more.
+
+    Their student was taken out, or has another name or folder now. What is no file of ours stays.
+    """
+    for inner in sorted(_files_of_students(before) - _files_of_students(batch)):
+        try:
+            remove_below(out, inner)
+        except OSError as error:
+            file_notes.note(f"{out / inner} is out of date, and could not be removed: {error.strerror}.")
+
+
+def _files_of_students(batch: Batch) -> set[Path]:
+    folders = file_names(submission.student for submission in batch.submissions)
+    return {
+        path
+        for submission in batch.submissions
+        for folder in [folders[submission.student]]
+        for path in (
+            Path("feedback", folder, f"{submission.lesson}.html"),
+            Path("executed", folder, f"{submission.lesson}.ipynb"),
+            Path("gradescope", folder, "results.json"),
+        )
+    }

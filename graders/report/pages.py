@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from graders.core.results import Status
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.text import format_count, format_points, shorten_text
+from graders.core.text import format_count, format_points, format_share, shorten_text
 
 FOLDER = Path(__file__).with_name("templates")
 
@@ -58,7 +58,12 @@ def _make_environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        code=backticks_to_code, points=format_points, short=shorten_text, plural=format_count, sign=status_sign
+        code=backticks_to_code,
+        points=format_points,
+        share=format_share,
+        short=shorten_text,
+        plural=format_count,
+        sign=status_sign,
     )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,10 @@ class BoxDied(Exception):
     """The box ended, or closed its end of the pipe."""
 
 
+class BoxStopped(Exception):
+    """The box is no longer wanted."""
+
+
 class BoxOverLimit(Exception):
     """The processes of the box together went over a limit; the message names the limit."""
 
@@ -58,14 +63,17 @@ class Box:
         modules: tuple[str, ...] = (),
         guard: LowMemoryGuard = low_memory_guard,
         private: Sequence[str] = (),
+        stopping: threading.Event | None = None,
     ) -> None:
         """`box_modules` is the folder with the modules that exist inside, `tier` the tier of isolation.
 
         With `warm` the box is forked from that process, which has imported `modules` by then (see `BoxRequest`); None
         starts it from scratch. When the machine runs short of memory, `guard` says whether this box has to end. The
-        files and folders in `private` cannot be read inside, in the tiers that can hide files.
+        files and folders in `private` cannot be read inside, in the tiers that can hide files. Once `stopping` is set,
+        the box is no longer waited for.
         """
         self._modules, self._guard, self._private = modules, guard, private
+        self._stopping = stopping or threading.Event()
         self._box_modules, self._tier, self._limits, self._warm = box_modules, tier, limits or Limits(), warm
         self._received = 0
         self._frames = 0
@@ -143,7 +151,7 @@ class Box:
     def receive(self, deadline: float) -> Frame:
         """The next frame, by `deadline` (on the monotonic clock).
 
-        Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, or `FrameError` if the box breaks the protocol.
+        Raises `BoxTimeout`, `BoxDied`, `BoxOverLimit`, `BoxStopped`, or `FrameError` if the box breaks the protocol.
         """
 
         def read_exactly(count: int) -> bytes:
@@ -173,6 +181,8 @@ class Box:
             now = self._look_at_the_clock()
             if now >= self._next_look_at_memory:
                 self._look_at_memory()
+            if self._stopping.is_set():
+                raise BoxStopped
             if now >= deadline:
                 raise BoxTimeout
             pause = WATCH_SECONDS if self._memory is None else min(WATCH_SECONDS, self._memory.pause)

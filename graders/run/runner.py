@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from graders.run.box_process import Box
+from graders.run.box_process import Box, BoxStopped
 from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
 from graders.run.low_memory import LowMemoryGuard, low_memory_guard
@@ -106,6 +106,9 @@ class Runner(Protocol):
     def confirm_runs(self) -> None:
         """Settle whether the runs so far count. Called at the end of a batch."""
 
+    def stop(self) -> None:
+        """End what is running, and run nothing more: `run` raises `Stopped`."""
+
 
 @dataclass(frozen=True)
 class NoRunner:
@@ -119,6 +122,9 @@ class NoRunner:
 
     def confirm_runs(self) -> None:
         """Do nothing: nothing has run."""
+
+    def stop(self) -> None:
+        """Do nothing: nothing runs."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,8 @@ class BoxRunner:
     """What a box may take beyond the time of its notebook before it counts as hanging."""
     private: tuple[str, ...] = ()
     """See `RunOptions`."""
+    stopping: threading.Event = field(default_factory=threading.Event, compare=False, repr=False)
+    """Set to end all boxes of this runner, and of those that are derived from it."""
 
     def box(self, cells: Sequence[str] = ()) -> Box:
         """A new box, not yet started, for a notebook with these cells."""
@@ -155,6 +163,7 @@ class BoxRunner:
             modules=late_modules(cells),
             guard=self.guard,
             private=self.private,
+            stopping=self.stopping,
         )
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
@@ -163,15 +172,18 @@ class BoxRunner:
         runs: list[Transcript] = []
         for _ in range(self.tries):
             box = self.box(cells)
-            frames = run_notebook(
-                box,
-                cells,
-                probes,
-                limits,
-                fork=self.fork,
-                keep_outputs=self.keep_outputs,
-                slack_seconds=self.slack_seconds,
-            )
+            try:
+                frames = run_notebook(
+                    box,
+                    cells,
+                    probes,
+                    limits,
+                    fork=self.fork,
+                    keep_outputs=self.keep_outputs,
+                    slack_seconds=self.slack_seconds,
+                )
+            except BoxStopped:
+                raise Stopped("The run was interrupted before this notebook had finished.") from None
             runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
             if not box.ended_to_free_memory and not was_disturbed(runs[-1], stood_still=box.stood_still):
                 break
@@ -187,6 +199,10 @@ class BoxRunner:
 
     def confirm_runs(self) -> None:
         """Do nothing: without a control, every run counts."""
+
+    def stop(self) -> None:
+        """See `Runner`."""
+        self.stopping.set()
 
 
 def was_disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
@@ -235,6 +251,10 @@ class StoppingRunner:
         """See `Runner`."""
         self._runner.confirm_runs()
 
+    def stop(self) -> None:
+        """See `Runner`."""
+        self._runner.stop()
+
 
 class CachedRunner:
     """Takes runs from a cache. If one is not there, it is run by `otherwise` and added to the cache."""
@@ -272,3 +292,7 @@ class CachedRunner:
     def confirm_runs(self) -> None:
         """See `Runner`."""
         self._otherwise.confirm_runs()
+
+    def stop(self) -> None:
+        """See `Runner`."""
+        self._otherwise.stop()

@@ -29,6 +29,7 @@ from graders.run.logins import use_roster
 from graders.run.members import BadArchive, is_archive
 from graders.run.tree import UNOPENED, Entry, Tree, tree_of, why_no_notebook
 
+COUNTS = "It counts."
 SENTENCE_LIMIT = 2 * FILE_LIMIT
 """Characters of a sentence for the instructor: it may name several files."""
 
@@ -179,16 +180,19 @@ def _bare_name(name: str) -> str:
 
 
 def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSubmissions:
-    lesson = lessons.lesson_of(where, where.name)
+    named = file_format([where.name])
+    said = named.parse_file_name(where.name) if named else None  # by the platform from which it was downloaded
+    lesson = lessons.lesson_of(where, said.file if said else where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
-    owner = Owner(shown_name(where.absolute().parent.name))
+    owner = said.owner if said else Owner(where.absolute().parent.name)
+    owner = replace(owner, name=shown_name(owner.name))
     handed_in = float(math.floor(where.stat().st_mtime))
     late = max(0.0, handed_in - deadline(owner))
-    is_class = file_format([where.name]) is not None
-    return FoundSubmissions(
-        [Submission(owner.name, lesson, where, handed_in=handed_in, late=late)], "one notebook", is_class
-    )
+    if said and said.late is not None:
+        handed_in, late = 0.0, float(said.late)
+    own = Submission(owner.name, lesson, where, student_id=owner.id, handed_in=handed_in, late=late)
+    return FoundSubmissions([own], "one notebook", is_class=said is not None)
 
 
 class _Submissions:
@@ -277,7 +281,7 @@ class _Submissions:
         choice = choose_attempt(files, due, self.lessons.stems, self.lessons.is_untouched, self.lessons.notebook_digest)
         counts, others = choice.file, choice.others
         shown, *left = paths_that_differ([counts, *others])
-        self._add_account(counts, owner, "It counts.")
+        self._add_account(counts, owner, COUNTS)
         for file in others:
             self._add_account(file, owner, f"It does not count: {shown} does, {choice.why}.")
         if others:

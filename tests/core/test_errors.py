@@ -56,6 +56,13 @@ def test_a_message_is_one_line_that_steers_no_terminal() -> None:
 def test_a_file_that_the_system_refuses_is_named() -> None:
     error = FileTrouble(PermissionError(13, "Permission denied", "results.json"))
     assert error.message_line() == "results.json: Permission denied. Is the disk full, or the folder read-only?"
+    for code, helps in (
+        (errno.EEXIST, "A file is where a folder should be."),
+        (errno.ENOTDIR, "A file is where a folder should be."),
+        (errno.EISDIR, "It is a folder where a file should be."),
+        (errno.ENOENT, "Is the name right?"),
+    ):
+        assert FileTrouble(OSError(code, "So it is", "out")).message_line().startswith(f"out: So it is. {helps}")
     assert FileTrouble(OSError("odd")).message_line().startswith("odd. ")
 
 

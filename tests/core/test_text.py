@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from graders.core.text import clean_fields, clean_text, format_count, format_points, shorten_text
+from graders.core.text import clean_fields, clean_text, format_count, format_points, format_share, shorten_text
 
 
 @pytest.mark.parametrize(
@@ -102,3 +102,12 @@ class _Said:
 
 def test_the_fields_of_a_dataclass_are_cleaned() -> None:
     assert _Said("a\nbc", ("a\x1b", "abc"), "a\nb\x00") == _Said("a …", ("a\ufffd", "a…"), "a\nb\ufffd")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.1429, "1/7"), (0.2857, "2/7"), (1.3333, "1 1/3"), (100 / 3, "33 1/3"), (0.25, "0.25"), (0.5, "0.5"), (2, "2"),
+     (0, "0"), (0.13, "0.13"), (0.123456, "0.12")],
+)  # fmt: skip
+def test_shares_of_points_add_up(value: float, shown: str) -> None:
+    assert format_share(value) == shown

@@ -141,7 +141,7 @@ def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_mar
     hand_in("ann", wrong=KEYS)
     grade()
     runner.broken = True
-    assert "Nothing was graded, all for one reason: " in grade("--fresh", code=3)
+    assert "Nothing was graded, all for one reason: " in grade("--out", "new", code=3)
     assert runner.controls == 3  # a class is marked with the control, though it be a class of one
     grade("--one-student", "--fresh", code=3)
     assert runner.controls == 3  # one person's own work needs none
@@ -418,6 +418,11 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
     ("arguments", "part"),
     [
         (("--student", "an"), "There is no student 'an'. Did you mean ann?"),
+        (("--student", "zzz"), "Students: ann ✗ There is no student 'zzz'. They are listed above."),
+        (("--forget", "bob"), "--forget 'bob': there is no such student in --out."),
+        (("--out", "bad.csv"), "bad.csv: File exists. A file is where a folder should be."),
+        (("--out", "bad.csv/x"), "bad.csv/x: Not a directory. A file is where a folder should be."),
+        (("--output-limit", "much"), "'much' is not a size"),
         (("--exercise", "01-nothing"), "There is no exercise '01-nothing'."),
         (("--exercise", "02-record-grad"), "Nobody handed in a notebook with these exercises."),
         (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
@@ -502,7 +507,7 @@ def test_results_of_something_else_are_set_aside(content: str) -> None:
     Path("out").mkdir()
     for number in (1, 2):
         Path("out/results.json").write_text(content)
-        text = " ".join(grade().split())
+        text = " ".join(grade(code=3).split())  # marks may be in it
         assert f"holds no results of this version: it is kept as results.set-aside-{number}.json" in text
         assert Path(f"out/results.set-aside-{number}.json").read_text() == content
         assert results()["ann"]["score"] == 4
@@ -624,10 +629,52 @@ def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None
     hand_in("ann"), hand_in("bob")
     Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
     text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3, cluster=dask)
-    assert "3 notebooks on tcp://there:8786" in text
+    assert "2 notebooks on tcp://there:8786" in text  # nothing of zoe is marked
     assert {name: submission["status"] for name, submission in results().items()} == {
         "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
     assert runner.noted == []
+
+
+def test_when_marking_again_fails_the_earlier_marks_stay(runner: ClassRunner) -> None:
+    hand_in("ann"), hand_in("bob", wrong=KEYS[:1]), hand_in("cy")
+    grade()
+    before = results()
+    runner.broken = True
+    hand_in("cy", wrong=KEYS)
+    text = " ".join(grade("--fresh", code=3).split())
+    assert "Not marked again, so the earlier mark stays: ann, 01; bob, 01. The graders failed with OSError: no" in text
+    assert results() == before | {"cy": results()["cy"]}
+    assert results()["cy"]["status"] == "not-graded"  # the earlier mark was that of another notebook
+    runner.broken, runner.interrupted_at = False, "ann"
+    signal_before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert "Ctrl+C once more ends them at once." in " ".join(grade("--fresh", code=3).split())
+    finally:
+        signal.signal(signal.SIGINT, signal_before)
+    assert [(found["status"], found["score"]) for found in results().values()] == [
+        ("graded", 4), ("graded", 3), ("not-graded", 0)]  # fmt: skip
+
+
+def test_only_what_was_handed_in_is_counted_and_files_csv_says_what_could_not_be_read() -> None:
+    hand_in("ann"), hand_in("bob").write_text("{"), hand_in("cy")
+    Path("roster.csv").write_text("Name\nann\nbob\ncy\nzoe\n")
+    text = grade("--roster", "roster.csv")
+    assert "3 notebooks, 1 at a time" in text
+    assert "3 of 3 notebooks done" in text
+    assert "4 students, 2 of 3 notebooks marked, 1 missing" in Path("out/class.html").read_text()
+    rows = csv.DictReader(Path("out/files.csv").read_text().splitlines())
+    fates = {row["student"]: row["what became of it"] for row in rows}
+    assert fates == {
+        "ann": "It counts.", "bob": f"It counts, but is unreadable: {results()['bob']['message']}", "cy": "It counts."
+    }  # fmt: skip
+
+
+def test_the_text_that_a_notebook_may_write_is_limited(runner: ClassRunner) -> None:
+    hand_in("ann")
+    boxes = NoBoxes(runner)
+    here = Machines(here=lambda now: nullcontext(boxes), new_seed=lambda: runner.seed)
+    assert CliRunner().invoke(app, ["grade", "class", "--out", "out", "--output-limit", "3K"], obj=here).exit_code == 0
+    assert boxes.run_options[0].limits.output == 3 << 10
 
 
 def test_the_names_of_exports_and_the_help_are_complete() -> None:

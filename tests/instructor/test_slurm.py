@@ -93,7 +93,7 @@ def test_a_class_survives_a_cancelled_job_with_the_results_of_an_undisturbed_run
         at_that_time = left(folder)
         slurm.wait(lambda: not jobs(f"--jobs={number}", "--states=PD,R,CG"), "the end of the run", 300)
     told = (tmp_path / f"hookwork-{number}.txt").read_text()
-    assert f"{STUDENTS} of {STUDENTS} notebooks marked" in told, told
+    assert f"{STUDENTS} of {STUDENTS} notebooks done" in told, told
     assert at_that_time > 0  # otherwise it was cancelled too late to matter
     assert f"JOB {victim} ON" in (folder / f"hookwork-worker-{victim}.err").read_text()
     assert without_clocks(tmp_path / "there") == without_clocks(tmp_path / "here")

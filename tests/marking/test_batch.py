@@ -1,16 +1,25 @@
 from __future__ import annotations
 
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 from graders.core.results import SubmissionStatus
 from graders.differential.exercise import NotInTheBox
 from graders.marking.batch import Marking
 from graders.marking.questions import LessonQuestions, Questions
 from graders.marking.submission import mark_submission
-from graders.run.runner import BoxRunner, NoRunner, StoppingRunner
+from graders.run.conversation import Probe
+from graders.run.runner import BoxRunner, NoRunner, Stopped, StoppingRunner, Transcript
 from graders.run.submissions import Submission
 from graders.run.warm_process import WarmProcess
 from graders.wire.limits import Limits
+from tests.doubles import InProcessRunner
 from tests.notebooks import BRANCH, LESSON, text
 
 
@@ -41,3 +50,42 @@ def test_a_defect_of_an_exercise_is_told_in_its_own_words_and_is_nobodys_zero(tm
     result = mark_submission(Submission("ann", LESSON, file), Defective(1), NoRunner()).result
     assert (result.status, result.exercises) == (SubmissionStatus.NOT_GRADED, ())
     assert result.message == "exercise 01-a: its scene gets a function that is not in the box"
+
+
+@dataclass
+class HangingRunner(InProcessRunner):
+    """Runs no notebook to its end; Ctrl+C comes after these seconds."""
+
+    interrupts: Sequence[float] = ()
+    stopped: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
+        for seconds in self.interrupts:
+            main = threading.main_thread().ident or 0
+            threading.Timer(seconds, signal.pthread_kill, (main, signal.SIGINT)).start()
+        assert self.stopped.wait(20.0)
+        raise Stopped("it was interrupted")
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+
+@pytest.mark.parametrize(("interrupts", "seconds"), [((0.5,), 0.2), ((0.5, 1.5), 15.0)])
+def test_what_is_stopped_has_no_result_and_what_was_marked_has_one(
+    interrupts: Sequence[float], seconds: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "notebook.ipynb"
+    file.write_text(text(BRANCH), encoding="utf-8")
+    marking = Marking(Questions(1), HangingRunner(interrupts=interrupts))
+    assert marking.result(Submission("zoe", LESSON, None)).status is SubmissionStatus.MISSING
+    started = time.monotonic()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            marking.start([Submission(name, LESSON, file) for name in ("ann", "bob")], lambda result: None)
+        marking.stop(seconds)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - started < 10.0
+    found = {result.student: (result.status.value, result.message) for result in marking.batch().submissions}
+    assert found == {"ann": ("not-graded", "it was interrupted"), "zoe": ("missing", found["zoe"][1])}

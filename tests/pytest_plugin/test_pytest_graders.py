@@ -346,3 +346,17 @@ def test_what_another_command_works_in_is_waited_for(
         *((student, LESSON) for student in ("=cmd|x", "ada", "ben", "cleo", "eve")),
         ("eve", "02_other"),
     }
+
+
+def test_a_part_of_the_class_joins_the_rest(
+    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
+) -> None:
+    shutil.copytree(marked[1] / "out", tmp_path / "out")
+    before = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
+    again = ("--submissions", marked[1] / "class/ben", "--out", tmp_path / "out", "--probe-timeout", "1.5")
+    code, printed, errors = graders_here("-q", *again)
+    assert code == 0, printed + errors
+    assert f"{LESSON}: kept from before, as DIR has nothing of theirs: =cmd|x; ada; cleo; eve." in printed
+    after = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
+    assert [(one["student"], one["score"]) for one in after] == [(one["student"], one["score"]) for one in before]
+    assert (tmp_path / f"out/feedback/ada/{LESSON}.html").exists()

@@ -28,7 +28,7 @@ def source(found: Batch, *similar: SimilarPair) -> str:
 def test_it_says_what_is_not_understood_and_who_needs_help() -> None:
     text = Page(source(CLASS)).text
     for part in (
-        "7 students, 4 notebooks of 7 marked",
+        "7 students, 4 of 6 notebooks marked, 1 missing",
         "2 of 3 who tried 01-a : Return it.",
         "forgot-return: bob, cy",
         "Sum 01-a 1 3 0 33 %",

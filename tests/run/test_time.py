@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from graders.core import course
 from graders.judge.submission import judge_submission
 from graders.marking.questions import LessonQuestions
 from graders.run.conversation import SLACK_SECONDS
-from graders.run.runner import BoxRunner
+from graders.run.runner import BoxRunner, Stopped
 from graders.run.transcript import read_transcript
 from graders.run.warm_process import WarmProcess
 from graders.wire.limits import Limits
@@ -81,3 +82,13 @@ def test_writing_to_every_descriptor_takes_of_the_same_time(box_modules: Path, w
     found = statuses(cells, box_modules, warm)
     assert found["branch_grads"] != "passed" if first else found["branch_grads"] == "passed"
     assert found["per_pass_grads"] != "not-graded"
+
+
+def test_a_runner_that_is_stopped_ends_what_runs_and_runs_nothing_more(box_modules: Path, warm: WarmProcess) -> None:
+    runner = BoxRunner(box_modules, limits=LIMITS, warm=warm)
+    threading.Timer(1.0, runner.at_pace(1.5).stop).start()
+    started = time.monotonic()
+    for cells in (["while True:\n    try:\n        while True: pass\n    except BaseException: pass"], ["1"]):
+        with pytest.raises(Stopped, match="was interrupted before this notebook had finished"):
+            runner.run(cells, [])
+    assert time.monotonic() - started < BUDGET

@@ -116,6 +116,12 @@ def _export_in_english(
     csv.writer(text, lineterminator="\n").writerows([HEADER, *rows])
     exported.files[path] = text.getvalue()
     exported.notes += filter(None, [wanted.points_note(path, lesson, None)])
+    without = [student for student, identity in identities if not identity.get("Identifier")]
+    if without:
+        exported.notes.append(
+            f"{path}: {format_count(len(without), 'student')} of {len(found)} have no identifier, without which Moodle "
+            "skips a row. Give the assignment's grading worksheet as --roster, and it is filled in."
+        )
 
 
 def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:

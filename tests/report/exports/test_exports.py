@@ -116,7 +116,10 @@ def test_canvas_is_told_when_an_assignment_has_other_points() -> None:
 @pytest.mark.parametrize(("export", "path"), [("canvas", "canvas.csv"), ("moodle", "moodle/01_first.csv")])
 def test_nothing_is_converted_in_silence_where_the_roster_has_no_points(export: str, path: str) -> None:
     done = EXPORTS[export](ExportRequest(CLASS, TITLES, ROSTER, scale=True))
-    assert done.notes == [f"{path}: the roster has no points for 01_first, so --scale converts nothing."]
+    assert done.notes[0] == f"{path}: the roster has no points for 01_first, so --scale converts nothing."
+    without = "3 students of 4 have no identifier, without which Moodle skips a row. Give the assignment's grading "
+    said = f"{path}: {without}worksheet as --roster, and it is filled in."
+    assert done.notes[1:] == ([said] if export == "moodle" else [])
     assert done.files == EXPORTS[export](ExportRequest(CLASS, TITLES, ROSTER)).files
 
 

@@ -22,6 +22,7 @@ class Status(str, Enum):
     PASSED = "passed"
     WRONG = "wrong"
     NOT_ATTEMPTED = "not-attempted"
+    SYNTAX_ERROR = "syntax-error"
     RAISED = "raised"
     TIMED_OUT = "timed-out"
     OVER_LIMIT = "over-limit"
@@ -76,7 +77,7 @@ class ExerciseResult:
     `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
     the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
     looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
-    on the first of all.
+    on the first of all. `note` says which of several cells counts, or where an answer is that does not count, and why.
     """
 
     key: str
@@ -89,10 +90,11 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+    note: str = ""
 
     def __post_init__(self) -> None:
         """Clean the texts, as for a check."""
-        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS)
+        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS, note=MESSAGE_LIMIT)
         if self.mistake is not None:
             clean_fields(self, mistake=WORD_LIMIT)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 
-STUCK = (Status.WRONG, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
+STUCK = (Status.WRONG, Status.SYNTAX_ERROR, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
 """The statuses of an answer that was written but does not work."""
 
 

@@ -90,6 +90,7 @@ class ExerciseView:
     withheld: bool
     printed: str
     advice: str
+    note: str
 
 
 def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
@@ -109,6 +110,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
         printed=exercise.printed,
         advice=_advice_sentence(exercise),
+        note=exercise.note,
     )
 
 

@@ -35,8 +35,9 @@ def batch_to_data(batch: Batch) -> dict[str, Any]:
                 del part[name]
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
-        if not exercise["printed"]:
-            del exercise["printed"]
+        for name in ("printed", "note"):
+            if not exercise[name]:
+                del exercise[name]
     for check in (check for exercise in exercises for check in exercise["checks"]):
         found = check.pop("difference")
         if found:

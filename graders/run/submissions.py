@@ -176,7 +176,7 @@ def _bare_name(name: str) -> str:
 
 
 def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSubmissions:
-    lesson = lessons.lesson_of(where, where.name)
+    lesson, doubt = lessons.lesson_in_content(where, where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
     owner = Owner(_shown_name(where.absolute().parent.name))
@@ -184,7 +184,10 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     late = max(0.0, handed_in - deadline(owner))
     is_class = file_format([where.name]) is not None
     return FoundSubmissions(
-        [Submission(owner.name, lesson, where, handed_in=handed_in, late=late)], "one notebook", is_class
+        [Submission(owner.name, lesson, where, handed_in=handed_in, late=late)],
+        "one notebook",
+        is_class,
+        doubts=(doubt,) if doubt else (),
     )
 
 
@@ -205,8 +208,9 @@ class _Submissions:
         """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
-            lesson = self.lessons.lesson_of(entry.file, place.name)
+            lesson, doubt = self.lessons.lesson_in_content(entry.file, place.name)
             files[place.owner].append(HandedIn(entry, place, lesson))
+            self.doubts += [f"{shorten_text(self.names[place.owner], 40)}: {doubt}"] if doubt else []
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
             self.accounts[entry] = Account(entry.origin, "", "", why, open=is_open)

@@ -33,7 +33,7 @@ def test_each_student_has_a_row_with_marks_and_points() -> None:
 
 def test_every_status_has_a_mark_of_its_own() -> None:
     lines = printed(batch(graded("ann", *(exercise(f"01-{status.value}", status, 0) for status in Status))))
-    assert "ann ✓✗·!⧗▲†?– 0 0 of 9" in lines
+    assert "ann ✓✗·§!⧗▲†?– 0 0 of 10" in lines
 
 
 LESSONS = [f"{number:02}_lesson" for number in range(1, 13)]

@@ -281,7 +281,9 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
     for number, path in enumerate(paths):
         path, _, blank = path.partition("=")
         cell = STUB if blank else WORK + f"  # {number}"
-        content = notebooks.text(cell, 'check("01-branch-grads")') if ".ipynb" in path else "text"
+        if SECOND in path or path.rpartition("/")[2].startswith("02_"):
+            cell = cell.replace("branch_grads", "record_grad")
+        content = notebooks.text(cell) if ".ipynb" in path else "text"
         archive, _, inner = path.rpartition("!")
         if archive:
             archives.setdefault(folder / archive, {})[inner] = content

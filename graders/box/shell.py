@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from typing import Any
 
 from ipykernel.zmqshell import ZMQInteractiveShell
@@ -74,7 +75,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         Return whether any failed; the last error is in `result`.
         """
         failed = False
-        statements = [part for node in nodelist for part in _split_import(node)]
+        statements = [part for node in nodelist for part in _split_import(_with_guarded_magics(node))]
         for statement in statements:
             if colab.imports_colab(statement):
                 colab.make_colab_importable()
@@ -94,6 +95,14 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         self._left_out.append(error)
         self._lost |= _bound_names(statement) | ({"*"} if magic == "run" else set())
         return True
+
+    def leave_out_magic(self) -> None:
+        """Note that the magic whose exception is being handled was left out, and show why, as for any other."""
+        error = sys.exc_info()[1]
+        if error is None or _is_limit(error):
+            raise
+        self.showtraceback()
+        self._left_out.append(error)
 
     def missing_names(self) -> dict[str, str]:
         """Return what the last cell lacked: why statements were left out, missing modules, and an undefined name."""
@@ -124,6 +133,29 @@ def _magic_in(statement: ast.stmt) -> str:
             name = args[0].value if how.endswith("_magic") and args and isinstance(args[0], ast.Constant) else how
             return str(name)
     return ""
+
+
+def _with_guarded_magics(statement: ast.stmt) -> ast.stmt:
+    """The statement, in which a magic that fails costs no other line of the same `if`, loop or `with`."""
+    if not isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):
+        return statement
+    return ast.fix_missing_locations(_Guard().visit(statement))  # type: ignore[no-any-return]
+
+
+class _Guard(ast.NodeTransformer):
+    """Puts each magic into a `try` of its own, but none in a function, where errors must get through, or in a `try`."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if not _magic_in(node):
+            return node
+        handler = ast.parse("try: pass\nexcept Exception: get_ipython().leave_out_magic()").body[0]
+        assert isinstance(handler, ast.Try)
+        return ast.copy_location(ast.Try([node], handler.handlers, [], []), node)
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Try = _leave
 
 
 def _split_import(statement: ast.stmt) -> list[ast.stmt]:

@@ -34,12 +34,12 @@ def _note_on_copies(result: ExerciseResult, name: str, copies: Sequence[Untouche
     numbers = [str(copy.index + 1) for copy in copies if copy.name == name]
     if not numbers or result.cell is None:
         return ""
-    cells = (
-        f"Code cell {numbers[0]} is an untouched copy"
-        if not numbers[1:]
-        else (f"Code cells {', '.join(numbers)} are untouched copies")
+    copies_are = (
+        f"Code cell {numbers[0]} is an untouched copy of the exercise, and was left out."
+        if len(numbers) == 1
+        else f"Code cells {', '.join(numbers)} are untouched copies of the exercise, and were left out."
     )
-    return f"The answer in code cell {result.cell} counts. {cells} of the exercise, and was left out."
+    return f"The answer in code cell {result.cell} counts. {copies_are}"
 
 
 def _answers_elsewhere(key: str, name: str, notebook: Notebook, asked: Collection[str]) -> Iterator[str]:
@@ -84,8 +84,8 @@ def _misspelt(source: str, name: str, asked: Collection[str], *, sure: bool) -> 
         return ""
     defined = [node.name for node in tree.body if isinstance(node, _DEFINITIONS) and node.name not in asked]
     plain = {other.replace("_", "").casefold(): other for other in defined}
-    one_letter = (len(name) - 1) / len(name) - 0.001
-    close = difflib.get_close_matches(name.replace("_", "").casefold(), plain, 1, one_letter)
+    wanted = name.replace("_", "").casefold()
+    close = difflib.get_close_matches(wanted, plain, 1, (len(wanted) - 1) / len(wanted) - 0.001)  # one letter differs
     if close:
         return plain[close[0]]
     return defined[-1] if sure and len(defined) == 1 else ""

@@ -88,7 +88,8 @@ def test_the_script_has_the_rows_of_the_table() -> None:
     ]
     assert data["signs"] == [
         ["✓", "passed"], ["✗", "wrong"], ["·", "not-attempted"], ["§", "syntax-error"], ["!", "raised"],
-        ["∞", "timed-out"], ["▲", "over-limit"], ["†", "crashed"], ["?", "suspect"], ["–", "not-graded"], ["◐", "wrong"], ["", ""],
+        ["∞", "timed-out"], ["▲", "over-limit"], ["†", "crashed"], ["?", "suspect"], ["–", "not-graded"],
+        ["◐", "wrong"], ["", ""],
     ]  # fmt: skip
 
 

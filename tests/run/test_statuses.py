@@ -243,6 +243,53 @@ def test_input_in_a_function_is_refused_at_once_and_sys_exit_is_an_exception(fou
     )
 
 
+@given(IMPORT, BRANCH, CHAIN, PASSES, "def chain_grads(fns, x):\n    raise NotImplementedError")
+def test_an_untouched_copy_below_an_answer_takes_nothing_away(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+    assert [(exercise.cell, exercise.note) for exercise in found.exercises] == [
+        (2, ""),
+        (4, ""),
+        (3, "The answer in code cell 3 counts. Code cell 5 is an untouched copy of the exercise, and was left out."),
+    ]
+
+
+# Magics that work elsewhere.
+
+MAGICS = """\
+%conda install -y numpy
+%mamba install numpy
+%micromamba install numpy
+%matplotlib widget
+%load_ext no_such_extension
+%no_such_magic
+used = %memit sum([1])
+%run no_such_notebook.ipynb
+from_it(used)
+if True:
+    %conda list
+    from torch import nn
+try:
+    %matplotlib widget
+except Exception:
+    rescued = nn.Linear
+import torch"""
+
+
+@given(MAGICS, "%%memit\n" + BRANCH, "%wandb login\n" + CHAIN, "rescued\n" + PASSES)
+def test_a_magic_that_fails_costs_its_line_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(
+    IMPORT, BRANCH, "%conda list\n1 / 0\n" + CHAIN, "def per_pass_grads(p, losses):\n    %no_such_magic\n    return []"
+)
+def test_beside_a_magic_other_errors_cost_what_they_cost(found: SubmissionResult) -> None:
+    lost = {"01-chain-grads": ("not-attempted", 0), "01-per-pass-grads": ("raised", 0)}
+    assert verdicts(found) == FULL | lost
+    assert message(found, "01-chain-grads").endswith("; ZeroDivisionError: division by zero.")
+    assert "raised UsageError: Line magic function `%no_such_magic` not found" in message(found, "01-per-pass-grads")
+
+
 # Cells and functions that do not end.
 
 

@@ -99,6 +99,11 @@ class ExerciseResult:
             clean_fields(self, mistake=WORD_LIMIT)
 
     @property
+    def explanation(self) -> str:
+        """The message and the note, for a format that has one text."""
+        return " ".join(filter(None, (self.message, self.note)))
+
+    @property
     def telling_check(self) -> CheckResult | None:
         """The failed check that shows a recognised mistake best: the contract's example, else the first one.
 

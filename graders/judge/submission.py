@@ -79,10 +79,19 @@ def judge_submission(
         if result.status is Status.RAISED:
             result = _with_missing_name(result, exercise, bound, run, outcomes)
         homes = [index for index, names in enumerate(bound) if exercise.name in names]
-        if result.status is not Status.SYNTAX_ERROR:  # Python ignores such a cell, so another one counts
-            homes = [index for index in homes if index not in invalid] or homes
+        valid = [index for index in homes if index not in invalid]
+        if valid and result.status is not Status.SYNTAX_ERROR and valid[-1] != homes[-1]:
+            result = replace(result, note=_note_on_invalid(exercise, valid[-1], homes[-1]))
+            homes = valid
         results.append(replace(result, cell=homes[-1] + 1 if homes else None))
     return results
+
+
+def _note_on_invalid(exercise: Exercise, counts: int, invalid: int) -> str:
+    return (
+        f"The answer in code cell {counts + 1} counts. Code cell {invalid + 1} defines `{exercise.name}`, too, but is "
+        "not valid Python."
+    )
 
 
 def _is_invalid(cell: Cell) -> bool:

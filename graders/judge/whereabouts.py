@@ -24,7 +24,7 @@ def with_note(
 
     `copies` are the untouched cells that were left out, and `asked` the names of all exercises of the lesson.
     """
-    note = _note_on_copies(result, name, copies)
+    note = _note_on_copies(result, name, copies) or result.note
     if result.status is Status.NOT_ATTEMPTED:
         note = next(_answers_elsewhere(result.key, name, notebook, asked), note)
     return replace(result, note=note)

@@ -164,7 +164,7 @@ def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
 
 
 def ungraded_items(batch: Batch) -> list[UngradedItem]:
-    """Everything that has no verdict or is suspect, and why: unreadable notebooks, our failures, broken protocols."""
+    """What has no verdict, is suspect or has a note, and why: unreadable notebooks, our failures, answers elsewhere."""
     found = []
     for submission in batch.submissions:
         if submission.status in (SubmissionStatus.UNREADABLE, SubmissionStatus.NOT_GRADED):
@@ -184,9 +184,9 @@ def ungraded_items(batch: Batch) -> list[UngradedItem]:
                 lesson=submission.lesson,
                 key=exercise.key,
                 what=exercise.status.value,
-                why=exercise.message,
+                why=exercise.note or exercise.message,
             )
             for exercise in submission.exercises
-            if exercise.status in (Status.NOT_GRADED, Status.SUSPECT)
+            if exercise.note or exercise.status in (Status.NOT_GRADED, Status.SUSPECT)
         ]
     return found

@@ -1,4 +1,4 @@
-"""Reads a submitted notebook. Only the text of its code cells is used."""
+"""Reads a submitted notebook: the text of its cells, and what its metadata say about lesson and exercises."""
 
 from __future__ import annotations
 

@@ -77,6 +77,9 @@ def test_beside_an_invalid_cell_the_one_that_python_took_is_named() -> None:
     seen = Outcome(status=Status.RAISED, error="ValueError", message="no")
     result = judged([CELL, CELL.replace(":", "")], Cell(0, "ok", ""), Cell(1, "raised", INVALID), outcome=seen)
     assert (result.status, result.cell) == (Status.RAISED, 1)
+    assert result.note == (
+        "The answer in code cell 1 counts. Code cell 2 defines `wrapped_layer`, too, but is not valid Python."
+    )
 
 
 def test_the_last_cell_that_failed_and_would_define_the_name_is_named() -> None:

@@ -119,6 +119,11 @@ def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
     ]
 
 
+def test_a_note_is_shown_even_of_what_passed() -> None:
+    lines = printed(batch(graded("ann", exercise("01-a", note="Cell 3 counts."), exercise("01-b"))))
+    assert "ann, 01: 01-a passed. Cell 3 counts." in lines
+
+
 def test_names_and_messages_cannot_steer_the_terminal() -> None:
     lines = printed(
         batch(graded("\x1b[2Jann [bold]x[/bold]", exercise("01-a", Status.WRONG, 0, message="[red]\x1b]0;t\x07")))

@@ -100,7 +100,7 @@ def _export_in_english(
 def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
     """A sentence for each exercise that has not passed, cut to 2000 characters; the feedback page has the rest."""
     said = [
-        f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
+        f"{titles.exercise(exercise.key)}: {exercise.explanation or exercise.status.value}"
         for exercise in submission.exercises
         if exercise.status is not Status.PASSED
     ]

@@ -1,24 +1,30 @@
-"""IPython's shell in a box, where a missing package costs only what uses it.
+"""IPython's shell in a box, where a missing package or a magic that fails costs only what uses it.
 
 The package was there when the notebook was written, so a cell that imports it must not lose all that stands below. A
 statement that fails because a package is missing is left out, whether it imports the package or needs a name that is
-lost with it. The other statements of its cell run.
+lost with it. The other statements of its cell run. A magic that fails is left out alike: it worked where the notebook
+was written, with other packages or on another system.
 """
 
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from typing import Any
 
 from ipykernel.zmqshell import ZMQInteractiveShell
 
 from graders.box import colab
+from graders.box.limits import exceeded_limit
 
+_CELL_MAGIC = re.compile(r"((?:[ \t]*\n)*)%%([\w.]+)")
+"""The first line of a cell with a magic of its own, after empty lines."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is untyped
-    """IPython's shell, which goes on after a statement that fails because a package is missing."""
+    """IPython's shell, which goes on after a magic that fails, and a statement that lacks a package."""
 
     _transformed: tuple[str, str] | None = None
     """The source of a cell and its transformed text, until it runs."""
@@ -40,9 +46,21 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         known, self._transformed = self._transformed, None
         if known is not None and known[0] == raw_cell:
             return known[1]
-        found: str = super().transform_cell(raw_cell)
+        found: str = super().transform_cell(self._without_unknown_magic(raw_cell))
         self._transformed = raw_cell, found
         return found
+
+    def _without_unknown_magic(self, raw_cell: str) -> str:
+        """The cell; if its `%%magic` is unknown, with that line as a `%magic`, which fails alone, above the others."""
+        match = _CELL_MAGIC.match(raw_cell)
+        if match is None or self.find_cell_magic(match[2]) is not None:
+            return raw_cell
+        changed = match[1] + raw_cell[match.end(1) + 1 :]
+        try:
+            ast.parse(super().transform_cell(changed))
+        except Exception:  # the magic is for another language
+            return raw_cell
+        return changed
 
     async def run_ast_nodes(
         self,
@@ -57,7 +75,7 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         Return whether any failed; the last error is in `result`.
         """
         failed = False
-        statements = [part for node in nodelist for part in _split_import(node)]
+        statements = [part for node in nodelist for part in _split_import(_with_guarded_magics(node))]
         for statement in statements:
             if colab.imports_colab(statement):
                 colab.make_colab_importable()
@@ -69,13 +87,22 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         return failed
 
     def _note_left_out(self, statement: ast.stmt, error: BaseException | None) -> bool:
-        """Note a statement that failed because a package is missing; return whether that was the reason."""
+        """Note a statement that failed because it is a magic or lacks a package; return whether that was so."""
         needs_it = isinstance(error, NameError) and not self._lost.isdisjoint({error.name, "*"})
-        if error is None or not (isinstance(error, ImportError) or needs_it):
+        magic = _magic_in(statement) if isinstance(error, Exception) and not _is_limit(error) else ""
+        if error is None or not (isinstance(error, ImportError) or needs_it or magic):
             return False
         self._left_out.append(error)
-        self._lost |= _bound_names(statement)
+        self._lost |= _bound_names(statement) | ({"*"} if magic == "run" else set())
         return True
+
+    def leave_out_magic(self) -> None:
+        """Note that the magic whose exception is being handled was left out, and show why, as for any other."""
+        error = sys.exc_info()[1]
+        if error is None or _is_limit(error):
+            raise
+        self.showtraceback()
+        self._left_out.append(error)
 
     def missing_names(self) -> dict[str, str]:
         """Return what the last cell lacked: why statements were left out, missing modules, and an undefined name."""
@@ -85,6 +112,50 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         names = [str(error.name) for error in errors if isinstance(error, NameError) and error.name]
         why = dict.fromkeys(f"{type(error).__name__}: {error}" for error in left_out)
         return {"left_out": "; ".join(why), "modules": " ".join(modules), "undefined": " ".join(names[:1])}
+
+
+def _is_limit(error: BaseException) -> bool:
+    """Whether an exception says that a limit was reached, which counts for the whole cell."""
+    return exceeded_limit(type(error).__name__, str(error)) is not None
+
+
+def _magic_in(statement: ast.stmt) -> str:
+    """The name of the magic or system command that a statement is, alone or assigned to a name; empty if it is none."""
+    match statement:
+        case (
+            ast.Expr(
+                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=how), args=args)
+            )
+            | ast.Assign(
+                value=ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=how), args=args)
+            )
+        ):
+            name = args[0].value if how.endswith("_magic") and args and isinstance(args[0], ast.Constant) else how
+            return str(name)
+    return ""
+
+
+def _with_guarded_magics(statement: ast.stmt) -> ast.stmt:
+    """The statement, in which a magic that fails costs no other line of the same `if`, loop or `with`."""
+    if not isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):
+        return statement
+    return ast.fix_missing_locations(_Guard().visit(statement))  # type: ignore[no-any-return]
+
+
+class _Guard(ast.NodeTransformer):
+    """Puts each magic into a `try` of its own, but none in a function, where errors must get through, or in a `try`."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        if not _magic_in(node):
+            return node
+        handler = ast.parse("try: pass\nexcept Exception: get_ipython().leave_out_magic()").body[0]
+        assert isinstance(handler, ast.Try)
+        return ast.copy_location(ast.Try([node], handler.handlers, [], []), node)
+
+    def _leave(self, node: ast.AST) -> ast.AST:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Try = _leave
 
 
 def _split_import(statement: ast.stmt) -> list[ast.stmt]:

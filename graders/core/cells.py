@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 
@@ -48,20 +49,36 @@ def bound_names(source: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=4096)  # cells are looked at twice, and most are the same for the whole class
 def _parse_bound_names(source: str) -> frozenset[str]:
+    tree = parse_cell(source)
+    return _search_bound_names(source) if tree is None else frozenset(_names_bound_in_tree(tree))
+
+
+def parse_cell(source: str) -> ast.Module | None:
+    """The syntax tree of a cell; None if it is longer than `MAX_PARSED` or cannot be parsed."""
+    if len(source) > MAX_PARSED:
+        return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a warning about an invalid escape would print the learner's text here
-            return frozenset(_names_bound_in_tree(ast.parse(source)))
+            return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _search_bound_names(source)
+        return None
 
 
 def _search_bound_names(source: str) -> frozenset[str]:
     """The names that lines seem to bind, by their look: `def`, `class`, `=` and `import`."""
+    source = without_invisible(source)  # Python refuses such a cell, but what it was to define is clear
     bound = {name for found in _LOOKS_BOUND.findall(source) for name in found if name}
     parts = (part for line in _LOOKS_IMPORTED.findall(source) for part in line.split(","))
     imported = (part.split(" as ")[-1].strip(" \t()") for part in parts)
     return frozenset(bound | {name.partition(".")[0] for name in imported if name})
+
+
+def without_invisible(source: str) -> str:
+    """The text of a cell without characters that nobody can see, and with plain spaces for all others."""
+    kinds = {character: unicodedata.category(character) for character in set(source) if not character.isascii()}
+    swaps = {ord(character): " " if kind == "Zs" else "" for character, kind in kinds.items() if kind in ("Cf", "Zs")}
+    return source.translate(swaps) if swaps else source
 
 
 def _names_bound_in_tree(tree: ast.AST) -> set[str]:

@@ -24,6 +24,7 @@ class Status(str, Enum):
     PASSED = "passed"
     WRONG = "wrong"
     NOT_ATTEMPTED = "not-attempted"
+    SYNTAX_ERROR = "syntax-error"
     RAISED = "raised"
     TIMED_OUT = "timed-out"
     OVER_LIMIT = "over-limit"
@@ -95,7 +96,8 @@ class ExerciseResult:
     `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
     the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
     looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
-    on the first of all. With points in `by_hand`, `score` is those.
+    on the first of all. `note` says which of several cells counts, or where an answer is that does not count, and why.
+    With points in `by_hand`, `score` is those.
     """
 
     key: str
@@ -108,11 +110,12 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+    note: str = ""
     by_hand: HandMark | None = None
 
     def __post_init__(self) -> None:
         """Clean the texts, as for a check."""
-        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS)
+        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS, note=MESSAGE_LIMIT)
         if self.mistake is not None:
             clean_fields(self, mistake=WORD_LIMIT)
 
@@ -120,6 +123,11 @@ class ExerciseResult:
     def decided(self) -> bool:
         """Whether a teacher has given the points."""
         return self.by_hand is not None and self.by_hand.points is not None
+
+    @property
+    def explanation(self) -> str:
+        """The message and the note, for a format that has one text."""
+        return " ".join(filter(None, (self.message, self.note)))
 
     @property
     def telling_check(self) -> CheckResult | None:

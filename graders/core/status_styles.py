@@ -27,6 +27,7 @@ STATUS_STYLES: dict[Status, StatusStyle] = {
     Status.PASSED: StatusStyle("✓", "Passed", _GREEN, "green"),
     Status.WRONG: StatusStyle("✗", "Not yet right", _RED, "red"),
     Status.NOT_ATTEMPTED: StatusStyle("·", "Not attempted yet", _GREY, "dim"),
+    Status.SYNTAX_ERROR: StatusStyle("§", "Its cell is not valid Python", _AMBER, "yellow"),
     Status.RAISED: StatusStyle("!", "An exception was raised", _AMBER, "yellow"),
     Status.TIMED_OUT: StatusStyle("⧗", "Did not come to an end", _AMBER, "yellow"),
     Status.OVER_LIMIT: StatusStyle("▲", "Went over a limit", _AMBER, "yellow"),

@@ -19,6 +19,7 @@ from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.core.text import without_surrogates
+from graders.core.untouched import leave_out_copies
 from graders.marking.questions import Questions
 from graders.report.names import file_names
 from graders.run.cache import RunCache
@@ -57,7 +58,9 @@ def write_executed(
                 notebook = parse_notebook(raw)
                 if notebook.sha256 != result.sha256:
                     continue  # the result is of an earlier file, or of a namesake
-                transcript = runner.run(notebook.cells, questions.for_lesson(result.lesson, result.seed).probes)
+                asked = questions.for_lesson(result.lesson, result.seed)
+                cells, _ = leave_out_copies(notebook.cells, [one.name for one in asked.exercises])
+                transcript = runner.run(cells, asked.probes)
             except (NotRun, Unreadable):  # the student's result says why
                 continue
             text = executed_notebook(raw, transcript.frames)

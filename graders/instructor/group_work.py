@@ -13,6 +13,7 @@ from graders.core.roster import Person, Roster, with_distinct_names
 from graders.core.student_names import name_sort_key
 from graders.instructor.naming import find_person
 from graders.run.intake import Unreadable, read_bytes
+from graders.run.lessons import Lessons
 from graders.run.submissions import Submission, due_lessons
 
 
@@ -158,7 +159,13 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
     for group, names in sorting.members.items():
         given = [one for one in sorting.of_group.get((group, lesson), []) if not one.missing]
         single = [name for name in names if name in alone]
-        if given:
+        worked = [name for name in single if not _is_blank(alone[name])]
+        if len(worked) == 1 and given and all(map(_is_blank, given)):
+            counted[group] = replace(alone[worked[0]], superseded=tuple(one.shown_file for one in given))
+            work.doubts.append(
+                f"{group}: the file for {lesson} with its name is untouched. That of {worked[0]} counts for all of it."
+            )
+        elif given:
             counted[group] = _choose_group_file(group, given, work)
         elif len(single) == 1 and len(names) > 1 and not individual:
             counted[group] = alone[single[0]]
@@ -191,8 +198,10 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
 
 
 def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork) -> Submission:
-    """The group's file that counts: if there are several, the latest; a missing file only if there is no other."""
-    latest_first = sorted(given, key=lambda one: (one.file is not None, one.handed_in, -one.late), reverse=True)
+    """The group's file that counts: if there are several, the latest in which somebody worked, or else the latest."""
+    latest_first = sorted(
+        given, key=lambda one: (not _is_blank(one), one.file is not None, one.handed_in, -one.late), reverse=True
+    )
     different: dict[str, Submission] = {}
     for one in latest_first:  # Moodle repeats the same file for each member, each with their own deadline
         different.setdefault(content_hash(one), one)
@@ -203,6 +212,11 @@ def _choose_group_file(group: str, given: Sequence[Submission], work: GroupWork)
             f"{group} has several files for {counts.lesson}: {counts.shown_file} counts, and not {files}."
         )
     return replace(counts, superseded=(*counts.superseded, *(one.shown_file for one in others)))
+
+
+def _is_blank(submission: Submission) -> bool:
+    """Whether nobody worked in a file, or it cannot be read."""
+    return submission.file is None or Lessons([submission.lesson]).is_untouched(submission.file, submission.lesson)
 
 
 def content_hash(submission: Submission) -> str:

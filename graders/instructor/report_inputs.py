@@ -8,6 +8,7 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.cells import defining_cell_by_name
+from graders.core.untouched import leave_out_copies
 from graders.report.similar import MAX_COMPARED, Answers, SimilarPair, similar_pairs
 from graders.report.titles import Titles
 from graders.run.intake import Unreadable, read_notebook
@@ -51,10 +52,11 @@ def _answer_texts(lesson: str, file: Path | None) -> dict[str, str]:
     """
     if file is None:
         return {}
+    exercises = course.lesson_exercises(lesson)
     try:
-        cells = read_notebook(file).cells
+        cells, _ = leave_out_copies(read_notebook(file).cells, [exercise.name for exercise in exercises])
     except Unreadable:
         return {}
     home = defining_cell_by_name(cells)
-    asked = [exercise for exercise in course.lesson_exercises(lesson) if exercise.name in home]
+    asked = [exercise for exercise in exercises if exercise.name in home]
     return {exercise.key: cells[home[exercise.name]][: MAX_COMPARED + 1] for exercise in asked}

@@ -53,15 +53,22 @@ class Verdicts:
         return result
 
 
+_INVALID = ("SyntaxError", "IndentationError", "TabError")
+
+
 def judge_submission(
-    exercises: Sequence[Exercise], verdicts: Verdicts, cells: Sequence[str], run: Run
+    exercises: Sequence[Exercise], verdicts: Verdicts, cells: Sequence[str], run: Run, keys: Sequence[str] = ()
 ) -> list[ExerciseResult]:
     """The results of a lesson's exercises for one run of the notebook with these code cells.
 
     If an exercise was asked in two places, the better result counts; if they are equally good, the one from where the
-    exercise is defined.
+    exercise is defined. `keys` has for each cell the exercise that its metadata name, or "".
     """
     bound = list(bound_names_by_cell(cells))
+    invalid = {cell.index for cell in run.cells if _is_invalid(cell) and cell.index < len(bound)}
+    named = {exercise.key: exercise.name for exercise in exercises}
+    for index in invalid & set(range(len(keys))):  # a cell such as `dfe f(x):` does not show what it was to define
+        bound[index] |= {named[keys[index]]} if keys[index] in named else set()
     results = []
     for exercise in exercises:
         outcomes_by_place = run.outcomes_by_place(exercise.key, len(exercise.cases))
@@ -71,9 +78,25 @@ def judge_submission(
             result = _with_reason(result, exercise, bound, run)
         if result.status is Status.RAISED:
             result = _with_missing_name(result, exercise, bound, run, outcomes)
-        homes = [number for number, names in enumerate(bound, start=1) if exercise.name in names]
-        results.append(replace(result, cell=homes[-1] if homes else None))
+        homes = [index for index, names in enumerate(bound) if exercise.name in names]
+        valid = [index for index in homes if index not in invalid]
+        if valid and result.status is not Status.SYNTAX_ERROR and valid[-1] != homes[-1]:
+            result = replace(result, note=_note_on_invalid(exercise, valid[-1], homes[-1]))
+            homes = valid
+        results.append(replace(result, cell=homes[-1] + 1 if homes else None))
     return results
+
+
+def _note_on_invalid(exercise: Exercise, counts: int, invalid: int) -> str:
+    return (
+        f"The answer in code cell {counts + 1} counts. Code cell {invalid + 1} defines `{exercise.name}`, too, but is "
+        "not valid Python."
+    )
+
+
+def _is_invalid(cell: Cell) -> bool:
+    """Whether a cell did not run at all, because it is not valid Python."""
+    return cell.status == "raised" and cell.message.partition(":")[0] in _INVALID
 
 
 def _result_rank(result: ExerciseResult) -> tuple[float, bool, bool]:
@@ -94,11 +117,11 @@ def _grader_defect(exercise: Exercise, error: Exception) -> ExerciseResult:
 def _with_reason(
     result: ExerciseResult, exercise: Exercise, bound: Sequence[frozenset[str]], run: Run
 ) -> ExerciseResult:
-    """The result, which says so if the name is missing because its cell failed."""
+    """The result, which says so if the name is missing, or only a stub has it, because its cell failed."""
     cell = _failed_home(bound, run.cells, exercise.name)
-    if cell is None or result.defined:
+    if cell is None or (result.defined and not _is_invalid(cell)):
         return result
-    status = _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)
+    status = Status.SYNTAX_ERROR if _is_invalid(cell) else _CELL_STATUS.get(cell.status, Status.NOT_ATTEMPTED)
     message = f"`{exercise.name}` was not defined, because {_whole_reason(cell, bound, run)}"
     return replace(result, status=status, message=message)
 

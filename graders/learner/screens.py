@@ -56,7 +56,7 @@ def result_screen(found: SubmissionResult, only: str | None = None, *, more: boo
     parts: list[RenderableType] = [title, table]
     for exercise in shown:
         untouched = exercise.status is Status.NOT_ATTEMPTED and exercise.defined
-        if exercise.status is not Status.PASSED and not untouched:
+        if exercise.note or (exercise.status is not Status.PASSED and not untouched):
             parts += ["", _explain_exercise(exercise, more)]
     return Group(*parts)
 
@@ -68,6 +68,8 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
     judged = found.status is Status.WRONG
     if found.message and (found.mistake is not None or not judged):
         parts.append(Padding(backticks_to_code(found.message), (0, 0, 0, 2)))
+    if found.note:
+        parts.append(Padding(backticks_to_code(found.note), (0, 0, 0, 2)))
     lead = None if more else found.telling_check
     if lead:  # without its name, which would only repeat the mistake's message
         parts.append(Padding(_describe_failure(lead), (0, 0, 0, 2)))
@@ -77,7 +79,7 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
         parts.append(
             Padding(Group("Your function printed:", Padding(plain_lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
         )
-    if found.status is not Status.NOT_GRADED:
+    if found.status not in (Status.NOT_GRADED, Status.PASSED):
         parts.append(Padding(backticks_to_code(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
     if lead and (rest := [check for check in found.checks if check is not lead]):
         note = f"{describe_other_checks(rest)}: `hookwork check {found.key} --more`"

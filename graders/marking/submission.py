@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from graders.core import course
 from graders.core.errors import ExerciseDefect
 from graders.core.results import SubmissionResult, SubmissionStatus
+from graders.core.untouched import leave_out_copies
 from graders.judge.submission import judge_submission
+from graders.judge.whereabouts import with_note
 from graders.marking.questions import Questions
 from graders.run.intake import Unreadable, read_notebook
 from graders.run.runner import Runner, Stopped, Stretch
@@ -47,9 +49,12 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
         notebook = read_notebook(submission.file)
         seed = questions.seed_for(submission.student, submission.lesson, notebook.sha256)
         asked = questions.for_lesson(submission.lesson, seed)
-        transcript = runner.run(notebook.cells, asked.probes)
+        names = [exercise.name for exercise in asked.exercises]
+        cells, copies = leave_out_copies(notebook.cells, names)
+        transcript = runner.run(cells, asked.probes)
         run = read_transcript(transcript.frames)
-        exercises = tuple(judge_submission(asked.exercises, asked.verdicts, notebook.cells, run))
+        found = judge_submission(asked.exercises, asked.verdicts, cells, run, notebook.keys)
+        exercises = tuple(with_note(one, name, notebook, copies, names) for one, name in zip(found, names, strict=True))
     except Unreadable as error:
         return without_run(SubmissionStatus.UNREADABLE, str(error))
     except Stopped as error:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from graders.box.known_state import known_state
 from graders.box.probing import answer_probe
 from graders.core import course
+from graders.core.cells import bound_names
 from graders.core.errors import ExerciseDefect, HookworkError
 from graders.core.exercise import Exercise, Inputs
 from graders.core.expect import Seen
@@ -32,7 +35,9 @@ def check(key: str, *, more: bool = False) -> None:
     if exercise is None:
         return
     try:
-        result, outcomes = mark_answer(exercise, _learners_names(), new_seed())
+        names = _learners_names()
+        result, outcomes = mark_answer(exercise, names, new_seed())
+        result = with_invalid_cell(exercise, result, names.get("_ih", ()))
     except ExerciseDefect as error:
         render.display_panel(render.note_panel(error.message_line()))
         return
@@ -41,6 +46,27 @@ def check(key: str, *, more: bool = False) -> None:
     after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
     render.display_panel(render.result_panel(exercise, result, outcomes[-1], after, more=more))
     _show_trouble(notes)
+
+
+def with_invalid_cell(exercise: Exercise, result: ExerciseResult, inputs: Any) -> ExerciseResult:
+    """The result; if only a stub or nothing was found, and an answer that was run is not valid Python, that is said.
+
+    `inputs` are all cells that were run, as IPython keeps them.
+    """
+    cells = [text for text in inputs if type(text) is str] if type(inputs) is list else []
+    answers = [text for text in cells if exercise.name in bound_names(text)]
+    if result.status is not Status.NOT_ATTEMPTED or not answers:
+        return result
+    try:
+        ast.parse(answers[-1])
+    except SyntaxError as error:
+        what = f"{type(error).__name__}: {error.msg} (line {error.lineno})"
+    except ValueError as error:  # a null character, before Python 3.12
+        what = f"{type(error).__name__}: {error}"
+    else:
+        return result
+    message = f"`{exercise.name}` was not defined, because its cell failed with {what}."
+    return replace(result, status=Status.SYNTAX_ERROR, message=message)
 
 
 def check_namespace(

@@ -98,7 +98,7 @@ class CheckItem(pytest.Item):
     def _failure_message(self, index: int) -> str:
         assert self.result is not None
         judged = self.result.status is Status.WRONG
-        return self.result.checks[index].message if judged else f"{self.result.status.value}: {self.result.message}"
+        return self.result.checks[index].message if judged else f"{self.result.status.value}: {self.result.explanation}"
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any) -> Any:
         """Our message alone for our own exceptions: a traceback through the framework would help nobody."""

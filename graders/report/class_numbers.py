@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.student_names import name_sort_key
 
-STUCK = (Status.WRONG, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
+STUCK = (Status.WRONG, Status.SYNTAX_ERROR, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
 """The statuses of an answer that was written but does not work."""
 
 
@@ -170,7 +170,7 @@ def missing_module_counts(batch: Batch) -> list[tuple[str, int]]:
 
 
 def ungraded_items(batch: Batch) -> list[UngradedItem]:
-    """Everything that has no verdict or is suspect, and why: unreadable notebooks, our failures, broken protocols.
+    """What has no verdict, is suspect or has a note, and why: unreadable notebooks, our failures, answers elsewhere.
 
     What a teacher has given points for is not among it.
     """
@@ -195,9 +195,9 @@ def ungraded_items(batch: Batch) -> list[UngradedItem]:
                 lesson=submission.lesson,
                 key=exercise.key,
                 what=exercise.status.value,
-                why=exercise.message,
+                why=exercise.note or exercise.message,
             )
             for exercise in submission.exercises
-            if exercise.status in (Status.NOT_GRADED, Status.SUSPECT) and not exercise.decided
+            if (exercise.note or exercise.status in (Status.NOT_GRADED, Status.SUSPECT)) and not exercise.decided
         ]
     return found

@@ -103,6 +103,7 @@ class ExerciseView:
     printed: str
     advice: str
     teacher: str
+    note: str
 
 
 def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
@@ -123,6 +124,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         printed=exercise.printed,
         advice=_advice_sentence(exercise),
         teacher=teacher_word(exercise),
+        note=exercise.note,
     )
 
 

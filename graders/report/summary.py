@@ -157,9 +157,10 @@ def _attention_lines(batch: Batch, brief: bool) -> Iterator[str]:
         for exercise in submission.exercises if submission.status is SubmissionStatus.GRADED else ():
             if exercise.decided or submission.decided:
                 continue
-            if exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
+            if exercise.note or exercise.status in always_shown or (exercise.status is not Status.PASSED and not brief):
                 verdict = exercise.mistake or exercise.status.value
-                lines.append(f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {exercise.message}")
+                why = exercise.note or exercise.message
+                lines.append(f"  {_student_and_lesson(submission)}: {exercise.key} {verdict}. {why}")
     lines += _name_lines(batch)
     if lines:
         yield from ("", "What somebody should look at" if brief else "What went wrong")

@@ -1,4 +1,4 @@
-"""Reads a submitted notebook. Only the text of its code cells is used."""
+"""Reads a submitted notebook: the text of its cells, and what its metadata say about lesson and exercises."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,12 +39,26 @@ class Unreadable(HookworkError):
 
 
 @dataclass(frozen=True)
+class TextCell:
+    """A cell that is not run: its kind, as in "markdown", its text, and how many code cells are above it."""
+
+    kind: str
+    source: str
+    above: int
+
+
+@dataclass(frozen=True)
 class Notebook:
-    """The code cells of a submission, the lesson that its metadata name (None if none), and the file's SHA-256."""
+    """The code cells of a submission, the lesson that its metadata name (None if none), and the file's SHA-256.
+
+    `keys` has for each code cell the exercise that its metadata name, or "". `texts` are all cells of other kinds.
+    """
 
     cells: tuple[str, ...]
     lesson: str | None
     sha256: str
+    keys: tuple[str, ...] = ()
+    texts: tuple[TextCell, ...] = ()
 
 
 def read_notebook(path: Path) -> Notebook:
@@ -57,14 +72,22 @@ def read_notebook(path: Path) -> Notebook:
 def parse_notebook(raw: bytes) -> Notebook:
     """The notebook in these bytes. Raises `Unreadable`."""
     content = parse_content(raw)
-    metadata = content.get("metadata")
-    lesson = metadata.get("hookwork", {}) if type(metadata) is dict else {}
-    lesson = lesson.get("lesson") if type(lesson) is dict else None
+    cells = _code_cells(content)
     return Notebook(
-        cells=tuple(_code_cells(content)),
-        lesson=lesson if type(lesson) is str else None,
+        cells=tuple(cells),
+        lesson=_own_metadata(content, "lesson") or None,
         sha256=hashlib.sha256(raw).hexdigest(),
+        keys=tuple(_own_metadata(cell, "exercise") for cell in cells_of(content) if _is_code(cell)),
+        texts=tuple(_text_cells(content)),
     )
+
+
+def _own_metadata(part: dict[str, Any], name: str) -> str:
+    """What the metadata of a notebook or a cell say for this course under `name`; empty if nothing."""
+    metadata = part.get("metadata")
+    own = metadata.get("hookwork") if type(metadata) is dict else None
+    value = own.get(name) if type(own) is dict else None
+    return value if type(value) is str else ""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -178,7 +201,7 @@ def is_notebook(path: Path) -> bool:
 
 def _code_cells(content: dict[str, Any]) -> list[str]:
     cells, field = cells_of(content), "input" if content["nbformat"] == 3 else "source"
-    found = [_cell_source(cell.get(field)) for cell in cells if cell.get("cell_type") == "code"]
+    found = [_cell_source(cell.get(field)) for cell in cells if _is_code(cell)]
     if len(found) > MAX_CELLS:
         raise Unreadable(f"The notebook has {len(found)} code cells; at most {MAX_CELLS} are run.")
     if len(cells) - len(found) > MAX_TEXTS:
@@ -193,6 +216,18 @@ def _code_cells(content: dict[str, Any]) -> list[str]:
     if not found:
         raise Unreadable("The notebook has no code cell. Hand in the notebook that you worked in.")
     return found
+
+
+def _is_code(cell: dict[str, Any]) -> bool:
+    return cell.get("cell_type") == "code"
+
+
+def _text_cells(content: dict[str, Any]) -> Iterator[TextCell]:
+    above = 0
+    for cell in cells_of(content):
+        above += _is_code(cell)
+        if not _is_code(cell):
+            yield TextCell(str(cell.get("cell_type"))[:20], _cell_source(cell.get("source")), above)
 
 
 def cells_of(content: dict[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graders.core import course
-from graders.core.source import STUB, exercise_cells
+from graders.core.source import exercise_cells
+from graders.core.text import shorten_text
+from graders.core.untouched import is_untouched_cell
 from graders.run.intake import Notebook, Unreadable, read_notebook
 
 _DEFINED = re.compile(r"^(?:def|class)[ \t]+(\w+)", re.M)
@@ -32,15 +34,22 @@ def function_names(lesson: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _NotebookFacts:
-    """What a file tells: the lesson in its metadata, the lesson by its functions and checks, and its SHA-256."""
+    """What a file tells: the lesson in its metadata, how much in it belongs to each lesson, and its SHA-256."""
 
     named: str | None
-    defined: str | None
+    votes: Counter[str]
     sha256: str
+
+    @property
+    def lesson(self) -> str | None:
+        """The lesson in the metadata, unless all functions and checks are those of others: then that of most."""
+        (most, count), (_, second), *_ = [*self.votes.most_common(2), ("", 0), ("", 0)]
+        by_text = most if count > second else None
+        return self.named if self.named and (self.votes[self.named] or by_text is None) else by_text
 
 
 class Lessons:
-    """The lessons that can be marked, by their stems. A file is read only if its name does not tell its lesson."""
+    """The lessons that can be marked, by their stems. Each file is read once."""
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = tuple(stems)
@@ -48,14 +57,34 @@ class Lessons:
         self._facts: dict[Path, _NotebookFacts] = {}
 
     def lesson_of(self, file: Path | None, name: str) -> str | None:
-        """The lesson of a file: by the stem or `NN_` prefix in `name`, by its metadata, or by its text; else None.
+        """The lesson that a file is meant for: by the stem or `NN_` prefix in `name`, or else by its content.
 
         `file` is None if it is no notebook.
         """
         if lesson := self.lesson_in_name(name):
             return lesson
-        facts = self._read_facts(file) if file is not None else None
-        return (facts.named or facts.defined) if facts else None
+        facts = self._facts_of(file)
+        return facts.lesson if facts else None
+
+    def lesson_in_content(self, file: Path | None, name: str) -> tuple[str | None, str]:
+        """The lesson of a file by its name and its content, and if they differ, a sentence that says so.
+
+        The content decides when it has functions or checks of another lesson, and none of the lesson in the name.
+        """
+        named, facts = self.lesson_in_name(name), self._facts_of(file)
+        inside = facts.lesson if facts else None
+        if facts is None or inside is None or named in (None, inside):
+            return named or inside, ""
+        if facts.votes[named] and facts.named is None:  # functions of earlier lessons may stand beside its own
+            return named, ""
+        counts = inside if facts.votes[inside] and not facts.votes[named] else named
+        return counts, (
+            f"{shorten_text(name, 80)} has the name of lesson {named[:2]} and the content of lesson {inside[:2]}. "
+            f"It counts for lesson {counts[:2]}. Check which one is meant, and rename the file."
+        )
+
+    def _facts_of(self, file: Path | None) -> _NotebookFacts | None:
+        return None if file is None else self._read_facts(file)
 
     def lesson_in_name(self, name: str) -> str | None:
         """The lesson that the name of a file tells; None if it tells none."""
@@ -69,13 +98,13 @@ class Lessons:
         return None
 
     def is_untouched(self, file: Path, lesson: str) -> bool:
-        """Whether nobody worked in a notebook: no cell for an exercise lost its stub. True for an unreadable file."""
+        """Whether nobody worked in a notebook: every cell for an exercise is a stub. True for an unreadable file."""
         try:
             cells = read_notebook(file).cells
         except Unreadable:
             return True
         asked = self._functions.get(lesson, frozenset())
-        return all(STUB in cell for cell in cells if asked & set(_DEFINED.findall(cell)))
+        return all(is_untouched_cell(cell) for cell in cells if asked & set(_DEFINED.findall(cell)))
 
     def notebook_digest(self, file: Path) -> str:
         """The SHA-256 of a notebook in hexadecimal; empty if it cannot be read."""
@@ -89,15 +118,14 @@ class Lessons:
             except Unreadable:
                 return None
             named = found.lesson if found.lesson in self.stems else None
-            self._facts[file] = _NotebookFacts(named, None if named else self._lesson_by_text(found), found.sha256)
+            self._facts[file] = _NotebookFacts(named, self._count_votes(found), found.sha256)
         return self._facts[file]
 
-    def _lesson_by_text(self, notebook: Notebook) -> str | None:
-        """The lesson to which most of the functions and checks in the cells belong; None if there is a tie."""
+    def _count_votes(self, notebook: Notebook) -> Counter[str]:
+        """For each lesson, how many of its functions and checks are in the cells."""
         votes: Counter[str] = Counter()
         for cell in notebook.cells:
             numbers, names = set(_CHECKED.findall(cell)), set(_DEFINED.findall(cell))
             for lesson in self.stems:
                 votes[lesson] += len(names & self._functions[lesson]) + (lesson[:2] in numbers)
-        (best, count), (_, second), *_ = [*votes.most_common(2), ("", 0), ("", 0)]
-        return best if count > second else None
+        return votes

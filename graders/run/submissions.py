@@ -182,7 +182,7 @@ def _bare_name(name: str) -> str:
 def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSubmissions:
     named = file_format([where.name])
     said = named.parse_file_name(where.name) if named else None  # by the platform from which it was downloaded
-    lesson = lessons.lesson_of(where, said.file if said else where.name)
+    lesson, doubt = lessons.lesson_in_content(where, said.file if said else where.name)
     if lesson is None:
         raise NoSubmissions(_unknown_lesson(str(where), lessons))
     owner = said.owner if said else Owner(where.absolute().parent.name)
@@ -192,7 +192,7 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     if said and said.late is not None:
         handed_in, late = 0.0, float(said.late)
     own = Submission(owner.name, lesson, where, student_id=owner.id, handed_in=handed_in, late=late)
-    return FoundSubmissions([own], "one notebook", is_class=said is not None)
+    return FoundSubmissions([own], "one notebook", is_class=said is not None, doubts=(doubt,) if doubt else ())
 
 
 class _Submissions:
@@ -212,9 +212,10 @@ class _Submissions:
         """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
         files: dict[Owner, list[HandedIn]] = {owner: [] for owner in self.layout.owners}
         for entry, place in self.layout.places.items():
-            lesson = self.lessons.lesson_of(entry.notebook_file, place.name)
+            lesson, doubt = self.lessons.lesson_in_content(entry.notebook_file, place.name)
             for owner in (place.owner, *self.layout.partners.get(entry, ())):
                 files[owner].append(HandedIn(entry, place, lesson))
+            self.doubts += [f"{shorten_text(self.names[place.owner], 40)}: {doubt}"] if doubt else []
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
             self.accounts[entry] = Account(entry.origin, "", "", why, open=is_open)

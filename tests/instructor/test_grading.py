@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import pytest
 from typer.testing import CliRunner
 
 from graders.cli import app
+from graders.core import course
 from graders.instructor import command
 from graders.instructor.machines import Machines
 from graders.marking.control import CONTROL_CELLS
@@ -83,10 +85,14 @@ def hand_in(
     All its answers are right but those to the exercises in `wrong`. The first cell holds `cell`.
     """
     answers = LESSON_1.right | {key: list(LESSON_1.wrong[key].values()) for key in wrong}
+    keys: Sequence[str] = KEYS
+    if name.startswith(OTHER_LESSON):
+        answers = answers_of("02").right
+        keys = list(answers)
     file = Path("class", student, name)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
-        notebooks.text(f"# {student} {cell}", "import torch", *(answers[key][0] for key in KEYS)), encoding="utf-8"
+        notebooks.text(f"# {student} {cell}", "import torch", *(answers[key][0] for key in keys)), encoding="utf-8"
     )
     noon = datetime(2026, 1, day, 12).timestamp()
     os.utime(file, (noon, noon))
@@ -103,12 +109,15 @@ def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None =
     return done.output
 
 
+def submissions() -> list[dict[str, Any]]:
+    """The submissions in results.json."""
+    found: list[dict[str, Any]] = json.loads(Path("out/results.json").read_text())["submissions"]
+    return found
+
+
 def results() -> dict[str, dict[str, Any]]:
     """results.json by student."""
-    return {
-        submission["student"]: submission
-        for submission in json.loads(Path("out/results.json").read_text())["submissions"]
-    }
+    return {submission["student"]: submission for submission in submissions()}
 
 
 def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
@@ -145,6 +154,42 @@ def test_the_exit_code_is_3_when_something_was_not_graded_and_0_whatever_the_mar
     assert runner.controls == 3  # a class is marked with the control, though it be a class of one
     grade("--one-student", "--fresh", code=3)
     assert runner.controls == 3  # one person's own work needs none
+
+
+def test_a_lesson_in_the_place_of_another_is_doubted_and_marked_as_what_it_is() -> None:
+    hand_in("ann"), hand_in("bob")
+    file = Path("class", "cy", f"{LESSON}.ipynb")
+    file.parent.mkdir()
+    file.write_text((course.solutions_folder() / f"{OTHER_LESSON}.ipynb").read_text(encoding="utf-8"))
+    output = " ".join(grade(code=3).split())
+    assert (
+        f"cy: {LESSON}.ipynb has the name of lesson 01 and the content of lesson 02. It counts for lesson 02." in output
+    )
+    found = [(one["student"], one["lesson"], one["status"], one["score"]) for one in submissions()]
+    assert found == [
+        ("ann", LESSON, "graded", 4), ("bob", LESSON, "graded", 4),
+        ("cy", LESSON, "missing", 0), ("cy", OTHER_LESSON, "graded", 8),
+    ]  # fmt: skip
+    grade("--confirm-files")
+
+
+def test_an_untouched_copy_and_an_answer_elsewhere_are_in_the_summary_and_on_the_page() -> None:
+    answer = LESSON_1.right["01-branch-grads"][0]
+    stub = "def branch_grads(w, x):\n    raise NotImplementedError"
+    for student, cells in (("ann", [answer, stub]), ("bob", [answer.replace("grads(", "grad(", 1)])):
+        file = hand_in(student)
+        file.write_text(notebooks.text(f"# {student}", "import torch", *cells))
+    lines = " ".join(grade().split())
+    copied = "The answer in code cell 3 counts. Code cell 4 is an untouched copy of the exercise, and was left out."
+    misspelt = "Code cell 3 defines {0}branch_grad{0}, but the exercise asks for {0}branch_grads{0}."
+    assert f"ann, 01: 01-branch-grads passed. {copied}" in lines
+    assert f"bob, 01: 01-branch-grads not-attempted. {misspelt.format('`')}" in lines
+    pages = [Path(f"out/feedback/{student}/{LESSON}.html").read_text(encoding="utf-8") for student in ("ann", "bob")]
+    assert copied in pages[0]
+    assert misspelt.format("`") in re.sub("</?code>", "`", pages[1])
+    assert [results()[student]["exercises"][0].get("note") for student in ("ann", "bob")] == [
+        copied, misspelt.format("`"),
+    ]  # fmt: skip
 
 
 def test_who_is_missing_is_listed_and_who_is_not_in_the_roster_is_told() -> None:

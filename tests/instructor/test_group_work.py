@@ -14,6 +14,7 @@ from graders.core.results import SubmissionResult
 from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
 from graders.instructor.naming import named_by_roster
 from graders.run.submissions import Submission
+from tests import notebooks
 from tests.batches import graded
 
 LESSON = "01_where_gradients_live"
@@ -111,6 +112,32 @@ def test_of_several_files_of_a_group_the_last_counts() -> None:
     work = shared(*found)
     assert files(work)[ADA] == "team1"
     assert work.doubts == [f"Team 1 has several files for {LESSON}: team101 counts, and not Team-101, Team 101."]
+
+
+BLANK = notebooks.text("def branch_grads(w, x):\n    raise NotImplementedError")
+WORKED = notebooks.text("def branch_grads(w, x):\n    return {}")
+
+
+def test_the_untouched_file_of_a_group_takes_nothing_from_what_a_member_finished() -> None:
+    work = shared(file("Team 1", BLANK, handed_in=2), file("Ada Lovelace", WORKED, handed_in=1))
+    assert files(work)[ADA] == files(work)[BEN] == "Ada Lovelace"
+    assert work.groups[BEN, LESSON] == "Team 1"
+    assert [one.superseded for one in work.submissions if one.student in (ADA, BEN)] == [("Team 101",)] * 2
+    assert work.doubts == [
+        f"Team 1: the file for {LESSON} with its name is untouched. That of {ADA} counts for all of it."
+    ]
+
+
+@pytest.mark.parametrize(("team", "ada", "ben"), [(BLANK, BLANK, ""), (WORKED, WORKED, ""), (BLANK, WORKED, WORKED)])
+def test_otherwise_the_file_of_the_group_counts(team: str, ada: str, ben: str) -> None:
+    found = [file("Team 1", team), file("Ada Lovelace", ada), *([file("Ben Okri", ben)] if ben else [])]
+    assert files(shared(*found))[ADA] == "Team 1"
+
+
+def test_of_several_files_of_a_group_one_that_somebody_worked_in_counts() -> None:
+    work = shared(file("Team 1", WORKED, handed_in=1), file("team1", BLANK, handed_in=3))
+    assert files(work)[ADA] == "Team 1"
+    assert work.doubts == [f"Team 1 has several files for {LESSON}: Team 101 counts, and not team101."]
 
 
 def test_a_member_of_two_groups_is_said() -> None:

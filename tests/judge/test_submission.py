@@ -21,10 +21,13 @@ MISSING = Outcome(status=Status.NOT_ATTEMPTED, message="the notebook defines no 
 CELL = "def wrapped_layer(layer):\n    return layer"
 
 
-def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING) -> ExerciseResult:
+STUB_FOUND = Outcome(status=Status.NOT_ATTEMPTED, error="NotImplementedError")
+
+
+def judged(cells: list[str], *ends: Cell, outcome: Outcome = MISSING, keys: Sequence[str] = ()) -> ExerciseResult:
     """The result of the exercise `wrapped_layer` when its probe ended like this, in a run with these cells."""
     run = Run(tuple(ends), {("90-wrap", 0, 0): outcome})
-    (result,) = judge_submission([WRAP], Verdicts({"90-wrap": WRAP.draws(1)}), cells, run)
+    (result,) = judge_submission([WRAP], Verdicts({"90-wrap": WRAP.draws(1)}), cells, run, keys)
     return result
 
 
@@ -41,6 +44,42 @@ def test_a_name_is_missing_because_its_cell_failed(end: str, status: Status, rea
     result = judged(["1", CELL], Cell(0, "ok", ""), Cell(1, end, "NameError: x"))
     assert (result.status, result.score) == (status, 0.0)
     assert result.message == f"`wrapped_layer` was not defined, because {reason}"
+
+
+INVALID = "SyntaxError: expected ':' (x.py, line 1)"
+
+
+@pytest.mark.parametrize("error", ["SyntaxError", "IndentationError", "TabError"])
+@pytest.mark.parametrize("stub_found", [True, False])
+def test_an_answer_that_is_not_valid_python_is_no_missing_one(error: str, stub_found: bool) -> None:
+    cells = [CELL, CELL.replace(":", "")]
+    result = judged(
+        cells, Cell(0, "ok", ""), Cell(1, "raised", f"{error}: no"), outcome=STUB_FOUND if stub_found else MISSING
+    )
+    assert (result.status, result.score, result.cell) == (Status.SYNTAX_ERROR, 0.0, 2)
+    assert result.message == f"`wrapped_layer` was not defined, because code cell 2 failed with {error}: no."
+
+
+def test_an_answer_behind_a_character_that_nobody_sees_is_found() -> None:
+    for character in "\u200b\ufeff\u00a0\u2060":
+        result = judged([character + CELL], Cell(0, "raised", INVALID))
+        assert (result.status, result.cell) == (Status.SYNTAX_ERROR, 1)
+
+
+def test_the_metadata_say_what_an_invalid_cell_was_to_define() -> None:
+    cells, ends = ["dfe wrapped_layer(layer):"], Cell(0, "raised", INVALID)
+    assert judged(cells, ends).status is Status.NOT_ATTEMPTED
+    assert judged(cells, ends, keys=["90-wrap"]).status is Status.SYNTAX_ERROR
+    assert judged(cells, ends, keys=["90-other"]).status is Status.NOT_ATTEMPTED
+
+
+def test_beside_an_invalid_cell_the_one_that_python_took_is_named() -> None:
+    seen = Outcome(status=Status.RAISED, error="ValueError", message="no")
+    result = judged([CELL, CELL.replace(":", "")], Cell(0, "ok", ""), Cell(1, "raised", INVALID), outcome=seen)
+    assert (result.status, result.cell) == (Status.RAISED, 1)
+    assert result.note == (
+        "The answer in code cell 1 counts. Code cell 2 defines `wrapped_layer`, too, but is not valid Python."
+    )
 
 
 def test_the_last_cell_that_failed_and_would_define_the_name_is_named() -> None:

@@ -20,7 +20,7 @@ from graders.core import course
 from graders.core.results import Status
 from graders.core.rules import RULES
 from graders.notebook import record
-from graders.notebook.commands import check_namespace
+from graders.notebook.commands import check_namespace, with_invalid_cell
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
 from tests.sample import SCALE_SUM
@@ -331,3 +331,20 @@ def test_the_rules_can_be_read_where_there_is_no_file_beside_the_notebook(capsys
     for rule in RULES:
         assert f"\n{rule.number}. {rule.title.split(' (')[0]}" in text
     assert max(map(len, text.partition("\n1. ")[2].splitlines())) <= 100
+
+
+def checked_after(*inputs: str) -> tuple[Status, str]:
+    """What `check` makes of a missing answer after these cells, as IPython keeps them."""
+    exercise = course.find_exercise("01-branch-grads")
+    found = with_invalid_cell(exercise, check_namespace(exercise, {}), ["", *inputs])
+    return found.status, found.message
+
+
+def test_an_answer_that_is_not_valid_python_is_no_missing_one() -> None:
+    broken = "def branch_grads(w, x)\n    return 1"
+    message = "`branch_grads` was not defined, because its cell failed with SyntaxError: expected ':' (line 1)."
+    assert checked_after(broken, 'check("01-branch-grads")') == (Status.SYNTAX_ERROR, message)
+    assert checked_after("\u200b" + broken.replace(")\n", "):\n"))[0] is Status.SYNTAX_ERROR
+    assert checked_after(broken, BRANCH)[0] is Status.NOT_ATTEMPTED  # it was mended, and is gone again
+    assert checked_after("x = (", BRANCH)[0] is Status.NOT_ATTEMPTED
+    assert checked_after()[0] is Status.NOT_ATTEMPTED

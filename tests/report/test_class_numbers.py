@@ -61,6 +61,11 @@ def test_a_notebook_that_could_not_be_run_is_listed_once() -> None:
     assert [(entry.key, entry.why) for entry in numbers.ungraded_items(batch(submission))] == [("", "No kernel.")]
 
 
+def test_a_note_on_an_answer_is_listed_for_the_teacher() -> None:
+    found = batch(graded("ann", exercise("01-a", note="Cell 3 counts."), exercise("01-b")))
+    assert [(entry.key, entry.why) for entry in numbers.ungraded_items(found)] == [("01-a", "Cell 3 counts.")]
+
+
 def test_what_has_no_verdict_is_listed_with_its_reason() -> None:
     assert [(entry.student, entry.key, entry.what, entry.why) for entry in numbers.ungraded_items(CLASS)] == [
         ("di", "01-a", "not-graded", "Disk full."),

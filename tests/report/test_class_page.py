@@ -80,15 +80,16 @@ def test_the_script_has_the_rows_of_the_table() -> None:
     assert shown == [
         ("ann", "ann", "2 of 2", "00 2 of 2"),
         ("bob", "bob", "0 of 2", "12 0 of 2"),
-        ("cy", "cy", "0 of 2", "13 0 of 2"),
-        ("di", "di", "0 of 2", "87 0 of 2"),
-        ("eve", "eve", "0 of 3", "aa missing"),
-        ("fay", "fay", "0 of 3", "aa not graded"),
-        ("gil", "gil", "0 of 3", "aa unreadable"),
+        ("cy", "cy", "0 of 2", "14 0 of 2"),
+        ("di", "di", "0 of 2", "98 0 of 2"),
+        ("eve", "eve", "0 of 3", "bb missing"),
+        ("fay", "fay", "0 of 3", "bb not graded"),
+        ("gil", "gil", "0 of 3", "bb unreadable"),
     ]
     assert data["signs"] == [
-        ["✓", "passed"], ["✗", "wrong"], ["·", "not-attempted"], ["!", "raised"], ["∞", "timed-out"],
-        ["▲", "over-limit"], ["†", "crashed"], ["?", "suspect"], ["–", "not-graded"], ["◐", "wrong"], ["", ""],
+        ["✓", "passed"], ["✗", "wrong"], ["·", "not-attempted"], ["§", "syntax-error"], ["!", "raised"],
+        ["∞", "timed-out"], ["▲", "over-limit"], ["†", "crashed"], ["?", "suspect"], ["–", "not-graded"],
+        ["◐", "wrong"], ["", ""],
     ]  # fmt: skip
 
 

@@ -184,6 +184,14 @@ def test_an_answer_that_python_could_not_read_is_not_called_unattempted() -> Non
     assert "Not attempted" not in found.text
 
 
+def test_which_cell_counts_is_said_whatever_the_verdict() -> None:
+    for status in (Status.PASSED, Status.NOT_ATTEMPTED):
+        assert (
+            "Cell 3 counts, and f is a copy."
+            in page(exercise("01-a", status, note="Cell 3 counts, and `f` is a copy.")).text
+        )
+
+
 def test_where_nothing_ran_no_seed_is_named() -> None:
     submission = ungraded("ann", SubmissionStatus.UNREADABLE, "Because.")
     assert "seed" not in Page(feedback.render(submission, batch(submission), TITLES)).text

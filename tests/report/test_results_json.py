@@ -99,6 +99,13 @@ def test_a_file_of_an_earlier_version_is_read() -> None:
     assert (result.cell, result.defined, result.printed) == (None, True, "")
 
 
+def test_a_note_and_the_status_of_invalid_code_come_back() -> None:
+    found = batch(graded("ann", exercise("01-a", Status.SYNTAX_ERROR, 0, note="Cell 3 counts."), exercise("01-b")))
+    data = results_json.batch_to_data(found)
+    assert [one.get("note") for one in data["submissions"][0]["exercises"]] == ["Cell 3 counts.", None]
+    assert results_json.batch_from_data(data) == found
+
+
 def test_what_the_answer_printed_is_written_and_comes_back() -> None:
     found = batch(graded("ann", exercise("01-a", printed="a\n  b"), exercise("01-b")))
     data = results_json.batch_to_data(found)

@@ -33,7 +33,7 @@ def test_each_student_has_a_row_with_marks_and_points() -> None:
 
 def test_every_status_has_a_mark_of_its_own() -> None:
     lines = printed(batch(graded("ann", *(exercise(f"01-{status.value}", status, 0) for status in Status))))
-    assert "ann ✓✗·!⧗▲†?– 0 0 of 9" in lines
+    assert "ann ✓✗·§!⧗▲†?– 0 0 of 10" in lines
 
 
 LESSONS = [f"{number:02}_lesson" for number in range(1, 13)]
@@ -117,6 +117,11 @@ def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
         "ann, 01: 01-b suspect.",
         "",
     ]
+
+
+def test_a_note_is_shown_even_of_what_passed() -> None:
+    lines = printed(batch(graded("ann", exercise("01-a", note="Cell 3 counts."), exercise("01-b"))))
+    assert "ann, 01: 01-a passed. Cell 3 counts." in lines
 
 
 def test_names_and_messages_cannot_steer_the_terminal() -> None:

@@ -41,7 +41,7 @@ class Case:
 
 
 FULL = ("passed", "passed", "passed")
-NOTHING_RIGHT = "wrong|raised|not-attempted|suspect|over-limit|crashed|timed-out"
+NOTHING_RIGHT = "wrong|raised|not-attempted|syntax-error|suspect|over-limit|crashed|timed-out"
 
 
 def honest(source: str, limits: Limits = AMPLE) -> Case:
@@ -98,7 +98,7 @@ BASELINE = {
     "ok_wrong": Case(tuple(WRONG), ("wrong", "wrong", "wrong")),
     "ok_partial": damage("raised", in_function("raise ValueError('no')")),
     "ok_stub": damage("not-attempted", in_function("raise NotImplementedError")),
-    "ok_syntax_error": damage("not-attempted", "def branch_grads(w, x)\n    return 1"),
+    "ok_syntax_error": damage("syntax-error", "def branch_grads(w, x)\n    return 1"),
     "ok_extra_cells": Case((*RIGHT, "1 / 0", "branch_grads(1)", "raise SystemExit"), FULL),
 }
 

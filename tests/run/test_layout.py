@@ -296,7 +296,11 @@ def lay_out(folder: Path, paths: tuple[str, ...]) -> None:
         cell = STUB if blank else WORK + f"  # {number}"
         is_notebook = path.endswith((".ipynb", ".ipynb.txt", ".ipynb.json", "#"))
         path = path.removesuffix("#")
-        content = notebooks.text(cell, 'check("01-branch-grads")') if is_notebook else "text"
+        if SECOND in path or path.rpartition("/")[2].startswith("02_"):
+            cell = cell.replace("branch_grads", "record_grad")
+            content = notebooks.text(cell, 'check("02-record-grad")') if is_notebook else "text"
+        else:
+            content = notebooks.text(cell, 'check("01-branch-grads")') if is_notebook else "text"
         archive, _, inner = path.rpartition("!")
         if archive:
             archives.setdefault(folder / archive, {})[inner] = content

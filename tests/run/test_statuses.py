@@ -221,7 +221,7 @@ def test_a_deleted_import_costs_its_answer_and_an_exception_the_answer_below_it(
     "later = 1",
 )
 def test_a_syntax_error_input_and_sys_exit_cost_their_cells_alone(found: SubmissionResult) -> None:
-    assert verdicts(found) == dict.fromkeys(FULL, ("not-attempted", 0))
+    assert verdicts(found) == dict.fromkeys(FULL, ("not-attempted", 0)) | {"01-branch-grads": ("syntax-error", 0)}
     for key, told in {
         "01-branch-grads": "`branch_grads` was not defined, because code cell 2 failed with SyntaxError: ",
         "01-chain-grads": "code cell 3 failed with StdinNotImplementedError",
@@ -241,6 +241,53 @@ def test_input_in_a_function_is_refused_at_once_and_sys_exit_is_an_exception(fou
     assert message(found, "01-per-pass-grads").startswith(
         "`per_pass_grads` raised SystemExit: 0 at line 3 of its cell: sys.exit(0). The call was per_pass_grads("
     )
+
+
+@given(IMPORT, BRANCH, CHAIN, PASSES, "def chain_grads(fns, x):\n    raise NotImplementedError")
+def test_an_untouched_copy_below_an_answer_takes_nothing_away(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+    assert [(exercise.cell, exercise.note) for exercise in found.exercises] == [
+        (2, ""),
+        (4, ""),
+        (3, "The answer in code cell 3 counts. Code cell 5 is an untouched copy of the exercise, and was left out."),
+    ]
+
+
+# Magics that work elsewhere.
+
+MAGICS = """\
+%conda install -y numpy
+%mamba install numpy
+%micromamba install numpy
+%matplotlib widget
+%load_ext no_such_extension
+%no_such_magic
+used = %memit sum([1])
+%run no_such_notebook.ipynb
+from_it(used)
+if True:
+    %conda list
+    from torch import nn
+try:
+    %matplotlib widget
+except Exception:
+    rescued = nn.Linear
+import torch"""
+
+
+@given(MAGICS, "%%memit\n" + BRANCH, "%wandb login\n" + CHAIN, "rescued\n" + PASSES)
+def test_a_magic_that_fails_costs_its_line_alone(found: SubmissionResult) -> None:
+    assert verdicts(found) == FULL
+
+
+@given(
+    IMPORT, BRANCH, "%conda list\n1 / 0\n" + CHAIN, "def per_pass_grads(p, losses):\n    %no_such_magic\n    return []"
+)
+def test_beside_a_magic_other_errors_cost_what_they_cost(found: SubmissionResult) -> None:
+    lost = {"01-chain-grads": ("not-attempted", 0), "01-per-pass-grads": ("raised", 0)}
+    assert verdicts(found) == FULL | lost
+    assert message(found, "01-chain-grads").endswith("; ZeroDivisionError: division by zero.")
+    assert "raised UsageError: Line magic function `%no_such_magic` not found" in message(found, "01-per-pass-grads")
 
 
 # Cells and functions that do not end.

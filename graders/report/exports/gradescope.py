@@ -97,6 +97,7 @@ def _test_entry(
 ) -> dict[str, Any]:
     judged = exercise.status in (Status.PASSED, Status.WRONG)
     why = [f"{STATUS_STYLES[exercise.status].word}. {exercise.message}"] if first and exercise.message else []
+    why += [exercise.note] if first and exercise.note else []
     why += [check.message] if judged and check.message else []
     test: dict[str, Any] = {
         "name": f"{titles.exercise(exercise.key)}: {check.name}",

@@ -66,7 +66,7 @@ def _add_case(suite: Element, classname: str, exercise: ExerciseResult, check: C
         return
     judged = exercise.status is Status.WRONG
     kind = "error" if exercise.status is Status.NOT_GRADED else "failure"
-    text = check.message if judged else exercise.message
+    text = check.message if judged else exercise.explanation
     _add_outcome(case, kind, exercise.mistake or exercise.status.value, text)
 
 

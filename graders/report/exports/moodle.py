@@ -130,7 +130,7 @@ def _feedback_comment(submission: SubmissionResult, titles: Titles) -> str:
     The sentences are cut to 2000 characters; the feedback page has the rest.
     """
     said = [
-        f"{titles.exercise(exercise.key)}: {exercise.message or exercise.status.value}"
+        f"{titles.exercise(exercise.key)}: {exercise.explanation or exercise.status.value}"
         for exercise in submission.exercises
         if exercise.status is not Status.PASSED
     ]

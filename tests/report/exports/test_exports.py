@@ -14,7 +14,7 @@ import pytest
 
 from graders.core import roster
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
-from graders.report.exports import EXPORTS, junit
+from graders.report.exports import EXPORTS, gradescope, junit
 from graders.report.exports.exported import ExportRequest
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
@@ -199,6 +199,12 @@ def test_gradescope() -> None:
         ],
         "extra_data": {"graded": True, "seed": "42"},
     }  # fmt: skip
+
+
+def test_gradescope_says_which_cell_counts() -> None:
+    found = graded("Bob", exercise("01-a", note="Cell 3 counts."))
+    (entry,) = json.loads(gradescope.render([found], batch(found), TITLES))["tests"]
+    assert entry["output"] == "Cell 3 counts."
 
 
 def test_gradescope_takes_every_file_and_what_is_ours_is_said_to_be() -> None:

@@ -27,12 +27,11 @@ _HERE = Path(__file__).parent
 
 
 def isolated_command(program: str, *arguments: str) -> list[str]:
-    """The command that runs `program`, the text of one in Python, in a process that imports what this one imports.
+    """The command that runs `program`, the text of one in Python, in a process that finds the modules that we find.
 
-    Where this process finds modules is searched last, and the current folder only if its path is among these.
+    The current folder is searched only if its path is among our own places.
     """
-    places = [place for place in sys.path if place]
-    first = f"import sys; sys.path += [place for place in {places!r} if place not in sys.path]"
+    first = f"import sys; sys.path[:] = {[place for place in sys.path if place]!r}"
     return [sys.executable, "-I", *(["-B"] if sys.dont_write_bytecode else []), "-c", f"{first}\n{program}", *arguments]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
-from graders.core.files import read_own_file
+from graders.core.files import MAX_OWN_BYTES, read_own_file
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.instructor.request import BadRequest
 from graders.marking.questions import SeedsByFile
@@ -35,8 +36,10 @@ def _read_results(out: Path) -> Batch | None:
         return None
     try:
         return results_json.parse(read_own_file(file))
-    except OSError:
-        raise _UnusableResults("is not a file that only you can write") from None
+    except OSError as error:
+        large = error.errno == errno.EFBIG
+        why = f"has more than {MAX_OWN_BYTES >> 20} MiB" if large else "is not a file that only you can write"
+        raise _UnusableResults(why) from None
     except ValueError:
         raise _UnusableResults("holds no results of this version") from None
 

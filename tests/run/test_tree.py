@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graders.run.archives import HIDDEN, MAX_DEPTH, TOO_DEEP
+from graders.run.leftovers import remove_tree
 from graders.run.submissions import find_submissions
 from tests import notebooks
 
@@ -82,9 +83,12 @@ def test_the_folder_of_the_results_is_left_out_by_whatever_path(tmp_path: Path) 
 @pytest.mark.skipif(os.mkdir not in os.supports_dir_fd, reason="such a path cannot be made here")
 def test_what_lies_too_deep_is_not_read(tmp_path: Path) -> None:
     hand_in(tmp_path / "ann", tmp_path / "bob")
-    nest(tmp_path / "bob", 1_100)
-    nest(tmp_path / "cem", 1_100)
-    assert marked(tmp_path) == {"ann": "", "bob": "", "cem": TOO_DEEP}
+    try:
+        nest(tmp_path / "bob", 1_100)
+        nest(tmp_path / "cem", 1_100)
+        assert marked(tmp_path) == {"ann": "", "bob": "", "cem": TOO_DEEP}
+    finally:
+        remove_tree(tmp_path)  # pytest could not
 
 
 def test_a_folder_with_a_dot_is_in_the_results_if_it_holds_work(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.own_process import OwnProcesses, isolated_command
+from graders.core.own_process import OwnProcesses, isolated_command, module_command
 from tests import notebooks
 from tests.notebooks import LESSON
 
@@ -70,6 +70,22 @@ def test_grade(trap: Path) -> None:
 def test_pytest(trap: Path) -> None:
     plugin = ("-p", "graders.pytest_plugin.options", "-p", "no:cacheprovider", "-q")
     assert "failed" in run_in(trap, PYTEST, str(GRADERS), "--submissions", ".", *plugin, code=1)
+
+
+@pytest.mark.parametrize("arguments", [("progress",), ("hint", "01-branch-grads"), ("start", "--no-open")])
+def test_what_runs_nothing(trap: Path, arguments: tuple[str, ...]) -> None:
+    run_in(trap, HOOKWORK, *arguments, code=0)
+
+
+def test_jupyterlab(trap: Path) -> None:
+    pytest.importorskip("jupyterlab")
+    done = subprocess.run(module_command("jupyterlab", "--version"), cwd=trap, capture_output=True, timeout=300)
+    assert (done.returncode, list(trap.parent.glob("sprung-*"))) == (0, [])
+
+
+@pytest.mark.slow
+def test_mutants(trap: Path) -> None:
+    run_in(trap, HOOKWORK, "build", "--mutate", "01-chain-grads", "--part", "3/20", code=0)
 
 
 def test_a_pool_of_our_own_processes(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ not hold up anybody else's marks.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import sys
@@ -68,6 +69,7 @@ class BoundedWorker:
 
 BOUNDED_WORKER = BoundedWorker()
 """The worker that this process uses."""
+atexit.register(BOUNDED_WORKER.close)
 
 
 def _import_torch() -> None:

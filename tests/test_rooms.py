@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "notebook": {"core", "wire", "box", "run", "judge"},
     "learner": {"core", "run", "marking", "notebook"},
     "instructor": {"core", "wire", "run", "marking", "report"},
-    "author": {"core", "wire", "run", "judge", "marking", "notebook", "differential"},
+    "author": {"core", "run", "judge", "marking", "notebook", "differential"},
     "pytest_plugin": {"core", "wire", "run", "marking", "report", "instructor"},
     "conftest": {"pytest_plugin"},
     "cli": {"core", "run", "learner", "instructor", "author"},

@@ -8,9 +8,7 @@ then whatever refuses that one refuses the answer.
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -21,6 +19,7 @@ from graders.author.answers import answers_to
 from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
 from graders.core.exercise import Inputs
+from graders.core.own_process import OwnProcesses
 from graders.differential.exercise import SceneExercise, find_scene_exercise
 from graders.differential.explaining import NOTHING_DONE
 from graders.differential.implementations import Implementation
@@ -48,9 +47,8 @@ def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iter
 
     An observation belongs to a family of scenes, and is needed if one of these exercises needs it.
     """
-    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
     families: dict[str, list[AblatedExercise]] = {}
-    with ProcessPoolExecutor(default_jobs(), context) as pool:
+    with OwnProcesses(default_jobs()) as pool:
         for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
             tried = job.result()
             report(f"{key}: {len(tried.programs)} wrong programs tried")

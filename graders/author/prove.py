@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
 
 from graders.author.answers import Answer, Answers, answers_to, unfounded_quotes
 from graders.author.build import run_with_asserts, stale_notebooks
@@ -16,6 +17,7 @@ from graders.author.predictions import NO_GUESS, questions_without_guess
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
+from graders.core.own_process import OwnProcesses
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
 from graders.differential.exercise import NotInTheBox, SceneExercise, find_scene_exercise
@@ -27,7 +29,6 @@ from graders.run.boxes import prestarted_boxes
 from graders.run.run_options import RunOptions
 from graders.run.runner import Runner
 from graders.run.transcript import read_transcript
-from graders.wire.forking import can_fork
 
 PARTS = 5
 """Jobs into which the proof of one exercise is split."""
@@ -46,11 +47,7 @@ def prove_lessons(
     lessons = tuple(lesson for lesson in lessons if not any(find_todos(lesson)))
     if not lessons:
         return
-    # This process may have used torch's threads, and cannot be forked then.
-    context = multiprocessing.get_context("forkserver" if can_fork else "spawn")
-    if can_fork:
-        context.set_forkserver_preload([__name__])
-    with ProcessPoolExecutor(default_jobs(), context) as pool:
+    with OwnProcesses(default_jobs()) as pool:
         # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
         parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
         work = {
@@ -92,6 +89,7 @@ def without_guess(lesson: str, source: str) -> list[str]:
 
 def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
     """What an exercise lacks, and which of its answers are not marked as they should be on each of `seeds`."""
+    torch.set_num_threads(1)  # so that this process can be forked
     exercise = find_scene_exercise(key)
     try:
         answers = answers_to(exercise)

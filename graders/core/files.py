@@ -89,13 +89,22 @@ def _write_and_sync(descriptor: int, raw: bytes) -> None:
         os.fsync(file.fileno())
 
 
+MAX_OWN_BYTES = 512 << 20
+"""The largest results.json that is read: a notebook of three exercises takes 4 KiB in it. A kept run has less."""
+
+
 def read_own_file(path: Path) -> bytes:
-    """The bytes of a regular file that only this user can have written. Raises `OSError` for any other file."""
+    """The bytes of a regular file that only this user can have written.
+
+    Raises `OSError` for any other file, and with `errno.EFBIG` for one of more than `MAX_OWN_BYTES`.
+    """
     with open_regular_file(path) as file:
         facts = os.fstat(file.fileno())
         if hasattr(os, "geteuid") and (facts.st_uid != os.geteuid() or facts.st_mode & 0o022):
             raise PermissionError(f"{path} could have been written by another user")
-        return file.read()
+        if facts.st_size > MAX_OWN_BYTES:
+            raise OSError(errno.EFBIG, f"It has more than {MAX_OWN_BYTES >> 20} MiB", str(path))
+        return file.read(MAX_OWN_BYTES)
 
 
 def open_regular_file(path: Path) -> BinaryIO:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 from graders.core.file_notes import FileNotes
-from graders.core.files import read_own_file
+from graders.core.files import MAX_OWN_BYTES, read_own_file
 from graders.core.results import Batch, SubmissionStatus
 from graders.instructor.hand_marks import without_hand_marks
 from graders.instructor.request import BadRequest
@@ -35,8 +36,10 @@ def _read_results(out: Path) -> Batch | None:
         return None
     try:
         return without_hand_marks(results_json.parse(read_own_file(file)))
-    except OSError:
-        raise _UnusableResults("is not a file that only you can write") from None
+    except OSError as error:
+        large = error.errno == errno.EFBIG
+        why = f"has more than {MAX_OWN_BYTES >> 20} MiB" if large else "is not a file that only you can write"
+        raise _UnusableResults(why) from None
     except ValueError:
         raise _UnusableResults("holds no results of this version") from None
 

@@ -7,19 +7,17 @@ not hold up anybody else's marks.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
-import multiprocessing
-import pickle
 import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from typing import Any
 
 from graders.core.exercise import Exercise, Inputs
+from graders.core.own_process import OwnProcess, ProcessEnded
 from graders.core.results import ExerciseResult
 from graders.judge.exercise import judge_exercise, suspect_result
 from graders.run.transcript import Outcome
@@ -49,76 +47,47 @@ class BoundedWorker:
         """Answers are judged one at a time, whichever thread sends them."""
         self._bounds = bounds or Bounds()
         self._lock = threading.Lock()
-        self._process: BaseProcess | None = None
-        self._connection: Connection | None = None
+        self._process = OwnProcess()
 
     def judge(self, exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
         """Like `judge_exercise`, but suspect beyond the bounds. Whatever that raises, this raises as `RuntimeError`."""
-        place = exercise.module, exercise.class_name
+        place, bounds = (exercise.module, exercise.class_name), self._bounds
         with self._lock:
-            connection = self._ready_connection()
             try:
-                # Pickle is safe here: this is our own data, on its way to a process of our own.
-                connection.send_bytes(pickle.dumps((place, list(draws), list(outcomes))))
-                answered = connection.poll(self._bounds.clock)
-                found = pickle.loads(connection.recv_bytes()) if answered else None
-            except (EOFError, OSError):
-                found = None
-            if found is None:
-                self.close()
-        if isinstance(found, ExerciseResult):
-            return found
-        if isinstance(found, Exception):
-            raise found
-        most = f"{self._bounds.seconds} seconds or {self._bounds.memory >> 20} MiB"
-        return suspect_result(exercise, f"judging it took more than {most}")
-
-    def _ready_connection(self) -> Connection:
-        if self._connection is not None and self._process is not None and self._process.is_alive():
-            return self._connection
-        self.close()
-        context = multiprocessing.get_context("spawn")  # a process that has used torch cannot safely be forked
-        self._connection, worker_end = context.Pipe()
-        self._process = context.Process(target=_serve_requests, args=(worker_end, self._bounds), daemon=True)
-        self._process.start()
-        worker_end.close()
-        with contextlib.suppress(EOFError, OSError):
-            self._connection.recv_bytes()  # wait until it has imported torch, which must not count as judging time
-        return self._connection
+                self._process.call(_import_torch)  # this must not count as judging time
+                return self._process.call(
+                    _judge_within, bounds, place, list(draws), list(outcomes), seconds=bounds.clock
+                )
+            except ProcessEnded:
+                most = f"{bounds.seconds} seconds or {bounds.memory >> 20} MiB"
+                return suspect_result(exercise, f"judging it took more than {most}")
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self._connection is not None:
-            self._connection.close()
-        if self._process is not None:
-            self._process.kill()
-            self._process.join()
-        self._process = self._connection = None
+        self._process.close()
 
 
 BOUNDED_WORKER = BoundedWorker()
 """The worker that this process uses."""
+atexit.register(BOUNDED_WORKER.close)
 
 
-def _serve_requests(connection: Connection, bounds: Bounds) -> None:
-    """Judge what arrives on `connection` until it is closed. Runs in the worker process."""
+def _import_torch() -> None:
     import torch
 
     torch.set_num_threads(1)
-    connection.send_bytes(b"ready")
-    while True:
-        try:
-            (module, name), draws, outcomes = pickle.loads(connection.recv_bytes())
-        except EOFError:
-            return
-        found: ExerciseResult | Exception
-        try:
-            exercise: Exercise = getattr(importlib.import_module(module), name)
-            _limit_resources(bounds)
-            found = judge_exercise(exercise, draws, outcomes)
-        except Exception as error:
-            found = RuntimeError(f"{type(error).__name__}: {error}")
-        connection.send_bytes(pickle.dumps(found))
+
+
+def _judge_within(
+    bounds: Bounds, place: tuple[str, str], draws: Sequence[Inputs], outcomes: Sequence[Outcome]
+) -> ExerciseResult:
+    """Judge the answer to the exercise with this module and name. Runs in the worker process."""
+    try:
+        exercise: Exercise = getattr(importlib.import_module(place[0]), place[1])
+        _limit_resources(bounds)
+        return judge_exercise(exercise, draws, outcomes)
+    except Exception as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 
 def _limit_resources(bounds: Bounds) -> None:

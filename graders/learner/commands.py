@@ -6,7 +6,6 @@ import importlib.util
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.errors import ExitCode
+from graders.core.own_process import module_command
 from graders.core.results import Status
 from graders.core.rules import rules_page
 from graders.core.terminal import Terminal, output_terminal
@@ -55,7 +55,7 @@ def start(given: Path | None, *, opened: bool) -> int:
         return ExitCode.FINE
     # As root, which is common in containers, JupyterLab refuses to start without this option.
     as_root = ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    command = [sys.executable, "-m", "jupyterlab", file.name, *as_root]
+    command = module_command("jupyterlab", file.name, *as_root)
     if not opened:
         out.say(f"Open it with: cd {folder} && jupyter lab {file.name}")
         return ExitCode.FINE

@@ -88,6 +88,21 @@ def is_program_trace(name: str) -> bool:
     return name.startswith((".", "__MACOSX")) or name in _TRACES
 
 
+def is_hidden_folder(name: str) -> bool:
+    """Whether the name of a folder begins with a dot, and no program is known to give it: it may be somebody's work."""
+    return name.startswith(".") and not name.startswith(_HIDDEN_BY_PROGRAMS) and name not in (".", "..")
+
+
+MAX_DEPTH = 50
+"""What lies in more folders than these is not read."""
+TOO_DEEP = (
+    f"There are more than {MAX_DEPTH} folders in each other, and no more are read. Hand in the notebooks themselves."
+)
+HIDDEN = "The name of the folder begins with a dot, and such folders are not read. Rename it."
+_HIDDEN_BY_PROGRAMS = ("._", ".Trash", ".cache", ".conda", ".config", ".git", ".hg", ".history", ".hookwork", ".idea",
+                       ".ipynb_checkpoints", ".ipython", ".jupyter", ".local", ".mypy_cache", ".nox", ".npm",
+                       ".pytest_cache", ".ruff_cache", ".snapshot", ".svn", ".tox", ".uv", ".venv",
+                       ".virtual_documents", ".vscode")  # fmt: skip
 _TRACES = {"__pycache__", "node_modules", "Thumbs.db", "desktop.ini", "hookwork-backups", "hookwork-progress.json"}
 
 
@@ -96,12 +111,13 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
 
     What may be a notebook under another name is looked into as far as the limits allow.
 
-    Returns all members, also those that were not unpacked, and a note on the encoding of names that are not UTF-8.
+    Returns all members, also those that were not unpacked, and folders that are not read; and a note on the encoding of
+    names that are not UTF-8.
     Raises `BadArchive` if the archive cannot be read, is too large, or all of its notebooks are damaged, and `OSError`
     for a fault of this machine.
     """
     with open_archive(archive, limits.directory, limits.stream) as packed:
-        members = [(index, member) for index, member in enumerate(packed.members) if not _is_by_program(member)]
+        members = [(index, member) for index, member in enumerate(packed.members) if not _is_left_out(member)]
         if len(members) > limits.files:
             raise BadArchive(f"it has more than {limits.files} members.")
         wanted = {index: member for index, member in members if not member.folder and is_wanted(member.path)}
@@ -124,15 +140,19 @@ def unpack_archive(archive: Path, into: Path, limits: ArchiveLimits) -> tuple[li
             raise BadArchive(next(iter(damaged.values())))
         problems |= {index: f"The file was not unpacked: {why} Hand it in again." for index, why in damaged.items()}
         note = packed.note
+        unread = dict(filter(None, map(_unread_folder, packed.members)))
     return [
-        Unpacked(
-            parts=(*_parts(member.path), *([""] if member.folder else [])),
-            file=None if index in problems else targets.get(index),
-            problem=problems.get(index, ""),
-            modified=member.modified,
-            notebook=index in notebooks,
-        )
-        for index, member in members
+        *(Unpacked(parts=parts, problem=why) for parts, why in unread.items()),
+        *(
+            Unpacked(
+                parts=(*_parts(member.path), *([""] if member.folder else [])),
+                file=None if index in problems else targets.get(index),
+                problem=problems.get(index, ""),
+                modified=member.modified,
+                notebook=index in notebooks,
+            )
+            for index, member in members
+        ),
     ], note
 
 
@@ -152,8 +172,19 @@ def _others_to_look_into(
     return found
 
 
-def _is_by_program(member: Member) -> bool:
-    return not member.path or any(is_program_trace(part) for part in member.path.split("/") if part not in (".", ".."))
+def _unread_folder(member: Member) -> tuple[tuple[str, ...], str] | None:
+    """The parts of a folder that somebody's work lies in but that is not read, and why; None if there is no such."""
+    folders = _parts(member.path)[:-1]
+    first = next((number for number, name in enumerate(folders) if is_program_trace(name)), None)
+    if first is not None:
+        hidden = is_hidden_folder(folders[first]) and is_wanted(member.path)
+        return ((*folders[: first + 1], ""), HIDDEN) if hidden else None
+    return ((*folders[:MAX_DEPTH], ""), TOO_DEEP) if len(folders) > MAX_DEPTH else None
+
+
+def _is_left_out(member: Member) -> bool:
+    parts = _parts(member.path)
+    return not member.path or len(parts) > MAX_DEPTH + 1 or any(map(is_program_trace, set(parts) - {".", ".."}))
 
 
 def _parts(path: str) -> list[str]:

@@ -6,11 +6,13 @@ This module does not import torch, so that the warm process can do so on another
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graders.run.box_modules import empty_modules_folder, write_box_modules, write_font_list, write_modules
+from graders.run.intake import Unreadable, read_bytes
 from graders.run.run_options import RunOptions
 from graders.run.warm_process import WarmProcess
 from graders.wire.launch import late_modules
@@ -45,6 +47,8 @@ def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes
     """
     modules = late_modules(_text_of(file) for file in files) if now else ()
     with empty_modules_folder() as box_modules, WarmProcess(box_modules, modules=modules) as warm:
+        if os.path.lexists("matplotlibrc"):  # it may be somebody else's, a pipe, or no text
+            _import_matplotlib_in(box_modules)
         if now:
             write_modules(box_modules)
             warm.start()
@@ -55,6 +59,16 @@ def prestarted_boxes(*, now: bool, files: Iterable[Path] = ()) -> Iterator[Boxes
 def _text_of(file: Path) -> str:
     """The text of a notebook's file; empty if it cannot be read, which is reported later."""
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        return read_bytes(file).decode("utf-8", "replace")
+    except Unreadable:
         return ""
+
+
+def _import_matplotlib_in(folder: Path) -> None:
+    """Import matplotlib, which takes its settings from the first place where it finds them: the current folder."""
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        import matplotlib  # noqa: F401 - it is imported for later
+    finally:
+        os.chdir(here)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from graders.core.text import shorten_text
 from graders.run.archives import (
     CLASS_LIMITS,
+    HIDDEN,
+    MAX_DEPTH,
+    TOO_DEEP,
     ArchiveLimits,
+    is_hidden_folder,
     is_program_trace,
     is_wanted,
     may_be_notebook,
@@ -90,19 +96,39 @@ def _only_archive(folder: Path) -> Path | None:
     return inside[0] if single else None
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells whether two paths lead to the same place; None if this one leads nowhere, or to itself."""
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _holds_work(folder: Path) -> bool:
+    """Whether there are notebooks or archives among the first files in a folder."""
+    if folder.is_symlink():
+        return False
+    files = (name for _, _, names in islice(os.walk(folder), MAX_DEPTH) for name in names)
+    return any(is_wanted(name) and not is_program_trace(name) for name in files)
+
+
 class _Search:
     def __init__(self, scratch: Path | None, besides: Path | None) -> None:
-        self.scratch, self.besides = scratch, besides and besides.resolve()
+        self.scratch, self.besides = scratch, besides and _identity(besides)
         self.tree, self._unpacked = Tree(), 0
 
     def add_path(self, path: Path, above: tuple[str, ...]) -> None:
         """Add a file, or everything in a folder, that is in the folder `above`."""
         parts = (*above, path.name)
-        if is_program_trace(path.name) or (self.besides and path.resolve() == self.besides):
-            return
         try:
             changed = path.lstat().st_mtime
-            if path.is_symlink() and path.is_dir():
+            if is_program_trace(path.name):
+                if is_hidden_folder(path.name) and _holds_work(path):
+                    self._add_problem((*parts, ""), str(path), changed, HIDDEN)
+            elif self.besides and _identity(path) == self.besides:
+                return
+            elif path.is_symlink() and (path.is_dir() or not (path.exists() or path.suffix)):
                 why = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
                 self._add_problem((*parts, ""), str(path), changed, why)
             elif path.is_dir() and is_wanted(path.name):
@@ -111,6 +137,9 @@ class _Search:
                 self._add_problem(parts, str(path), changed, why)
             elif path.is_dir():
                 if (path / "pyvenv.cfg").exists():  # a virtual environment: thousands of files, none of them handed in
+                    return
+                if len(parts) > MAX_DEPTH:
+                    self._add_problem((*parts, ""), str(path), changed, TOO_DEEP)
                     return
                 self.tree.folders.append(parts)
                 for inside in sorted(path.iterdir()):
@@ -147,8 +176,9 @@ class _Search:
         found, note = unpack_archive(archive, self.scratch / str(self._unpacked), limits)
         if note:
             self.tree.notes.append(f"{origin}: {note}.")
-        inside = [member for member in found if member.parts[-1]]
-        self.tree.folders += [(*above, *member.parts[:-1]) for member in found if not member.parts[-1]]
+        inside = [member for member in found if member.parts[-1] or member.problem]
+        folders = [member for member in found if member not in inside]
+        self.tree.folders += [(*above, *member.parts[:-1]) for member in folders]
         if above and not any(member.file or member.problem for member in inside):
             raise BadArchive(f"{shorten_text(archive.name, 100)} holds no notebook. {_ONLY_NOTEBOOKS}")
         for member in inside:

@@ -558,6 +558,15 @@ def test_results_of_something_else_are_set_aside(content: str) -> None:
         assert results()["ann"]["score"] == 4
 
 
+def test_a_huge_results_json_is_not_read() -> None:
+    hand_in("ann")
+    Path("out").mkdir()
+    Path("out/results.json").touch()
+    os.truncate("out/results.json", 5 << 30)
+    assert "results.json has more than 512 MiB" in " ".join(grade("--student", "ann", code=2).split())
+    assert "has more than 512 MiB: it is kept as results.set-aside-1.json" in " ".join(grade().split())
+
+
 @pytest.mark.parametrize("kind", ["link", "file"])
 def test_where_runs_cannot_be_kept_nothing_is_begun(runner: ClassRunner, kind: str) -> None:
     hand_in("ann")

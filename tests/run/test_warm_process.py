@@ -127,6 +127,20 @@ def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: War
     assert left == []
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such pipes here")
+def test_files_that_are_none_are_not_waited_for(tmp_path: Path) -> None:
+    names = ("sparse", "pipe", "zeros", "itself", "gone")
+    sparse, pipe, zeros, itself, gone = files = [tmp_path / f"{name}.ipynb" for name in names]
+    sparse.touch()
+    os.truncate(sparse, 6 << 30)
+    os.mkfifo(pipe)
+    zeros.symlink_to("/dev/zero")
+    itself.symlink_to(itself.name)
+    assert not gone.exists()
+    with prestarted_boxes(now=True, files=files) as boxes:
+        assert boxes.warm._modules == ()
+
+
 def test_it_begins_early_is_replaced_when_it_was_killed_and_boxes_end_with_it(files: list[Path]) -> None:
     with prestarted_boxes(now=True, files=files[:2]) as boxes:
         process, box_modules = boxes.warm, boxes.warm.box_modules

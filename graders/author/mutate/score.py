@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +16,7 @@ from graders.author.prove import mark_source
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise, Inputs
+from graders.core.own_process import OwnProcesses
 from graders.marking.jobs import default_jobs
 from graders.notebook.commands import is_right_answer
 
@@ -87,8 +86,7 @@ def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], Non
     A part (K, N) marks every N-th mutant, beginning with number K.
     """
     jobs = default_jobs()
-    context = multiprocessing.get_context("spawn")  # a process that has used torch's threads cannot be forked
-    with ProcessPoolExecutor(jobs, context) as pool:
+    with OwnProcesses(jobs) as pool:
         work = {
             key: [pool.submit(score_exercise, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
             for key in keys

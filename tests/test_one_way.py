@@ -1,0 +1,85 @@
+"""There is one way to read a file that strangers may have made, and one to start a Python of our own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import graders
+
+PACKAGE = Path(graders.__file__).parent
+
+READ_OTHERWISE = {
+    "core/files.py": "is that way",
+    "core/course.py": "the course",
+    "instructor/autograders.py": "the course and its templates",
+    "instructor/cluster.py": "the scheduler's file, which --cluster names",
+    "instructor/lock.py": "opens what it creates",
+    "instructor/request.py": "tables that options name",
+    "judge/bounded_worker.py": "/proc",
+    "learner/folder.py": "the course",
+    "learner/reset.py": "the course",
+    "notebook/record.py": "locks a folder",
+    "report/pages.py": "our templates",
+    "report/results_json.py": "our schema",
+    "run/box_modules.py": "our modules",
+    "run/box_users.py": "/etc",
+    "run/leftovers.py": "locks our own folders",
+    "run/members.py": "members of an open archive; new files",
+    "run/memory.py": "/proc",
+    "run/memory_cgroup.py": "/proc and /sys",
+    "run/process_memory.py": "/proc",
+    "run/tiers.py": "creates a file",
+    "run/visible.py": "/etc",
+}
+"""Files of ours that open or read something in another way, and what it is: nothing that was handed in."""
+OF_THE_COURSE_OR_A_BOX = ("author/", "box/", "course/", "lesson_", "instructor/templates/")
+"""Authors read the course alone; what is in `box` runs where everything is the notebook's."""
+
+
+def reads_a_file(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id == "open"
+    if not isinstance(function, ast.Attribute) or function.attr not in ("open", "read_text", "read_bytes"):
+        return False
+    own = isinstance(function.value, ast.Attribute) and function.value.attr == "stage"  # no file
+    return not own
+
+
+def test_nothing_that_was_handed_in_is_read_in_another_way() -> None:
+    found = {
+        name
+        for file in PACKAGE.rglob("*.py")
+        if not (name := file.relative_to(PACKAGE).as_posix()).startswith(OF_THE_COURSE_OR_A_BOX)
+        and any(
+            isinstance(node, ast.Call) and reads_a_file(node) for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        )
+    }
+    assert found == set(READ_OTHERWISE)
+
+
+def commands() -> Iterator[str]:
+    """The files of ours with a command line in which Python is given a program or a module."""
+    for file in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            parts = node.elts if isinstance(node, ast.List | ast.Tuple) else []
+            if any(isinstance(part, ast.Constant) and part.value in ("-c", "-m") for part in parts):
+                yield file.relative_to(PACKAGE).as_posix()
+
+
+def test_python_is_started_in_one_way_and_for_boxes_in_their_own_folders() -> None:
+    in_their_own_folder = {"run/tiers.py", "run/warm_process.py", "box/session.py"}
+    assert set(commands()) == {"core/own_process.py", *in_their_own_folder}
+
+
+def test_no_process_is_started_by_multiprocessing() -> None:
+    """It starts Python in the current folder, which is searched for every module."""
+    seen = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if "ProcessPoolExecutor" in (text := file.read_text("utf-8"))
+        or any(word in text for word in ("import multiprocessing", "from multiprocessing"))
+    }
+    assert seen == {"box/tensor_sharing.py"}  # how tensors travel between a notebook's own processes

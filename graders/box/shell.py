@@ -8,12 +8,21 @@ lost with it. The other statements of its cell run.
 from __future__ import annotations
 
 import ast
+import codecs
+import contextlib
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from ipykernel.zmqshell import ZMQInteractiveShell
 
 from graders.box import colab
 
+QUIET_SECONDS = 0.05
+"""What a program that a command left in the background may still print, once the command has ended."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -77,6 +86,20 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         self._lost |= _bound_names(statement)
         return True
 
+    def system_piped(self, cmd: str) -> None:
+        """Run `!cmd` as ipykernel does, but through a pipe: it would need a terminal, which few boxes have."""
+        if sys.platform == "win32" or cmd.rstrip().endswith("&"):  # the latter is refused
+            super().system_piped(cmd)
+            return
+        with _running_command(self.var_expand(cmd, depth=1)) as command:
+            for text in _printed_by(command):
+                print(text, end="", flush=True)
+        self.user_ns["_exit_code"] = command.returncode
+        if command.returncode and getattr(self, "system_raise_on_error", False):
+            raise subprocess.CalledProcessError(command.returncode, cmd)
+
+    system = system_piped
+
     def missing_names(self) -> dict[str, str]:
         """Return what the last cell lacked: why statements were left out, missing modules, and an undefined name."""
         left_out, self._left_out = self._left_out, []
@@ -85,6 +108,34 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         names = [str(error.name) for error in errors if isinstance(error, NameError) and error.name]
         why = dict.fromkeys(f"{type(error).__name__}: {error}" for error in left_out)
         return {"left_out": "; ".join(why), "modules": " ".join(modules), "undefined": " ".join(names[:1])}
+
+
+@contextlib.contextmanager
+def _running_command(command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a shell, whose output goes into a pipe; it is ended if the cell is interrupted."""
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _printed_by(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield what a command prints, until it has ended: programs that it leaves behind may keep its pipe open."""
+    assert process.stdout is not None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while True:
+        ended = process.poll() is not None
+        if select.select([process.stdout], [], [], QUIET_SECONDS)[0]:
+            part = os.read(process.stdout.fileno(), 1 << 16)
+            yield decoder.decode(part, final=not part)
+            if not part:
+                return
+        elif ended:
+            return
 
 
 def _split_import(statement: ast.stmt) -> list[ast.stmt]:

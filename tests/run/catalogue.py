@@ -683,6 +683,10 @@ BEYOND = {
     "what the whole machine or user shares: asynchronous I/O and watches": leak(
         REFUSED.format(calls="((206, 1, b'\\0' * 8), (253,), (294, 0))")
     ),
+    "sessions that keep the processor busy": Case(  # beside the neighbour
+        ("import os, time\nfor _ in range(50):\n    if os.fork() == 0:\n        os.setsid()\n        while True:\n            pass\n"
+         "time.sleep(3)", *RIGHT), ("passed|timed-out",) * 3, BRIEF,
+    ),
     "commands without a terminal": honest(
         "!echo one; nosuch\n!exit 3\nassert _exit_code == 3\n!sleep 50 & echo two\nsaid = !echo three\nassert said == ['three']", SHORT
     ),

@@ -20,7 +20,7 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets import Type
 from traitlets.config import Config
 
-from graders.box import confine
+from graders.box import system_calls
 from graders.box.endless_results import Clock
 from graders.box.limits import apply_limits, limit_memory
 from graders.box.probing import Answer, answer_probe
@@ -268,8 +268,8 @@ def initialize_kernel_app(limits: str, connection: str, pictures: str) -> Any:
     config = Config(CONFIG if pictures == "drawn" else CONFIG | NO_PICTURES)
     app = _KernelApp.instance(kernel_class=ProbedKernel, connection_file=connection, config=config)
     app.initialize()
-    if confine.has_system_call_filter():  # its own sockets are bound by now
-        confine.refuse_connections()
+    if system_calls.has_system_call_filter():  # its own sockets are bound by now
+        system_calls.keep_to_itself()
         send_tensors_by_value()
     return app
 

@@ -21,7 +21,7 @@ import socket
 import sys
 from pathlib import Path
 
-from graders.box import confine
+from graders.box import confine, system_calls
 from graders.box.limits import describe_low_limit, limit_processes
 from graders.box.wall_checks import SELF_TEST, check_walls, connection_attempt_cell
 from graders.wire import frames
@@ -103,7 +103,7 @@ def prepare_box(plan: BoxPlan) -> None:
     if plan.walls is not None:
         if plan.walls.readable:
             confine.restrict_files(plan.walls.readable, plan.walls.writable, plan.walls.hidden)
-        confine.filter_system_calls(metadata=plan.walls.metadata)
+        system_calls.filter_system_calls(metadata=plan.walls.metadata)
         confine.set_nondumpable()  # above all for the pipe of frames
 
 

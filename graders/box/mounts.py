@@ -12,7 +12,7 @@ import sys
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from graders.wire.launch import Pairs, PrivatePlaces, System
+from graders.wire.launch import TERMINALS, Pairs, PrivatePlaces, System
 
 _BIND, _RECURSIVE, _PRIVATE, _NOSUID, _NODEV, _NOEXEC = 4096, 16384, 1 << 18, 2, 4, 8
 _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
@@ -161,7 +161,7 @@ def _make_devices(folder: str) -> None:
         _bind_path(f"/dev/{name}", f"{folder}/{name}")
     for name in ("shm", "pts"):
         os.mkdir(f"{folder}/{name}")
-    _mount("none", f"{folder}/pts", "devpts", _NOSUID | _NOEXEC, "newinstance,ptmxmode=0666,mode=0620")
+    _mount("none", f"{folder}/pts", "devpts", _NOSUID | _NOEXEC, TERMINALS)
     for text, name in (
         ("pts/ptmx", "ptmx"), ("/proc/self/fd", "fd"), ("/proc/self/fd/0", "stdin"), ("/proc/self/fd/1", "stdout"),
         ("/proc/self/fd/2", "stderr"),

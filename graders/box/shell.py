@@ -9,8 +9,14 @@ was written, with other packages or on another system.
 from __future__ import annotations
 
 import ast
+import codecs
+import contextlib
+import os
 import re
+import select
+import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from ipykernel.zmqshell import ZMQInteractiveShell
@@ -20,6 +26,8 @@ from graders.box.limits import exceeded_limit
 
 _CELL_MAGIC = re.compile(r"((?:[ \t]*\n)*)%%([\w.]+)")
 """The first line of a cell with a magic of its own, after empty lines."""
+QUIET_SECONDS = 0.05
+"""What a program that a command left in the background may still print, once the command has ended."""
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -104,6 +112,20 @@ class CellShell(ZMQInteractiveShell):  # type: ignore[misc]  # ipykernel is unty
         self.showtraceback()
         self._left_out.append(error)
 
+    def system_piped(self, cmd: str) -> None:
+        """Run `!cmd` as ipykernel does, but through a pipe: it would need a terminal, which few boxes have."""
+        if sys.platform == "win32" or cmd.rstrip().endswith("&"):  # the latter is refused
+            super().system_piped(cmd)
+            return
+        with _running_command(self.var_expand(cmd, depth=1)) as command:
+            for text in _printed_by(command):
+                print(text, end="", flush=True)
+        self.user_ns["_exit_code"] = command.returncode
+        if command.returncode and getattr(self, "system_raise_on_error", False):
+            raise subprocess.CalledProcessError(command.returncode, cmd)
+
+    system = system_piped
+
     def missing_names(self) -> dict[str, str]:
         """Return what the last cell lacked: why statements were left out, missing modules, and an undefined name."""
         left_out, self._left_out = self._left_out, []
@@ -156,6 +178,34 @@ class _Guard(ast.NodeTransformer):
         return node
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Try = _leave
+
+
+@contextlib.contextmanager
+def _running_command(command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a shell, whose output goes into a pipe; it is ended if the cell is interrupted."""
+    with subprocess.Popen(
+        command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
+
+
+def _printed_by(process: subprocess.Popen[bytes]) -> Iterator[str]:
+    """Yield what a command prints, until it has ended: programs that it leaves behind may keep its pipe open."""
+    assert process.stdout is not None
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while True:
+        ended = process.poll() is not None
+        if select.select([process.stdout], [], [], QUIET_SECONDS)[0]:
+            part = os.read(process.stdout.fileno(), 1 << 16)
+            yield decoder.decode(part, final=not part)
+            if not part:
+                return
+        elif ended:
+            return
 
 
 def _split_import(statement: ast.stmt) -> list[ast.stmt]:

@@ -18,6 +18,7 @@ from graders.run.low_memory import Bound, LowMemoryGuard, low_memory_guard
 from graders.run.memory import SECONDS as WATCH_SECONDS
 from graders.run.memory import MemoryWatch, any_stopped
 from graders.run.memory_cgroup import bound_memory
+from graders.run.processor import ProcessorWatch
 from graders.run.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
 from graders.run.tiers import box_environment, inherited_variables, prepare_launch
 from graders.run.warm_process import WarmProcess
@@ -101,6 +102,7 @@ class Box:
             finally:
                 os.close(requests)
                 os.close(write_end)
+            self._processor = ProcessorWatch(self._process.pid)
             self._resources = stack.pop_all()
         return self
 
@@ -125,6 +127,11 @@ class Box:
             pass_fds=() if standard else (frames_out,),
             start_new_session=True,
         )
+
+    @property
+    def starved_seconds(self) -> float:
+        """For how long its processes got little of the processor although they wanted more."""
+        return self._processor.starved_seconds
 
     def watch_memory(self) -> None:
         """From now on, bound the memory that the box adds. Called before any code of the notebook has run."""
@@ -191,6 +198,7 @@ class Box:
             if there:
                 return
             self.stood_still = self.stood_still or any_stopped(self._process.pid)
+            self._processor.look()
 
     def _look_at_the_clock(self) -> float:
         """The time. If much of it has passed since the last look, this process was kept from running."""

@@ -1,7 +1,7 @@
 """Watches the memory of all processes of a box together, as /proc shows it from outside.
 
 A limit for each process does not bound the sum: with 2 GiB each, 64 children could take 128. In tiers A and B, a filter
-of system calls refuses memory that would not show in any process (`graders.box.confine`).
+of system calls refuses memory that would not show in any process (`graders.box.system_calls`).
 """
 
 from __future__ import annotations

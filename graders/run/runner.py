@@ -21,6 +21,7 @@ from graders.run.cache import RunCache, digest_of_probes, run_key
 from graders.run.conversation import SLACK_SECONDS, Probe, run_notebook
 from graders.run.low_memory import LowMemoryGuard, low_memory_guard
 from graders.run.run_options import RunOptions
+from graders.run.turns import Turns, turns
 from graders.run.warm_process import WarmProcess
 from graders.wire.forking import can_fork
 from graders.wire.frames import Frame
@@ -141,11 +142,16 @@ class BoxRunner:
     warm: WarmProcess | None = None
     fork: bool = can_fork
     tries: int = 2
-    """How often a run that may have been disturbed (`was_disturbed`) is tried, all within the time of one."""
+    """How often a run that may have been disturbed is tried (`was_disturbed`), all within the time of one.
+
+    If others took the processor, it is tried alone, with all of its time.
+    """
     keep_outputs: bool = False
     """Whether the outputs of cells are part of the transcript."""
     guard: LowMemoryGuard = field(default=low_memory_guard, compare=False)
     """Ends the box that holds the most when the machine runs short of memory."""
+    turns: Turns = field(default=turns, compare=False)
+    """Says when a box may run."""
     slack_seconds: float = SLACK_SECONDS
     """What a box may take beyond the time of its notebook before it counts as hanging."""
     private: tuple[str, ...] = ()
@@ -168,26 +174,29 @@ class BoxRunner:
 
     def run(self, cells: Sequence[str], probes: Sequence[Probe]) -> Transcript:
         """See `Runner`."""
-        limits = self.limits
+        limits, alone = self.limits, False
         runs: list[Transcript] = []
         for _ in range(self.tries):
             box = self.box(cells)
             try:
-                frames = run_notebook(
-                    box,
-                    cells,
-                    probes,
-                    limits,
-                    fork=self.fork,
-                    keep_outputs=self.keep_outputs,
-                    slack_seconds=self.slack_seconds,
-                )
+                with self.turns.take(alone=alone) as turn:
+                    frames = run_notebook(
+                        box,
+                        cells,
+                        probes,
+                        limits,
+                        fork=self.fork,
+                        keep_outputs=self.keep_outputs,
+                        slack_seconds=self.slack_seconds,
+                    )
             except BoxStopped:
                 raise Stopped("The run was interrupted before this notebook had finished.") from None
             runs.append(Transcript(frames=frames, tier=self.tier, pace=self.limits.pace))
-            if not box.ended_to_free_memory and not was_disturbed(runs[-1], stood_still=box.stood_still):
+            starved = turn.shared and box.starved_seconds > min(limits.cell_seconds, limits.probe_seconds) / 2
+            alone = starved and has_timed_out(runs[-1])
+            if not alone and not box.ended_to_free_memory and not was_disturbed(runs[-1], stood_still=box.stood_still):
                 break
-            if runs[-1].ended != "not-started":
+            if not alone and runs[-1].ended != "not-started":
                 limits = limits.with_time_spent(runs[-1].seconds)
         if runs[-1].ended == "not-started":
             return runs[-1]
@@ -211,10 +220,18 @@ def was_disturbed(transcript: Transcript, *, stood_still: bool) -> bool:
     A process that the system ended when memory ran out looks the same as one that the notebook ended. And if processes
     `stood_still`, a timeout may count time in which the notebook could not run.
     """
-    statuses = {frame.head.get("status") for frame in transcript.frames if frame.type in ("cell", "raised")}
-    if transcript.ended in ("died", "not-started") or "crashed" in statuses:
+    if transcript.ended in ("died", "not-started") or "crashed" in _statuses(transcript):
         return True
-    return stood_still and (transcript.ended == "timed-out" or "timed-out" in statuses)
+    return stood_still and has_timed_out(transcript)
+
+
+def has_timed_out(transcript: Transcript) -> bool:
+    """Whether the time of the notebook, of a cell or of an answer ran out."""
+    return transcript.ended == "timed-out" or "timed-out" in _statuses(transcript)
+
+
+def _statuses(transcript: Transcript) -> set[object]:
+    return {frame.head.get("status") for frame in transcript.frames if frame.type in ("cell", "raised")}
 
 
 def count_answers(transcript: Transcript) -> int:

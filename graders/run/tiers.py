@@ -21,12 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graders.box import confine
+from graders.box import confine, system_calls
 from graders.run.box_users import free_user, own_number
 from graders.run.links import python_links, python_path
 from graders.run.visible import hidden_paths, is_below, readable_paths
 from graders.wire import forking
-from graders.wire.launch import BoxPlan, LaunchPlan, Pairs, PrivatePlaces, System, Walls
+from graders.wire.launch import TERMINALS, BoxPlan, LaunchPlan, Pairs, PrivatePlaces, System, Walls
 from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
 
 TIERS = ("A", "B", "C", "D")
@@ -143,7 +143,7 @@ def missing_for_tier(tier: str, *, warm: bool = False) -> str:
         return "" if shutil.which("podman") or shutil.which("docker") else "neither podman nor docker is installed"
     if not forking.can_fork:
         return "this is not Linux"
-    if not confine.seccomp_possible():
+    if not system_calls.seccomp_possible():
         return "there is no filter of system calls for this kind of processor"
     if tier == "A" and warm:
         return ""
@@ -171,7 +171,7 @@ def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tu
     if uid:
         os.chown(folder, uid, uid)
     small = ("tmpfs", f"size={16 << 20},nr_inodes={limits.inodes},mode=1777")
-    places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", "newinstance,ptmxmode=0666,mode=0620")}
+    places = {"/tmp": small, "/dev/shm": small, "/dev/pts": ("devpts", TERMINALS)}
     # Programs keep their sockets in these folders, and Landlock does not prevent connecting to them.
     shut = [folder for folder in _SOCKETS if os.path.isdir(folder) and not os.path.islink(folder)]
     places |= dict.fromkeys(shut, ("tmpfs", "size=64k,mode=0755"))
@@ -180,8 +180,9 @@ def _landlock_launch(folder: Path, box_modules: Path, limits: Limits, closed: tu
     needed = (*readable_paths(), str(box_modules))
     walls = Walls(
         readable=(*needed, *_FILES, *_PROC, _ZERO),
-        # Shared places are writable only if the box has a user of its own, whose files can be found and removed.
-        writable=(str(folder), *_DEVICES, *(("/dev/shm", *_TERMINALS) if uid else ())),
+        # Shared memory is writable only if the box has a user of its own, whose files can be found and removed.
+        # Terminals could not be bounded.
+        writable=(str(folder), *_DEVICES, *(("/dev/shm",) if uid else ())),
         hidden=closed,
         metadata=uid is not None,
     )
@@ -297,7 +298,9 @@ def _bubblewrap_launch(folder: Path, box_modules: Path, limits: Limits, closed: 
     for path in emptied:
         arguments += ["--remount-ro", path]
     arguments += [
-        "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm", "--remount-ro", "/dev",
+        "--dev", "/dev", "--size", small, "--tmpfs", "/dev/shm",
+        "--size", "4096", "--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts",  # its terminals could not be bounded
+        "--remount-ro", "/dev",
         "--proc", "/proc",
         "--size", str(limits.files), "--tmpfs", BOX_FOLDER, "--chdir", BOX_FOLDER,
         "--remount-ro", "/",

@@ -14,6 +14,8 @@ from typing import Any
 from graders.wire.limits import Limits
 
 Pairs = tuple[tuple[str, str], ...]
+TERMINALS = "newinstance,ptmxmode=0666,mode=0620,max=16"
+"""The options of a file system of pseudo-terminals. All of them together have room for 3,000 on a machine."""
 
 
 @dataclass(frozen=True)

@@ -654,7 +654,41 @@ BEYOND = {
     ),
     "permissions and times of a file outside": leak(
         "import os\nfor change in (lambda: os.chmod(OUTSIDE, 0o600), lambda: os.utime(OUTSIDE, (0, 0)), lambda: os.chown(OUTSIDE, -1, -1)):\n"
-        "    try:\n        change(); leaked = True\n    except OSError:\n        pass"
+        "    try:\n        before = os.stat(OUTSIDE).st_ctime_ns\n        change()\n"
+        "        leaked |= os.stat(OUTSIDE).st_ctime_ns != before\n    except OSError:\n        pass"
+    ),
+    "copies files with their permissions and times": honest(
+        "import os, shutil\nopen('a', 'w').close()\nshutil.copy('a', 'b')\nshutil.copy2('a', 'c')\nos.utime('c')\n"
+        "shutil.copytree('.', '../tmp/copy')"
+    ),
+    "limits and priorities of other processes": leak(
+        "import os\n" + REFUSED.format(calls="[(call, *kind, pid, 0, 0, 0) for pid in (GRADER, os.getppid()) for call, *kind in "
+        "((302,), (142,), (144,), (203,), (314,), (141, 0), (251, 1))] + [(141, 1, 0, 5), (141, 2, 0, 5), (251, 2, 0, 0), (251, 3, 0, 0)]")
+    ),
+    "limits and priorities of its own": honest(
+        "import os, psutil, resource, subprocess, torch\nos.nice(1)\nown = psutil.Process()\nown.nice(own.nice() + 1)\n"
+        "own.cpu_affinity(own.cpu_affinity())\nown.rlimit(psutil.RLIMIT_NOFILE)\nown.ionice(psutil.IOPRIO_CLASS_BE, 5)\n"
+        "os.sched_setaffinity(os.getpid(), os.sched_getaffinity(0))\ntorch.set_num_threads(4)\ntorch.set_num_interop_threads(2)\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\nassert subprocess.run(['nice', '-n', '3', 'true']).returncode == 0"
+    ),
+    "leases on the modules of all boxes": leak(
+        "import fcntl, graders, os\nfor path in (graders.__file__, os.path.dirname(graders.__file__)):\n"
+        "    for command in ((fcntl.F_SETLEASE, fcntl.F_WRLCK), (fcntl.F_SETLEASE, fcntl.F_RDLCK), (fcntl.F_NOTIFY, 2), (1040, 0)):\n"
+        "        try:\n            fcntl.fcntl(os.open(path, os.O_RDONLY), *command); leaked = True\n        except OSError:\n            pass"
+    ),
+    "terminals without end": leak(
+        "import os\nheld = []\ntry:\n    while True:\n        held += os.openpty()\nexcept OSError:\n    pass\nleaked = len(held) > 2 * 16\n"
+        "for one in held:\n    os.close(one)"
+    ),
+    "what the whole machine or user shares: asynchronous I/O and watches": leak(
+        REFUSED.format(calls="((206, 1, b'\\0' * 8), (253,), (294, 0))")
+    ),
+    "sessions that keep the processor busy": Case(  # beside the neighbour
+        ("import os, time\nfor _ in range(50):\n    if os.fork() == 0:\n        os.setsid()\n        while True:\n            pass\n"
+         "time.sleep(3)", *RIGHT), ("passed|timed-out",) * 3, BRIEF,
+    ),
+    "commands without a terminal": honest(
+        "!echo one; nosuch\n!exit 3\nassert _exit_code == 3\n!sleep 50 & echo two\nsaid = !echo three\nassert said == ['three']", SHORT
     ),
     "raises its own limits": leak(
         "import resource\nfor what in (resource.RLIMIT_AS, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE):\n"

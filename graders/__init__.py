@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graders.notebook.commands import check, hint, progress, rules, solution
-    from graders.notebook.predictions import compare, guess
+    from graders.learner.notebook.commands import check, hint, progress, rules, solution
+    from graders.learner.notebook.predictions import compare, guess
 
 __all__ = ["check", "compare", "guess", "hint", "progress", "rules", "solution"]
 
@@ -18,7 +18,7 @@ __all__ = ["check", "compare", "guess", "hint", "progress", "rules", "solution"]
 def __getattr__(name: str) -> Any:
     """Load a notebook function on first use, so that `import graders` and Tab completion needn't wait for torch."""
     if name in __all__:
-        return getattr(import_module(f"graders.notebook.{_MODULES.get(name, 'commands')}"), name)
+        return getattr(import_module(f"graders.learner.notebook.{_MODULES.get(name, 'commands')}"), name)
     raise AttributeError(f"module 'graders' has no attribute {name!r}")
 
 

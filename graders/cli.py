@@ -153,8 +153,8 @@ def check(
     hookwork check downloads/03_changing_gradients.ipynb
     """
     from graders.learner import commands
-    from graders.run.boxes import prestarted_boxes
-    from graders.run.tiers import TIERS
+    from graders.sandbox.outside.boxes import prestarted_boxes
+    from graders.sandbox.outside.tiers import TIERS
 
     if isolation not in ("auto", *TIERS):
         raise typer.BadParameter(f"{isolation!r} is not a tier: auto, {', '.join(TIERS)}", param_hint="--isolation")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.box_modules import box_modules_folder
-from graders.run.boxes import Boxes
-from graders.run.warm_process import WarmProcess
+from graders.sandbox.outside.box_modules import box_modules_folder
+from graders.sandbox.outside.boxes import Boxes
+from graders.sandbox.outside.warm_process import WarmProcess
 
 # Programs that the tests start may keep their bytecode, whatever is usual here: compiling anew costs seconds each.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

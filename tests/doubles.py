@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from graders.box.probing import answer_probe
-from graders.run.boxes import Boxes
-from graders.run.conversation import Probe
-from graders.run.run_options import RunOptions
-from graders.run.runner import Transcript
+from graders.probing.asking import answer_probe
+from graders.sandbox.outside.boxes import Boxes
+from graders.sandbox.outside.conversation import Probe
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import Transcript
 from graders.wire.data import arrays_to_tensors, decode
 from graders.wire.frames import Frame
 

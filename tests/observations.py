@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from graders.author.answers import Answer
-from graders.box.kernel import run_probe
 from graders.core.exercise import Exercise, Inputs
-from graders.run.conversation import probes_for
+from graders.sandbox.inside.kernel import run_probe
+from graders.sandbox.outside.conversation import probes_for
 from graders.wire.data import DTYPES, MAX_DEPTH, Array, DataError, Refused, decode
 from graders.wire.frames import Frame
 

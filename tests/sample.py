@@ -58,7 +58,7 @@ SCALE_SUM = PlainExercise(
     cases=({"kind": "double"}, {"kind": "negate"}),
     draw=a_vector,
     source="""
-from graders.box.probing import count_tensor_hooks, detached_copy
+from graders.probing.asking import count_tensor_hooks, detached_copy
 from torch import Tensor
 
 def probe(student, x, kind):

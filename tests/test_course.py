@@ -13,7 +13,7 @@ from graders.author import build, prove
 from graders.author.answers import Answer, Answers, answers_to
 from graders.core import course
 from graders.core.exercise import Exercise
-from graders.differential.exercise import SceneExercise, find_scene_exercise
+from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 
 LESSONS = course.lesson_stems()
 EXERCISES = course.every_exercise()
@@ -109,7 +109,7 @@ def test_an_exercise_that_lacks_something_is_reported() -> None:
         "12-count-macs has no title",
         "12-count-macs has fewer than two hints",
         "12-count-macs does not say how long it takes and how hard it is: minutes=10, difficulty=1",
-        "12-count-macs: its why has two sentences or more (why this way, what else would do) in 400 characters",
+        "12-count-macs: its why has two sentences or more (why this way, what else would work), 400 characters",
         "12-count-macs has no contract with an example in its docstring",
     ]
 

@@ -68,7 +68,7 @@ def test_grade(trap: Path) -> None:
 
 
 def test_pytest(trap: Path) -> None:
-    plugin = ("-p", "graders.pytest_plugin.options", "-p", "no:cacheprovider", "-q")
+    plugin = ("-p", "graders.instructor.pytest_plugin.options", "-p", "no:cacheprovider", "-q")
     assert "failed" in run_in(trap, PYTEST, str(GRADERS), "--submissions", ".", *plugin, code=1)
 
 

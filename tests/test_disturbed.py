@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.run.memory import process_tree
-from graders.run.tiers import missing_for_tier
+from graders.sandbox.outside.memory import process_tree
+from graders.sandbox.outside.tiers import missing_for_tier
 from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
@@ -53,7 +53,7 @@ class Run:
 
     def processes(self, *, inner: bool) -> list[int]:
         """The warm process; with `inner` what it has forked: boxes, their nests and kernels, and probes."""
-        found = [pid for pid in process_tree(self.process.pid)[1:] if "graders.box" in arguments(pid)]
+        found = [pid for pid in process_tree(self.process.pid)[1:] if "graders.sandbox.inside" in arguments(pid)]
         return found[1:] if inner else found[:1]
 
     def one(self, rng: random.Random, *, inner: bool) -> int | None:
@@ -237,7 +237,7 @@ def sound_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 def begun(run: Run, workers: list[subprocess.Popen[bytes]]) -> None:
     """Wait until a worker has a warm process, or the run is over."""
     while run.process.poll() is None and not any(
-        "graders.box" in arguments(pid) for worker in workers for pid in process_tree(worker.pid)
+        "graders.sandbox.inside" in arguments(pid) for worker in workers for pid in process_tree(worker.pid)
     ):
         time.sleep(0.05)
 

@@ -86,7 +86,8 @@ def printed(process: subprocess.Popen[str], code: int) -> str:
 def test_nothing_of_unix_is_there(command: Command) -> None:
     code = "import os, socket, subprocess; import torch; print(hasattr(os, 'fork'), hasattr(socket, 'AF_UNIX'))"
     assert printed(command("-c", code), 0) == "False False\n"
-    code = "import asyncio; asyncio.run(asyncio.sleep(0)); import graders.run.leftovers as one; print(one.fcntl)"
+    module = "graders.sandbox.outside.leftovers"
+    code = f"import asyncio; asyncio.run(asyncio.sleep(0)); import {module} as one; print(one.fcntl)"
     assert printed(command("-c", code), 0) == "None\n"
 
 
@@ -133,7 +134,7 @@ def test_pytest_graders_works_with_kernels_that_are_started(command: Command, tm
             "pytest",
             graders,
             "-p",
-            "graders.pytest_plugin.options",
+            "graders.instructor.pytest_plugin.options",
             "-p",
             "no:cacheprovider",
             "--submissions",

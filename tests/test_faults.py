@@ -17,14 +17,14 @@ import jsonschema
 import pytest
 
 from graders.marking.batch import Marking
+from graders.marking.cache import transcript_from_bytes
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled_runner
 from graders.report import results_json
-from graders.run.cache import transcript_from_bytes
-from graders.run.run_options import RunOptions
-from graders.run.runner import BoxRunner
-from graders.run.submissions import Submission
-from graders.run.tiers import missing_for_tier
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import BoxRunner
+from graders.sandbox.outside.tiers import missing_for_tier
+from graders.submissions.finding import Submission
 from tests import make_class
 from tests.answers import answers_of
 from tests.conftest import GradersHere

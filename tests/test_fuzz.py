@@ -26,11 +26,11 @@ from hypothesis import strategies as st
 
 from graders.core.results import Status
 from graders.core.text import clean_text
-from graders.run.archives import CLASS_LIMITS, ArchiveLimits, unpack_archive
-from graders.run.cache import transcript_from_bytes, transcript_to_bytes
-from graders.run.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
-from graders.run.members import BadArchive
-from graders.run.transcript import Outcome, read_transcript
+from graders.core.transcript import Outcome, read_transcript
+from graders.marking.cache import transcript_from_bytes, transcript_to_bytes
+from graders.submissions.archives import CLASS_LIMITS, ArchiveLimits, unpack_archive
+from graders.submissions.intake import MAX_CELLS, Notebook, Unreadable, parse_notebook
+from graders.submissions.members import BadArchive
 from graders.wire import frames
 from graders.wire.data import Array, Refused, encode
 from graders.wire.frames import Frame, FrameError

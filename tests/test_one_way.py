@@ -17,25 +17,25 @@ READ_OTHERWISE = {
     "instructor/cluster.py": "the scheduler's file, which --cluster names",
     "instructor/lock.py": "opens what it creates",
     "instructor/request.py": "tables that options name",
-    "judge/bounded_worker.py": "/proc",
+    "verdict/bounded_worker.py": "/proc",
     "learner/folder.py": "the course",
     "learner/reset.py": "the course",
-    "notebook/record.py": "locks a folder",
+    "learner/notebook/record.py": "locks a folder",
     "report/pages.py": "our templates",
     "report/results_json.py": "our schema",
-    "run/box_modules.py": "our modules",
-    "run/box_users.py": "/etc",
-    "run/leftovers.py": "locks our own folders",
-    "run/members.py": "members of an open archive; new files",
-    "run/memory.py": "/proc",
-    "run/memory_cgroup.py": "/proc and /sys",
-    "run/process_memory.py": "/proc",
-    "run/tiers.py": "creates a file",
-    "run/visible.py": "/etc",
+    "sandbox/outside/box_modules.py": "our modules",
+    "sandbox/outside/box_users.py": "/etc",
+    "sandbox/outside/leftovers.py": "locks our own folders",
+    "submissions/members.py": "members of an open archive; new files",
+    "sandbox/outside/memory.py": "/proc",
+    "sandbox/outside/memory_cgroup.py": "/proc and /sys",
+    "sandbox/outside/process_memory.py": "/proc",
+    "sandbox/outside/tiers.py": "creates a file",
+    "sandbox/outside/visible.py": "/etc",
 }
 """Files of ours that open or read something in another way, and what it is: nothing that was handed in."""
-OF_THE_COURSE_OR_A_BOX = ("author/", "box/", "course/", "lesson_", "instructor/templates/")
-"""Authors read the course alone; what is in `box` runs where everything is the notebook's."""
+OF_THE_COURSE_OR_A_BOX = ("author/", "sandbox/inside/", "course/", "exercises/", "instructor/templates/")
+"""Authors read the course alone; what is inside a box runs where everything is the notebook's."""
 
 
 def reads_a_file(call: ast.Call) -> bool:
@@ -70,7 +70,7 @@ def commands() -> Iterator[str]:
 
 
 def test_python_is_started_in_one_way_and_for_boxes_in_their_own_folders() -> None:
-    in_their_own_folder = {"run/tiers.py", "run/warm_process.py", "box/session.py"}
+    in_their_own_folder = {"sandbox/outside/tiers.py", "sandbox/outside/warm_process.py", "sandbox/inside/session.py"}
     assert set(commands()) == {"core/own_process.py", *in_their_own_folder}
 
 
@@ -82,4 +82,4 @@ def test_no_process_is_started_by_multiprocessing() -> None:
         if "ProcessPoolExecutor" in (text := file.read_text("utf-8"))
         or any(word in text for word in ("import multiprocessing", "from multiprocessing"))
     }
-    assert seen == {"box/tensor_sharing.py"}  # how tensors travel between a notebook's own processes
+    assert seen == {"sandbox/inside/tensor_sharing.py"}  # how tensors travel between a notebook's own processes

@@ -19,33 +19,32 @@ PACKAGE = Path(graders.__file__).parent
 
 MAY_IMPORT = {
     "wire": set(),
-    "box": {"wire"},
-    "core": {"wire"},
-    "figures": set(),
     "nets": set(),
-    "run": {"core", "wire", "box"},  # of the box, what this system can confine
-    "judge": {"core", "wire", "run"},  # of run, the transcript
-    "report": {"core"},
-    "marking": {"core", "wire", "run", "judge", "differential", "scenes"},  # of these two, for the control
-    "scenes": {"wire", "box", "nets"},
-    "differential": {"core", "wire", "box", "run", "scenes"},  # of the box, how a probe is answered
-    "authoring": {"differential", "wire"},
-    "lesson": {"authoring", "scenes"},
-    "notebook": {"core", "wire", "box", "run", "judge"},
-    "learner": {"core", "run", "marking", "notebook"},
-    "instructor": {"core", "wire", "run", "marking", "report"},
-    "author": {"core", "run", "judge", "marking", "notebook", "differential"},
-    "pytest_plugin": {"core", "wire", "run", "marking", "report", "instructor"},
-    "conftest": {"pytest_plugin"},
-    "cli": {"core", "run", "learner", "instructor", "author"},
-    "__init__": {"notebook"},
+    "figures": set(),
+    "probing": {"wire"},
+    "core": {"wire"},
+    "scenes": {"wire", "probing", "nets"},
+    "sandbox": set(),
+    "sandbox/inside": {"wire", "probing", "scenes"},  # the warm process imports scenes in advance
+    "sandbox/outside": {"core", "wire", "submissions", "sandbox/inside"},  # of the inside, what can be confined here
+    "submissions": {"core", "wire"},
+    "verdict": {"core", "wire", "probing", "scenes"},
+    "exercises": {"wire", "verdict", "scenes"},
+    "marking": {"core", "wire", "probing", "submissions", "sandbox/outside", "verdict", "scenes"},
+    "report": {"core", "submissions"},
+    "learner": {"core", "submissions", "sandbox/outside", "marking", "verdict"},
+    "instructor": {"core", "wire", "submissions", "sandbox/outside", "marking", "report"},
+    "author": {"core", "sandbox/outside", "verdict", "marking", "learner"},
+    "conftest": {"instructor"},
+    "cli": {"core", "sandbox/outside", "learner", "instructor", "author"},
+    "__init__": {"learner"},
 }
-"""For each room, those that it may import. A room of a single file has its name; all lessons are one room."""
+"""For each room, those that it may import, from the ground up. A room of a single file has its name."""
 
 
 def room_of(parts: tuple[str, ...]) -> str:
     """The room of a module, by the parts of its name below `graders`."""
-    return "lesson" if parts[0].startswith("lesson_") else parts[0]
+    return "/".join(parts[:2]) if parts[0] == "sandbox" and parts[1:] != ("__init__",) else parts[0]
 
 
 @functools.cache
@@ -90,7 +89,8 @@ def test_every_room_is_in_the_table() -> None:
 
 def test_there_is_no_circle() -> None:
     order = list(TopologicalSorter(MAY_IMPORT).static_order())
-    assert order.index("run") < order.index("judge") < order.index("marking")
+    assert order.index("sandbox/outside") < order.index("marking")
+    assert order.index("verdict") < order.index("marking")
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
@@ -143,7 +143,7 @@ def names_defined(file: Path) -> Iterator[str]:
 
 def test_every_room_stands_on_the_page() -> None:
     page = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8").partition("## The rooms")[2]
-    folders = {room for room in MAY_IMPORT if (PACKAGE / room).is_dir()}
+    folders = {room.partition("/")[0] for room in MAY_IMPORT if (PACKAGE / room).is_dir()}
     assert folders - set(re.findall(r"`(\w+)`", page)) == set()
 
 

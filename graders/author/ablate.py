@@ -20,11 +20,11 @@ from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
 from graders.core.exercise import Inputs
 from graders.core.own_process import OwnProcesses
-from graders.differential.exercise import SceneExercise, find_scene_exercise
-from graders.differential.explaining import NOTHING_DONE
-from graders.differential.implementations import Implementation
+from graders.marking.in_process import probe_outcomes
 from graders.marking.jobs import default_jobs
-from graders.notebook.commands import probe_outcomes
+from graders.verdict.explaining import NOTHING_DONE
+from graders.verdict.implementations import Implementation
+from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 
 SEEDS = (4, 5)
 Observations = frozenset[str]
@@ -66,10 +66,12 @@ def ablate_exercise(key: str) -> AblatedExercise:
     exercise = find_scene_exercise(key)
     answers = answers_to(exercise)
     draws = {seed: exercise.draws(seed) for seed in SEEDS}
-    subject = exercise.subject
+    comparison = exercise.comparison
     # Computed once here, and not again in each child.
-    expected = [subject.outcome(None, one, draw).seen for draw in chain(*draws.values()) for one in subject.references]
-    programs = subject.stage.players[subject.mistakes.start :]
+    expected = [
+        comparison.outcome(None, one, draw).seen for draw in chain(*draws.values()) for one in comparison.references
+    ]
+    programs = comparison.stage.programs[comparison.mistakes.start :]
     mistakes = [_revealing_observations(exercise, one, draws) for one in programs if one is not NOTHING_DONE]
     mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
     wrong = {one.what: _revealing_observations(exercise, one.source, draws) for one in answers.every if not one.passes}
@@ -115,8 +117,8 @@ def _revealing_observations(
                     else:
                         found |= {
                             _observation_name(exercise, path)
-                            for section in exercise.subject.sections
-                            for path in exercise.subject.differences(outcome.seen, draw, section)
+                            for section in exercise.comparison.sections
+                            for path in exercise.comparison.differences(outcome.seen, draw, section)
                         }
         except Exception as error:
             found.add(f"it ends with {type(error).__name__}")

@@ -18,7 +18,7 @@ from graders.author.lesson import lesson_notebook
 from graders.core import course, rules
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, prediction_keys
-from graders.notebook import record
+from graders.learner.notebook import record
 
 CELL_SECONDS = 120
 """The seconds that a cell of a lesson may take when it is built."""

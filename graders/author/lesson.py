@@ -73,7 +73,7 @@ def notebook_from_source(
             elif key in left:
                 cells += _exercise_cells(left.pop(key), cell.source, solved)
             else:
-                raise SourceError(f"a cell names the exercise {key!r}, which graders/lesson_{lesson} lacks")
+                raise SourceError(f"a cell names the exercise {key!r}, which graders/exercises/lesson_{lesson} lacks")
         first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
         cells.insert(first, nbformat.v4.new_code_cell(INSTALL_CELL))
         if not asserts:

@@ -27,7 +27,7 @@ def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) ->
     """The paths of the files of an exercise, whether they exist or not. `lesson` is a stem such as "03_changing"."""
     words = course.key_file_stem(key)
     return ExerciseFiles(
-        grader=root / "graders" / f"lesson_{lesson}" / f"test_{words}.py",
+        grader=root / "graders" / "exercises" / f"lesson_{lesson}" / f"test_{words}.py",
         answers=root / "tests" / "answers" / f"lesson_{lesson}" / f"{words}.py",
         source=root / "solutions" / f"{lesson}.py",
         scene=root / "graders" / "scenes" / f"{words}.py",
@@ -36,7 +36,7 @@ def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) ->
 
 def find_todos(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]:
     """What an author still has to write for a lesson: sentences with the file, the line and what belongs there."""
-    folders = (root / "graders" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
+    folders = (root / "graders" / "exercises" / f"lesson_{lesson}", root / "tests" / "answers" / f"lesson_{lesson}")
     graders = sorted(folders[0].glob("test_*.py"))
     for file in (
         root / "solutions" / f"{lesson}.py",

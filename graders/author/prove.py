@@ -20,15 +20,15 @@ from graders.core.exercise import Exercise, Inputs
 from graders.core.own_process import OwnProcesses
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
-from graders.differential.exercise import NotInTheBox, SceneExercise, find_scene_exercise
-from graders.judge.submission import judge_submission
+from graders.core.transcript import read_transcript
+from graders.marking.in_process import check_namespace
 from graders.marking.jobs import default_jobs
 from graders.marking.questions import LessonQuestions
-from graders.notebook.commands import check_namespace
-from graders.run.boxes import prestarted_boxes
-from graders.run.run_options import RunOptions
-from graders.run.runner import Runner
-from graders.run.transcript import read_transcript
+from graders.sandbox.outside.boxes import prestarted_boxes
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import Runner
+from graders.verdict.judge_submission import judge_submission
+from graders.verdict.scene_exercise import NotInTheBox, SceneExercise, find_scene_exercise
 
 PARTS = 5
 """Jobs into which the proof of one exercise is split."""
@@ -127,7 +127,7 @@ def missing_parts(exercise: SceneExercise) -> Iterator[str]:
     if not exercise.minutes or not exercise.difficulty:
         yield f"{exercise.key} does not say how long it takes and how hard it is: minutes=10, difficulty=1"
     if exercise.why and not (len(re.findall(r"[.?!](?:\s|$)", exercise.why)) >= 2 and len(exercise.why) <= 400):
-        yield f"{exercise.key}: its why has two sentences or more (why this way, what else would do) in 400 characters"
+        yield f"{exercise.key}: its why has two sentences or more (why this way, what else would work), 400 characters"
     if len(exercise.contract) < 80 or "**Example" not in exercise.contract:
         yield f"{exercise.key} has no contract with an example in its docstring"
     if exercise.key[:2] != exercise.lesson[:2]:

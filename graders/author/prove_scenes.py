@@ -5,19 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
-from graders.core.contract import FINE_PRINT_WORDS, TASK_WORDS, count_words
 from graders.core.exercise import Inputs
 from graders.core.results import Status
-from graders.differential.exercise import NotInTheBox, SceneExercise
-from graders.differential.explaining import NOTHING_DONE, keeps_something, mistake_outcomes
-from graders.judge.exercise import judge_exercise
-from graders.notebook.commands import probe_outcomes
-from graders.run.transcript import Outcome
+from graders.core.transcript import Outcome
+from graders.marking.in_process import probe_outcomes
+from graders.verdict.contract import FINE_PRINT_WORDS, TASK_WORDS, count_words
+from graders.verdict.explaining import NOTHING_DONE, keeps_something, mistake_outcomes
+from graders.verdict.judge_exercise import judge_exercise
+from graders.verdict.scene_exercise import NotInTheBox, SceneExercise
 
 
 def contract_problems(exercise: SceneExercise) -> Iterator[str]:
     """What is wrong with the contract of an exercise, or with the options that it gives its scene."""
-    written = exercise.written
+    written = exercise.contract_source
     for what, text, most in (
         ("task", written.task, TASK_WORDS),
         ("fine print", written.fine_print, FINE_PRINT_WORDS),
@@ -43,13 +43,13 @@ def unrecognised_mistakes(exercise: SceneExercise, draws: Mapping[int, list[Inpu
     A program is marked by what it showed in its part as a mistake, and on one draw of each seed, every time another
     one, by what it shows as an answer: if that is something else, it is not recognised.
     """
-    subject = exercise.subject
-    left = [mistake for mistake in subject.mistakes if subject.stage.players[mistake] is not NOTHING_DONE]
+    comparison = exercise.comparison
+    left = [mistake for mistake in comparison.mistakes if comparison.stage.programs[mistake] is not NOTHING_DONE]
     for turn, (seed, drawn) in enumerate(draws.items()):
-        with subject.stage.open() as play:  # one for all: opening takes longer than most programs
-            shown = {mistake: _until_it_ends(mistake_outcomes(subject, play, mistake, drawn)) for mistake in left}
+        with comparison.stage.open() as play:  # one for all: opening takes longer than most programs
+            shown = {mistake: _until_it_ends(mistake_outcomes(comparison, play, mistake, drawn)) for mistake in left}
         for mistake, outcomes in shown.items():
-            program = subject.stage.players[mistake]
+            program = comparison.stage.programs[mistake]
             namespace = {exercise.name: program.fresh_copy().function}
             again = (turn + mistake) % len(outcomes)
             if keeps_something(program):  # then it has to see all draws, one after the other
@@ -80,10 +80,12 @@ def _until_it_ends(outcomes: Iterable[Outcome]) -> list[Outcome]:
 
 def seed_independent_cases(exercise: SceneExercise, draws: Mapping[int, list[Inputs]]) -> Iterator[str]:
     """A problem if in some case a right answer shows the same for two successive seeds: it could be hard-coded then."""
-    subject = exercise.subject
+    comparison = exercise.comparison
     for one, other in itertools.pairwise(draws):
         for index, (draw, next_draw) in enumerate(zip(draws[one], draws[other])):
-            shown = subject.outcome(None, 0, next_draw).seen
-            if shown is not None and not any(subject.differences(shown, draw, section) for section in subject.sections):
+            shown = comparison.outcome(None, 0, next_draw).seen
+            if shown is not None and not any(
+                comparison.differences(shown, draw, section) for section in comparison.sections
+            ):
                 yield f"{exercise.key}, case {index}: a right answer shows the same for the seeds {one} and {other}"
                 return

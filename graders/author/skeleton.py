@@ -13,12 +13,12 @@ from graders.author.places import TODO, exercise_files
 from graders.core import course
 from graders.core.files import write_atomically
 from graders.core.source import SourceError, exercise_cells
-from graders.differential.exercise import KEY
+from graders.verdict.scene_exercise import KEY
 
 GRADER = '''\
 """Exercise @KEY@."""
 
-from graders.authoring import exercise
+from graders.exercises.authoring import exercise
 from graders.scenes.@NAME@ import calls_@NAME@
 
 
@@ -66,7 +66,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from graders.box.witness import Witness
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 
@@ -184,7 +184,7 @@ def new_exercise(key: str, topic: str | None = None, root: Path = course.PACKAGE
 
 def _lesson_stem(key: str, topic: str | None, root: Path) -> str:
     """The stem of the lesson to which the key belongs. Raises `SourceError` when `topic` does not fit."""
-    there = sorted({file.name.removeprefix("lesson_") for file in root.glob(f"graders/lesson_{key[:2]}_*")})
+    there = sorted({file.name.removeprefix("lesson_") for file in root.glob(f"graders/exercises/lesson_{key[:2]}_*")})
     if there:
         if topic is not None and there[0] != f"{key[:2]}_{topic}":
             raise SourceError(f"lesson {key[:2]} is {there[0]}: leave --topic out, or take another number")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # importing exercises loads torch, and listing lessons and ke
     from graders.core.exercise import Exercise
 
 PACKAGE = Path(__file__).parent.parent
+EXERCISES = PACKAGE / "exercises"
 _FOLDER = re.compile(r"lesson_(\d\d_\w+)")
 
 
@@ -31,7 +32,7 @@ class UnknownLesson(HookworkError):
 @functools.cache
 def lesson_stems() -> tuple[str, ...]:
     """The stems of all lessons, such as `01_where_gradients_live`, in order."""
-    names = (_FOLDER.fullmatch(file.parent.name) for file in sorted(PACKAGE.glob("lesson_*/__init__.py")))
+    names = (_FOLDER.fullmatch(file.parent.name) for file in sorted(EXERCISES.glob("lesson_*/__init__.py")))
     return tuple(name[1] for name in names if name)
 
 
@@ -40,8 +41,10 @@ def lesson_exercises(lesson: str) -> tuple[Exercise, ...]:
     """The exercises of a lesson, in the order of its source. Imports their graders, and so torch."""
     from graders.core.exercise import exercises_in_module
 
-    folder = PACKAGE / f"lesson_{lesson}"
-    modules = (importlib.import_module(f"graders.{folder.name}.{file.stem}") for file in folder.glob("test_*.py"))
+    folder = EXERCISES / f"lesson_{lesson}"
+    modules = (
+        importlib.import_module(f"graders.exercises.{folder.name}.{file.stem}") for file in folder.glob("test_*.py")
+    )
     place = {key: number for number, key in enumerate(exercise_keys(lesson))}
     found = [exercise for module in modules for exercise in exercises_in_module(module)]
     return tuple(sorted(found, key=lambda exercise: (place.get(exercise.key, len(place)), exercise.key)))

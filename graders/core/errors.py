@@ -1,8 +1,8 @@
 """Errors that a person can fix, and the exit codes of commands.
 
-Code that finds a wrong name, file or option raises a `HookworkError`, and no code in between handles it. The command
-line (`graders.cli`), pytest (`graders.pytest_plugin.errors`) and the notebook (`graders.notebook.commands`) each show
-it in one place.
+Code that finds a wrong name, file or option raises a `HookworkError`, and no code in between handles it. Each of these
+shows it in one place: the command line (`graders.cli`), pytest (`graders.instructor.pytest_plugin.errors`) and the
+notebook (`graders.learner.notebook.commands`).
 """
 
 from __future__ import annotations

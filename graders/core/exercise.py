@@ -1,4 +1,4 @@
-"""What every room knows about an exercise; `graders.differential` says how one is made and how answers are compared."""
+"""What every room knows about an exercise; `graders.verdict` says how one is made and how answers are compared."""
 
 from __future__ import annotations
 

@@ -5,10 +5,10 @@ texts when they are made. That is the border. Inside it texts are trusted, and a
 crosses it is cleaned where it is shown: by `HookworkError.message_line`, by `FileNotes`, and by
 `graders.core.terminal`, which cleans everything it prints.
 
-`graders.run.submissions`   `Submission`, `Account` and `FoundSubmissions`: what was handed in
-`graders.core.roster`       `Person` and `Roster`; names of groups in `graders.core.groups`
-`graders.core.hand_marks`   `HandRow`: what a teacher writes beside the marks
-`graders.run.transcript`    `read_transcript`: what came out of a box
+`graders.submissions.finding`   `Submission`, `Account` and `FoundSubmissions`: what was handed in
+`graders.submissions.roster`       `Person` and `Roster`; names of groups in `graders.submissions.groups`
+`graders.submissions.hand_rows`   `HandRow`: what a teacher writes beside the marks
+`graders.core.transcript`    `read_transcript`: what came out of a box
 `graders.core.difference`   what comparing it says
 `graders.core.results`      everything that reports show, also when a `results.json` is read again
 """

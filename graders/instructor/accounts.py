@@ -11,7 +11,7 @@ from graders.core.files import write_atomically
 from graders.core.results import Batch, SubmissionStatus
 from graders.core.terminal import Terminal
 from graders.report.gradebook import safe_cell_text
-from graders.run.submissions import COUNTS, FoundSubmissions
+from graders.submissions.finding import COUNTS, FoundSubmissions
 
 MAX_LISTED = 12
 """Most lines of one kind that a terminal shows; `files.csv` has them all."""

@@ -23,16 +23,16 @@ from graders.core.errors import NotInstalled
 from graders.core.results import SubmissionResult
 from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest
+from graders.marking.mark_submission import mark_submission
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled_runner
-from graders.marking.submission import mark_submission
 from graders.report import results_json
-from graders.run.boxes import prestarted_boxes
-from graders.run.intake import Unreadable, read_bytes
-from graders.run.leftovers import temporary_folder
-from graders.run.run_options import RunOptions
-from graders.run.runner import Runner
-from graders.run.submissions import Submission
+from graders.sandbox.outside.boxes import prestarted_boxes
+from graders.sandbox.outside.leftovers import temporary_folder
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import Runner
+from graders.submissions.finding import Submission
+from graders.submissions.intake import Unreadable, read_bytes
 
 
 @dataclass(frozen=True)

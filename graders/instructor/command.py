@@ -137,10 +137,10 @@ def grade(
     from graders.core.terminal import output_terminal
     from graders.instructor.machines import Machines
     from graders.instructor.request import Request, parse_time, read_groups, read_points, read_roster, time_zone
+    from graders.marking.cache import RunCache
     from graders.report.policy import PointsTable, parse_late_rule
-    from graders.run.cache import RunCache
-    from graders.run.lms import parse_name_pattern
-    from graders.run.tiers import TIERS
+    from graders.sandbox.outside.tiers import TIERS
+    from graders.submissions.lms import parse_name_pattern
     from graders.wire.limits import Limits
 
     exports = _split_at_commas(export)

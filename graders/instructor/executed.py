@@ -19,15 +19,16 @@ from graders.core.file_notes import FileNotes
 from graders.core.files import write_atomically
 from graders.core.results import Batch
 from graders.core.text import without_surrogates
+from graders.core.transcript import read_transcript
 from graders.core.untouched import leave_out_copies
+from graders.marking.cache import RunCache
+from graders.marking.cached_runner import CachedRunner
 from graders.marking.questions import Questions
 from graders.report.names import file_names
-from graders.run.cache import RunCache
-from graders.run.intake import Unreadable, cells_of, parse_content, parse_notebook, read_bytes
-from graders.run.run_options import RunOptions
-from graders.run.runner import CachedRunner, NoRunner, NotRun
-from graders.run.submissions import Submission
-from graders.run.transcript import read_transcript
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import NoRunner, NotRun
+from graders.submissions.finding import Submission
+from graders.submissions.intake import Unreadable, cells_of, parse_content, parse_notebook, read_bytes
 from graders.wire.frames import Frame, is_nested_deeper
 
 OUTPUT_TYPES = ("display_data", "error", "execute_result", "stream")

@@ -13,7 +13,6 @@ from graders.core import course
 from graders.core.errors import ExitCode
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.student_names import name_sort_key
 from graders.core.terminal import Terminal
 from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor import accounts, cluster, kept, regrade
@@ -29,18 +28,19 @@ from graders.instructor.report_inputs import course_titles
 from graders.instructor.request import BadRequest, Request, iso_time
 from graders.instructor.writing import write_reports
 from graders.marking.batch import STOP_SECONDS, Marking
+from graders.marking.cache import RunCache
+from graders.marking.mark_submission import result_without_run
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up_marking
-from graders.marking.submission import result_without_run
 from graders.report import outputs, summary
 from graders.report.policy import LateRule, with_penalty, with_points
-from graders.run.boxes import Boxes
-from graders.run.cache import RunCache
-from graders.run.leftovers import temporary_folder
-from graders.run.lms import Owner
-from graders.run.run_options import RunOptions
-from graders.run.runner import NoRunner
-from graders.run.submissions import Submission, find_submissions
+from graders.sandbox.outside.boxes import Boxes
+from graders.sandbox.outside.leftovers import temporary_folder
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import NoRunner
+from graders.submissions.finding import Submission, find_submissions
+from graders.submissions.lms import Owner
+from graders.submissions.student_names import name_sort_key
 
 GROUPS_EXIST = "If they handed in as groups: --groups CSV gives every member the result of the group."
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graders.core.groups import Group, Groups
 from graders.core.results import SubmissionResult
-from graders.core.roster import Person, Roster, with_distinct_names
-from graders.core.student_names import name_sort_key
 from graders.instructor.naming import find_person
-from graders.run.intake import Unreadable, read_bytes
-from graders.run.lessons import Lessons
-from graders.run.submissions import Submission, due_lessons
+from graders.submissions.finding import Submission, due_lessons
+from graders.submissions.groups import Group, Groups
+from graders.submissions.intake import Unreadable, read_bytes
+from graders.submissions.lessons import Lessons
+from graders.submissions.roster import Person, Roster, with_distinct_names
+from graders.submissions.student_names import name_sort_key
 
 
 @dataclass

@@ -18,14 +18,14 @@ from typing import TypeVar
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import open_regular_file, read_own_file, write_atomically
-from graders.core.hand_marks import HEADER, HandRow, HandRows, parse_hand_rows
 from graders.core.results import Batch, ExerciseResult, HandMark, SubmissionResult
-from graders.core.roster import Person, Roster, normalised_name
-from graders.core.tables import BadTable
 from graders.core.text import format_count, format_points, shorten_text
 from graders.instructor.request import BadRequest
 from graders.report import results_json
 from graders.report.gradebook import safe_cell_text
+from graders.submissions.hand_rows import HEADER, HandRow, HandRows, parse_hand_rows
+from graders.submissions.roster import Person, Roster, normalised_name
+from graders.submissions.tables import BadTable
 
 HAND_MARKS = "hand-marks.csv"
 Result = TypeVar("Result", ExerciseResult, SubmissionResult)

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
-from graders.core.roster import Person, Roster, normalised_name
-from graders.core.student_names import name_sort_key
 from graders.core.text import format_points, shorten_text
 from graders.instructor.naming import find_person
 from graders.instructor.request import BadRequest
+from graders.submissions.roster import Person, Roster, normalised_name
+from graders.submissions.student_names import name_sort_key
 
 SHOWN_NAMES = 30
 """The most names in one sentence, which says how many more there are."""

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from graders.core.seeds import new_seed
-from graders.run.boxes import Boxes, prestarted_boxes
+from graders.sandbox.outside.boxes import Boxes, prestarted_boxes
 
 
 def _dask_executor(address: str) -> AbstractContextManager[Executor]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from graders.core.roster import Person, Roster
-from graders.core.student_names import is_plain_name, name_sort_key
 from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest, lessons_due_for
-from graders.run.submissions import Submission, due_lessons
+from graders.submissions.finding import Submission, due_lessons
+from graders.submissions.roster import Person, Roster
+from graders.submissions.student_names import is_plain_name, name_sort_key
 
 
 def named_by_roster(

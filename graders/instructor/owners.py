@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graders.core.results import Batch
-from graders.core.roster import Person, Roster
 from graders.instructor.group_work import content_hash
 from graders.instructor.kept import did_you_mean
 from graders.instructor.naming import find_person
 from graders.instructor.request import BadRequest, Request
-from graders.run.lms import Owner
-from graders.run.submissions import FoundSubmissions, Submission
+from graders.submissions.finding import FoundSubmissions, Submission
+from graders.submissions.lms import Owner
+from graders.submissions.roster import Person, Roster
 
 
 def under_earlier_names(submissions: Sequence[Submission], before: Batch) -> tuple[list[Submission], list[str]]:

@@ -13,9 +13,9 @@ from graders.core.files import MAX_OWN_BYTES, read_own_file
 from graders.core.results import Batch, SubmissionStatus
 from graders.instructor.hand_marks import without_hand_marks
 from graders.instructor.request import BadRequest
+from graders.marking.cache import RunCache
 from graders.marking.questions import SeedsByFile
 from graders.report import results_json
-from graders.run.cache import RunCache
 
 
 class _UnusableResults(Exception):

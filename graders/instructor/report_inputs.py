@@ -11,8 +11,8 @@ from graders.core.cells import defining_cell_by_name
 from graders.core.untouched import leave_out_copies
 from graders.report.similar import MAX_COMPARED, Answers, SimilarPair, similar_pairs
 from graders.report.titles import Titles
-from graders.run.intake import Unreadable, read_notebook
-from graders.run.submissions import Submission
+from graders.submissions.finding import Submission
+from graders.submissions.intake import Unreadable, read_notebook
 
 
 def course_titles(lessons: Iterable[str]) -> Titles:

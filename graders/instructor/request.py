@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from graders.core import course
 from graders.core.errors import HookworkError
-from graders.core.groups import Groups, parse_groups
-from graders.core.roster import Person, Roster, parse_roster
-from graders.core.tables import BadTable, decode_csv
 from graders.core.text import shorten_text
 from graders.report.policy import BadPolicy, LateRule, PointsTable, parse_points_table
-from graders.run.lms import NamePattern, Owner
+from graders.submissions.groups import Groups, parse_groups
+from graders.submissions.lms import NamePattern, Owner
+from graders.submissions.roster import Person, Roster, parse_roster
+from graders.submissions.tables import BadTable, decode_csv
 from graders.wire.limits import Limits
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from graders.instructor.report_inputs import similar_answers
 from graders.report import outputs
 from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
-from graders.run.run_options import RunOptions
-from graders.run.submissions import FoundSubmissions, Submission
+from graders.sandbox.outside.run_options import RunOptions
+from graders.submissions.finding import FoundSubmissions, Submission
 
 
 def write_reports(

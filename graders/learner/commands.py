@@ -21,11 +21,11 @@ from graders.core.terminal import Terminal, output_terminal
 from graders.core.text import format_count
 from graders.learner import folder as folders
 from graders.learner.folder import LearnerError
+from graders.learner.notebook import record
+from graders.learner.notebook.record import Record
 from graders.learner.saved import SavedNotebooks
-from graders.notebook import record
-from graders.notebook.record import Record
-from graders.run.boxes import Boxes, prestarted_boxes
-from graders.run.run_options import RunOptions
+from graders.sandbox.outside.boxes import Boxes, prestarted_boxes
+from graders.sandbox.outside.run_options import RunOptions
 
 LOOK_SECONDS = 0.5
 """How often `watch` looks for saved notebooks, in seconds."""
@@ -81,7 +81,7 @@ def check(
         # These import torch, while the box is already starting.
         from graders.learner import screens
         from graders.learner.marking import mark_own
-        from graders.notebook.standing import build_standing
+        from graders.learner.notebook.standing import build_standing
 
         runner = boxes.runner(RunOptions(isolation=isolation, own_work=True))
         for lesson, file in chosen.items():
@@ -134,7 +134,7 @@ def _chosen_notebooks(target: str | None, given: Path | None) -> tuple[dict[str,
 
 
 def _lesson_of(file: Path) -> str:
-    from graders.run.submissions import find_submissions
+    from graders.submissions.finding import find_submissions
 
     return find_submissions(file, course.lesson_stems()).submissions[0].lesson
 
@@ -151,7 +151,7 @@ def watch(given: Path | None) -> int:
     with _ending_calmly(), prestarted_boxes(now=True) as boxes:
         from graders.learner import screens
         from graders.learner.marking import mark_own
-        from graders.notebook.standing import build_standing
+        from graders.learner.notebook.standing import build_standing
 
         saved = SavedNotebooks(folder)
         exercises = course.every_exercise()
@@ -196,7 +196,7 @@ def _ending_calmly() -> Iterator[None]:
 def progress(given: Path | None) -> int:
     """Show how far the learner has come."""
     from graders.learner import screens
-    from graders.notebook.standing import build_standing
+    from graders.learner.notebook.standing import build_standing
 
     out = output_terminal()
     folder = folders.find_folder(given)

@@ -8,10 +8,10 @@ from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
 from graders.core.rules import RULES_FILE_NAME
-from graders.notebook.record import Record
-from graders.run.attempts import natural_sort_key
-from graders.run.intake import Unreadable, read_notebook
-from graders.run.lessons import Lessons
+from graders.learner.notebook.record import Record
+from graders.submissions.attempts import natural_sort_key
+from graders.submissions.intake import Unreadable, read_notebook
+from graders.submissions.lessons import Lessons
 
 FOLDER_NAME = "hookwork"
 """The folder that `hookwork start` makes if none is named."""

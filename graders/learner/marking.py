@@ -6,13 +6,13 @@ from pathlib import Path
 
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.core.seeds import new_seed
+from graders.learner.notebook import record
+from graders.learner.notebook.record import Record
+from graders.marking.mark_submission import mark_submission
 from graders.marking.questions import Questions
-from graders.marking.submission import mark_submission
-from graders.notebook import record
-from graders.notebook.record import Record
-from graders.run.layout import OWN_NAME
-from graders.run.runner import Runner
-from graders.run.submissions import Submission
+from graders.sandbox.outside.runner import Runner
+from graders.submissions.finding import Submission
+from graders.submissions.layout import OWN_NAME
 
 
 def mark_own(lesson: str, file: Path, runner: Runner, seed: int | None = None) -> tuple[SubmissionResult, int, Record]:

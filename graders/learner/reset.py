@@ -14,7 +14,7 @@ from graders.core.cells import bound_names
 from graders.core.exercise import Exercise
 from graders.core.files import write_atomically
 from graders.learner.folder import LearnerError, shipped_notebook
-from graders.run.intake import Unreadable, read_bytes, read_notebook
+from graders.submissions.intake import Unreadable, read_bytes, read_notebook
 
 BACKUPS = "hookwork-backups"
 """The folder for backups: next to the lessons, a backup would look like one of them."""

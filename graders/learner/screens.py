@@ -20,8 +20,8 @@ from graders.core.results import CheckResult, ExerciseResult, Status, Submission
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.terminal import plain_line, plain_lines
 from graders.core.text import format_count, format_points
-from graders.notebook.render import describe_other_checks, format_point_count
-from graders.notebook.standing import Standing
+from graders.learner.notebook.render import describe_other_checks, format_point_count
+from graders.learner.notebook.standing import Standing
 
 _CODE = "bold"
 

@@ -12,10 +12,10 @@ from datetime import datetime, timezone
 import torch
 
 from graders.core.results import Batch, SubmissionResult
+from graders.marking.mark_submission import ProvisionalResult, mark_submission
 from graders.marking.questions import Questions
-from graders.marking.submission import ProvisionalResult, mark_submission
-from graders.run.runner import Runner
-from graders.run.submissions import Submission
+from graders.sandbox.outside.runner import Runner
+from graders.submissions.finding import Submission
 
 STOP_SECONDS = 3.0
 """What running notebooks have left after Ctrl+C. Ending their boxes may take two seconds more."""

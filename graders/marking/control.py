@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from graders.core.results import Status
-from graders.judge.submission import judge_submission
+from graders.core.transcript import read_transcript
 from graders.marking.control_exercise import BAD_EXERCISE, GOOD_EXERCISE
 from graders.marking.questions import LessonQuestions
-from graders.run.conversation import Probe
-from graders.run.runner import Runner, Stopped, Stretch, Transcript
-from graders.run.transcript import read_transcript
+from graders.sandbox.outside.conversation import Probe
+from graders.sandbox.outside.runner import Runner, RunsBetweenControls, Stopped, Transcript
+from graders.verdict.judge_submission import judge_submission
 
 CONTROL_EVERY = 64
 """The number of runs between two controls."""
@@ -48,7 +48,7 @@ class ControlledRunner:
         self._runner = at_pace(1.0)
         self._begun = False
         self._trouble = ""
-        self._stretch, self._runs = Stretch(), 0
+        self._between_controls, self._runs = RunsBetweenControls(), 0
         self._lock, self._control_lock = threading.Lock(), threading.Lock()
 
     @property
@@ -64,11 +64,11 @@ class ControlledRunner:
         transcript = self._runner.run(cells, probes)
         with self._lock:
             self._runs += 1
-            stretch, due = self._stretch, self._runs >= self._every
+            between_controls, due = self._between_controls, self._runs >= self._every
         if due:
             with contextlib.suppress(Stopped):  # this run is complete, and nothing speaks against it
                 self.confirm_runs()
-        return replace(transcript, stretch=stretch)
+        return replace(transcript, between_controls=between_controls)
 
     def confirm_runs(self) -> None:
         """Mark the control again if anything ran since the last one. If it fails, none of those runs count."""
@@ -76,11 +76,11 @@ class ControlledRunner:
             with self._lock:
                 if self._trouble or not self._runs:
                     return
-                closed, self._stretch, self._runs = self._stretch, Stretch(), 0
+                closed, self._between_controls, self._runs = self._between_controls, RunsBetweenControls(), 0
             trouble, _ = mark_control(self._runner, self._seed)
             if trouble:
                 with self._lock:
-                    self._trouble, open_now = trouble, self._stretch
+                    self._trouble, open_now = trouble, self._between_controls
                 closed.fail(trouble)
                 open_now.fail(trouble)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from graders.core.exercise import Exercise
-from graders.differential.exercise import exercise
 from graders.scenes.control_scene import doubles_a_gradient
+from graders.verdict.scene_exercise import exercise
 
 
 @exercise("00-known-good", points=1, title="Control", hints=("None.",), scene=doubles_a_gradient())

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from graders.core import course
 from graders.core.exercise import Exercise
-from graders.judge.submission import Verdicts
-from graders.run.conversation import Probe, probes_for
+from graders.sandbox.outside.conversation import Probe, probes_for
+from graders.verdict.judge_submission import Verdicts
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from graders.core.results import SubmissionStatus
 from graders.marking.batch import Marking
+from graders.marking.cache import RunCache
+from graders.marking.cached_runner import CachedRunner
 from graders.marking.control import ControlledRunner
 from graders.marking.jobs import default_jobs
+from graders.marking.mark_submission import ProvisionalResult, mark_submission
 from graders.marking.questions import Questions, SeedsByFile
-from graders.marking.submission import ProvisionalResult, mark_submission
-from graders.run.boxes import Boxes
-from graders.run.cache import RunCache
-from graders.run.intake import Unreadable, read_notebook
-from graders.run.run_options import RunOptions
-from graders.run.runner import BoxRunner, CachedRunner, NoRunner, Runner, StoppingRunner
-from graders.run.submissions import Submission
+from graders.sandbox.outside.boxes import Boxes
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import BoxRunner, NoRunner, Runner, StoppingRunner
+from graders.submissions.finding import Submission
+from graders.submissions.intake import Unreadable, read_notebook
 
 
 def set_up_marking(

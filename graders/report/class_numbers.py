@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.student_names import name_sort_key
+from graders.submissions.student_names import name_sort_key
 
 STUCK = (Status.WRONG, Status.SYNTAX_ERROR, Status.RAISED, Status.TIMED_OUT, Status.OVER_LIMIT, Status.CRASHED)
 """The statuses of an answer that was written but does not work."""

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from graders.core.results import Batch, ExerciseResult, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.student_names import name_sort_key
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report import class_numbers as numbers
 from graders.report import pages, plots
 from graders.report.class_numbers import CommonMistake, ExerciseNumbers
 from graders.report.similar import SimilarPair
 from graders.report.titles import Titles
+from graders.submissions.student_names import name_sort_key
 
 SHOWN_MISTAKES, SHOWN_PAIRS, SHOWN_NAMES, SHOWN_HELP, SHOWN_UNGRADED, SHOWN_MODULES = 12, 20, 8, 15, 200, 50
 """The most entries of each list; the page says how many more there are."""

@@ -7,9 +7,9 @@ import io
 import re
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
-from graders.core.student_names import name_sort_key
 from graders.core.text import MESSAGE_LIMIT, format_points, shorten_text
 from graders.report.teacher_words import teacher_words
+from graders.submissions.student_names import name_sort_key
 
 _NO_VERDICT = (Status.SUSPECT, Status.NOT_GRADED)
 _FORMULA = "=+\\-@\uff1d\uff0b\uff0d\uff20"

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
 from graders.core.status_styles import STATUS_STYLES
-from graders.core.student_names import is_plain_name, lookalike_names, name_sort_key
 from graders.core.terminal import plain_line
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.class_numbers import missing_module_counts
+from graders.submissions.student_names import is_plain_name, lookalike_names, name_sort_key
 
 FEW_LESSONS = 3
 """The most lessons that fit side by side into a terminal with a mark for each exercise."""

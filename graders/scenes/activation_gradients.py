@@ -5,9 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import unpack_output
-from graders.box.witness import Witness
 from graders.scenes.inner_gradients import (
     AXES,
     BufferAsGradient,
@@ -16,6 +13,9 @@ from graders.scenes.inner_gradients import (
     record_failure,
     unexpected_changes,
 )
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import unpack_output
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_tensors
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, Steps, drawn_linear

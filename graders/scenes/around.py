@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import compute_gradients
-from graders.box.probing import detached_copy
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.passes import compute_gradients
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Value
 from graders.wire.draws import Rng
 
@@ -25,7 +25,7 @@ AXES: dict[str, tuple[Value, ...]] = {
 """The axes that describe a tensor and what exists beforehand."""
 NUMBERS = ("zero", "negative", "fraction", "large")
 PASSES = ("plain", "create_graph", "autograd.grad", "after an aborted one")
-"""The ways to run a pass with `graders.box.passes.compute_gradients`."""
+"""The ways to run a pass with `graders.scenes.instruments.passes.compute_gradients`."""
 
 
 class TensorSurroundings:

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.passes import grad_mode
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
 from graders.scenes.inner_calls import calling_inside
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.kept_graphs import SavedTensorCounter
 from graders.scenes.models import DrawnModel, a_model
 from graders.scenes.results import copy_value

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.models import pack_output, unpack_output
+from graders.scenes.instruments.models import pack_output, unpack_output
 from graders.scenes.small_modules import Fn, linear
 from graders.wire.draws import Rng
 

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import count_module_hooks
+from graders.probing.asking import count_module_hooks
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.planted import defined_in
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import drawn_linear

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.probing import detached_copy
+from graders.probing.asking import detached_copy
 from graders.scenes.scene import Sections, family
 from graders.wire.draws import Rng
 

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.models import fill_grads, freeze_part, in_mode
 from graders.scenes.chains import Step, multiply_by
+from graders.scenes.instruments.models import fill_grads, freeze_part, in_mode
 from graders.scenes.models import Container, DrawnModel
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn, draw_parameters

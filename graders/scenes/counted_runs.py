@@ -7,11 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import in_mode
-from graders.box.tensors import with_layout
 from graders.scenes.chains import CallPart, Chain, Step
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import in_mode
+from graders.scenes.instruments.tensors import with_layout
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call
 from graders.wire.draws import Rng

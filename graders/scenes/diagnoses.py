@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.failures import Failure
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
 from graders.scenes.chains import SIZE, Chain, even_linear
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.planted import defined_in
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, linear

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.models import in_mode
+from graders.scenes.instruments.models import in_mode
 from graders.scenes.models import Drop
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng

@@ -9,13 +9,13 @@ from typing import Any
 from torch import nn
 from torch.nn.modules import module as _module
 
-from graders.box.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
-from graders.box.failures import KINDS, Failure
-from graders.box.models import fill_grads
-from graders.box.probing import detached_copy
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
 from graders.scenes.event_models import Clock, TimedModel, activation, one_layer
+from graders.scenes.instruments.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
+from graders.scenes.instruments.failures import KINDS, Failure
+from graders.scenes.instruments.models import fill_grads
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

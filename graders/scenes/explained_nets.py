@@ -7,11 +7,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.models import fill_grads
-from graders.box.tensors import fill_grad
-from graders.box.witness import Witness
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.models import fill_grads
+from graders.scenes.instruments.tensors import fill_grad
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import draw_parameters
 from graders.wire.draws import Rng

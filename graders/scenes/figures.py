@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from graders.box.tensors import with_layout
-from graders.box.witness import Witness
+from graders.scenes.instruments.tensors import with_layout
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.models import fill_grads, in_mode
-from graders.box.passes import compute_gradients, grad_mode
-from graders.box.probing import detached_copy, remove_handle
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_handle
 from graders.scenes.call_arguments import Arguments, GivenArguments, as_usual
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.models import fill_grads, in_mode
+from graders.scenes.instruments.passes import compute_gradients, grad_mode
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import get_gradient_edge
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.witness import Change, Witness
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.witness import Change, Witness
 from graders.scenes.worlds import Callback, World, a_leaf, draw_tensors, leaf_grads, register_hooks
 from graders.wire.draws import Rng
 
@@ -28,7 +28,7 @@ class GraphWorld(World):
 
         def note(frame: FrameType, event: str, arg: Any) -> None:
             if event == "call" and not frame.f_globals.get("__name__", "").startswith(
-                ("graders.box", "graders.scenes")
+                ("graders.sandbox.inside", "graders.scenes")
             ):
                 called.append(frame.f_code.co_name)
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import compute_gradients, isolated_grads
-from graders.box.probing import detached_copy
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
 from graders.scenes.around import AXES, NUMBERS, PASSES, second_gradient
 from graders.scenes.given import Arguments
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.passes import compute_gradients, isolated_grads
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import register_hooks
 from graders.wire.draws import Rng

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from graders.box.witness import Witness
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

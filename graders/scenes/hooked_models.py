@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
+from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.models import Container, a_model
 from graders.wire.draws import Rng
 

@@ -7,9 +7,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
-from graders.box.models import fill_grads, tie_parameters
-from graders.box.probing import shares_storage
-from graders.box.witness import Witness
+from graders.probing.asking import shares_storage
 from graders.scenes.hooked_models import (
     AXES,
     ROOT,
@@ -22,6 +20,8 @@ from graders.scenes.hooked_models import (
     register_everywhere,
     state_hooks,
 )
+from graders.scenes.instruments.models import fill_grads, tie_parameters
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import detached_copy, remove_all_handles
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_all_handles
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import two_parts
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import KINDS, Failure
-from graders.box.models import fill_grads, unpack_output
-from graders.box.probing import detached_copy
-from graders.box.tensors import with_layout
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import KINDS, Failure
+from graders.scenes.instruments.models import fill_grads, unpack_output
+from graders.scenes.instruments.tensors import with_layout
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_tensors, shallow_copy
 from graders.scenes.scene import Call, Sections, Value, family
 from graders.scenes.small_modules import Steps, drawn_linear

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.box.failures import Failure
-from graders.box.passes import grad_mode
-from graders.box.witness import Witness
 from graders.scenes.inner_calls import calling_inside
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

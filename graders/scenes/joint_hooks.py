@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.passes import isolated_grads, run_aborted_pass
-from graders.box.probing import detached_copy, remove_handle
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_handle
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.passes import isolated_grads, run_aborted_pass
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value, two_parts
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import reverse_dimensions

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import detached_copy, remove_handle
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_handle
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.transformer_edits import AXES, OutputKeeper, compute_logits, logit_gradients, without_kinds
 from graders.scenes.transformers import Transformer, add_callers_hooks, some_tokens

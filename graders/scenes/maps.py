@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.tensors import with_layout
-from graders.box.witness import Witness
+from graders.scenes.instruments.tensors import with_layout
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng

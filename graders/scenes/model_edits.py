@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.models import fill_grads, freeze_part
-from graders.box.passes import grad_mode
-from graders.box.probing import detached_copy
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
 from graders.scenes.inner_calls import calling_inside
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.models import fill_grads, freeze_part
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.models import Drop
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, draw_parameters

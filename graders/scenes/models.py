@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.box.models import fill_grads, freeze_part, in_mode
 from graders.scenes.chains import CallPart, Chain, Step, multiply_by
+from graders.scenes.instruments.models import fill_grads, freeze_part, in_mode
 from graders.scenes.small_modules import Fn, draw_parameters
 from graders.wire.draws import Rng
 

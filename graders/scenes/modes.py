@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import pack_output
 from graders.scenes.chains import CallPart, Chain, Step, reordered_parts
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import pack_output
 from graders.scenes.planted import defined_in
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn

@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import fill_grads, freeze_part
-from graders.box.passes import compute_gradients
-from graders.box.probing import remove_handle
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import remove_handle
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import fill_grads, freeze_part
+from graders.scenes.instruments.passes import compute_gradients
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_tensors, shallow_copy, two_parts
 from graders.scenes.scene import Call, Sections, Value, family
 from graders.scenes.small_modules import Fn, drawn_linear

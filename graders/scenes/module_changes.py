@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.models import fill_grads, freeze_part
-from graders.box.passes import compute_gradients
-from graders.box.probing import detached_copy, remove_handle
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_handle
 from graders.scenes.given import Arguments
+from graders.scenes.instruments.models import fill_grads, freeze_part
+from graders.scenes.instruments.passes import compute_gradients
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.module_backward import AXES
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn, callers_hooks, drawn_linear, works_in_place

@@ -5,8 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.witness import Witness
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng

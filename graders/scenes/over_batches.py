@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.models import fill_grads, in_mode
-from graders.box.passes import grad_mode
-from graders.box.witness import Witness
 from graders.scenes.inner_calls import calling_inside
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.models import fill_grads, in_mode
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.small_modules import Fn

@@ -6,13 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.passes import compute_gradients, grad_mode
-from graders.box.probing import detached_copy, has_memory, remove_handle
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, has_memory, remove_handle
 from graders.scenes.around import AXES, PASSES
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.passes import compute_gradients, grad_mode
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import World, draw_tensors, register_hooks, reverse_dimensions

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import fill_grads, in_mode
 from graders.scenes.chains import CallPart, Chain, Step, reordered_parts, restart_from_input
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import fill_grads, in_mode
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng

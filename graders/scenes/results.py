@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from graders.box.probing import detached_copy
+from graders.probing.asking import detached_copy
 
 
 def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> Any:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
-from graders.box.failures import Failure
-from graders.box.known_state import saved_tensor_hooks_active
-from graders.box.probing import detached_copy
-from graders.box.tensors import with_layout
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy
+from graders.probing.known_state import saved_tensor_hooks_active
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.tensors import with_layout
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng
 

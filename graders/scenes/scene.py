@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from graders.box.known_state import seed_torch
+from graders.probing.known_state import seed_torch
 from graders.wire.draws import Rng
 
 Value = str | int | bool | float | None

@@ -5,8 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.models import fill_grads, in_mode, unpack_output
 from graders.scenes.chains import (
     SIZE,
     CallPart,
@@ -22,6 +20,8 @@ from graders.scenes.chains import (
     reordered_parts,
 )
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.models import fill_grads, in_mode, unpack_output
 from graders.scenes.models import Drop
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import Fn

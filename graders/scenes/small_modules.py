@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
-from graders.box.models import fill_grads, pack_output, unpack_output
+from graders.scenes.instruments.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
+from graders.scenes.instruments.models import fill_grads, pack_output, unpack_output
 from graders.wire.draws import Rng
 
 

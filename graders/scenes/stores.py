@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
-from graders.box.failures import Failure
-from graders.box.passes import grad_mode
-from graders.box.witness import Witness
 from graders.scenes.captures import hooked_model
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.tensors import fill_grad, prepare_tensor
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.tensors import fill_grad, prepare_tensor
 from graders.scenes.scene import Call
 from graders.scenes.small_modules import drawn_linear
 from graders.wire.draws import Rng

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.probing import detached_copy, remove_all_handles, remove_handle, shares_storage
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_all_handles, remove_handle, shares_storage
 from graders.scenes.around import AXES, NUMBERS, PASSES, TensorSurroundings
 from graders.scenes.given import Arguments
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.worlds import register_hooks

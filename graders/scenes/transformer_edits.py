@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.failures import Failure
-from graders.box.known_state import seed_torch
-from graders.box.probing import detached_copy, remove_handle
-from graders.box.witness import Witness
+from graders.probing.asking import detached_copy, remove_handle
+from graders.probing.known_state import seed_torch
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
 from graders.scenes.transformers import Transformer, add_callers_hooks, some_tokens
 from graders.wire.draws import Rng, beyond_float32

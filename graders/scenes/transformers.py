@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.failures import Failure
-from graders.box.models import fill_grads
-from graders.box.passes import grad_mode
-from graders.box.probing import detached_copy
-from graders.box.witness import Witness
 from graders.nets.decoder import Block, Decoder
+from graders.probing.asking import detached_copy
 from graders.scenes.inner_calls import calling_inside
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import Failure
+from graders.scenes.instruments.models import fill_grads
+from graders.scenes.instruments.passes import grad_mode
+from graders.scenes.instruments.witness import Witness
 from graders.scenes.models import Drop
 from graders.scenes.scene import Call, Sections, family
 from graders.wire.draws import Rng

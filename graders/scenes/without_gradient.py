@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.box.callers_hooks import CallersHooks
 from graders.scenes.inspections import InspectedModel
+from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.planted import defined_in
 from graders.scenes.streams import Stream, inspected_stream
 from graders.wire.draws import Rng

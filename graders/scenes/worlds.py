@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.box.callers_hooks import CallersHooks
-from graders.box.probing import detached_copy
-from graders.box.tensors import prepare_tensor
-from graders.box.witness import Change, Witness
+from graders.probing.asking import detached_copy
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.tensors import prepare_tensor
+from graders.scenes.instruments.witness import Change, Witness
 from graders.wire.draws import Rng, beyond_float32
 
 Callback = Callable[..., Any] | None

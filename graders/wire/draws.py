@@ -51,7 +51,7 @@ class Rng:
 
         `dtype` may be a name such as "float64". With `values="full"` the entries use all digits of the dtype, so the
         order of a sum may show in its result. With `layout="expanded"` all entries along the first dimension are equal;
-        a probe makes that layout, and every other, with `graders.box.tensors.with_layout`.
+        a probe makes that layout, and every other, with `graders.scenes.instruments.tensors.with_layout`.
         """
         grid = np.arange(np.ceil(low * 8), np.floor(high * 8) + 1) / 8
         grid = grid[np.abs(grid) >= away]

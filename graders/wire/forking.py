@@ -1,7 +1,7 @@
 """Ask another process to fork one for us, and handle what it forked much as `subprocess` handles its children.
 
 This happens twice: outside, where a warm process forks boxes, and in each box, where a process forks kernels.
-`graders.box.forker` is the process that is asked.
+`graders.sandbox.inside.forker` is the process that is asked.
 
 A request is one datagram with JSON and descriptors. The first descriptor is a stream for the answers, one per line:
 `pid N`, then perhaps `ready` from the child, then `exit N`. Closing our end of that stream ends the child.

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from graders.core import course
-from graders.differential.exercise import SceneExercise
-from graders.differential.explaining import NOTHING_DONE
+from graders.verdict.explaining import NOTHING_DONE
+from graders.verdict.scene_exercise import SceneExercise
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _programs(key: str) -> Iterator[tuple[str, str]]:
     if isinstance(exercise, SceneExercise):
         text = exercise.file.read_text()
         helpers = [ast.get_source_segment(text, node) for node in ast.parse(text).body if type(node) is ast.FunctionDef]
-        for program in exercise.subject.stage.players[exercise.subject.mistakes.start :]:
+        for program in exercise.comparison.stage.programs[exercise.comparison.mistakes.start :]:
             if program is not NOTHING_DONE:
                 own = textwrap.dedent(inspect.getsource(program.function))
                 own = own.replace(program.function.__name__, exercise.name, 1)

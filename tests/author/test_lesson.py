@@ -136,7 +136,7 @@ def test_cells_that_only_draw_or_give_answers_away_are_folded(source: str) -> No
         (
             'exercise="90-wrap"',
             'exercise="90-rap"',
-            "a cell names the exercise '90-rap', which graders/lesson_90_small",
+            "a cell names the exercise '90-rap', which graders/exercises/lesson_90_small",
         ),
         ('exercise="90-wrap"', "", r'no cell for 90-wrap; start one with # %% exercise="KEY"'),
         (

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from graders.author.prove_scenes import draws_by_seed, unrecognised_mistakes
-from graders.differential.exercise import exercise
 from graders.scenes.scene import family
+from graders.verdict.scene_exercise import exercise
 
 
 @family(sections=("the sum comes out",), axes={"dtype": ("float32", "float64")})

@@ -38,7 +38,7 @@ def test_the_page_names_the_files() -> None:
     assert list(parts()) == [
         "solutions/20_doubling.py",
         "graders/scenes/double_grad.py",
-        "graders/lesson_20_doubling/test_double_grad.py",
+        "graders/exercises/lesson_20_doubling/test_double_grad.py",
         "tests/answers/lesson_20_doubling/double_grad.py",
     ]  # fmt: skip
 

@@ -9,8 +9,8 @@ import os
 import pytest
 
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
-from graders.differential.exercise import exercise
 from graders.scenes.scene import family
+from graders.verdict.scene_exercise import exercise
 from graders.wire.forking import can_fork
 
 

@@ -13,7 +13,7 @@ from graders.core import course
 from graders.core.exercise import Exercise
 from graders.core.source import SourceError, exercise_cells, make_stub
 
-GRADER = "graders/lesson_20_doubling/test_double_grad.py"
+GRADER = "graders/exercises/lesson_20_doubling/test_double_grad.py"
 ANSWERS = "tests/answers/lesson_20_doubling/double_grad.py"
 SOURCE = "solutions/20_doubling.py"
 SCENE = "graders/scenes/double_grad.py"
@@ -31,7 +31,7 @@ def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
 @pytest.mark.parametrize("lesson", course.lesson_stems())
 def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
     wanted = {exercise_files(key, lesson) for key in course.exercise_keys(lesson)}
-    folder = course.PACKAGE / f"lesson_{lesson}"
+    folder = course.EXERCISES / f"lesson_{lesson}"
     assert {file.grader for file in wanted} == set(folder.glob("test_*.py"))
     answers = set(next(iter(wanted)).answers.parent.glob("*.py"))
     assert {file.stem for file in answers} - {"__init__", "shared"} == {file.answers.stem for file in wanted}
@@ -39,14 +39,16 @@ def test_a_lesson_has_no_file_without_an_exercise(lesson: str) -> None:
 
 @pytest.mark.parametrize("lesson", course.lesson_stems())
 def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
-    folder = course.PACKAGE / f"lesson_{lesson}"
+    folder = course.EXERCISES / f"lesson_{lesson}"
     scenes = {f"graders.scenes.{file.stem}" for file in course.PACKAGE.glob("scenes/*.py")}
     allowed = {
         *scenes,
-        "graders.authoring",
-        *(f"graders.lesson_{other}.programs" for other in course.lesson_stems()),  # families reach over lessons
-        f"graders.lesson_{lesson}",
-        *(f"graders.lesson_{lesson}.{file.stem}" for file in folder.glob("*.py")),
+        "graders.exercises.authoring",
+        *(
+            f"graders.exercises.lesson_{other}.programs" for other in course.lesson_stems()
+        ),  # families reach over lessons
+        f"graders.exercises.lesson_{lesson}",
+        *(f"graders.exercises.lesson_{lesson}.{file.stem}" for file in folder.glob("*.py")),
     }
     for file in folder.glob("*.py"):
         nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
@@ -77,7 +79,7 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
         ANSWERS,
         SCENE,
         SOURCE,
-        "graders/lesson_20_doubling/__init__.py",
+        "graders/exercises/lesson_20_doubling/__init__.py",
         "tests/answers/lesson_20_doubling/__init__.py",
     ]
     grader = (clone / GRADER).read_text()
@@ -89,7 +91,7 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     source = (clone / SOURCE).read_text()
     assert source.startswith("# %% [markdown]\n# # Lesson 20. Doubling: TODO:")
     assert make_stub(exercise_cells_with_marks(source)) == "def double_grad(x):\n    raise NotImplementedError"
-    assert (clone / "graders/lesson_20_doubling/__init__.py").read_text() == '"""Lesson 20. Doubling."""\n'
+    assert (clone / "graders/exercises/lesson_20_doubling/__init__.py").read_text() == '"""Lesson 20. Doubling."""\n'
 
 
 def exercise_cells_with_marks(source: str) -> str:
@@ -124,7 +126,7 @@ def test_an_exercise_joins_its_lesson_before_the_recap(clone: Path) -> None:
 def test_an_exercise_goes_to_the_end_of_a_lesson_without_a_recap(clone: Path) -> None:
     new_exercise("20-double-grad", "doubling", clone)
     (clone / SOURCE).write_text("# %% [markdown]\n# # Lesson 20. Doubling\n")
-    (clone / "graders/lesson_20_doubling/test_double_grad.py").unlink()
+    (clone / "graders/exercises/lesson_20_doubling/test_double_grad.py").unlink()
     new_exercise("20-halve-grad", None, clone)
     assert (clone / SOURCE).read_text().endswith("    return 2 * x.detach()\n    ### END SOLUTION\n")
 

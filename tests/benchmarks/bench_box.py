@@ -24,11 +24,11 @@ from pathlib import Path
 import torch
 
 from graders.core import course
-from graders.run.box_modules import box_modules_folder
-from graders.run.conversation import Probe, probes_for
-from graders.run.runner import BoxRunner
-from graders.run.tiers import missing_for_tier
-from graders.run.warm_process import WarmProcess
+from graders.sandbox.outside.box_modules import box_modules_folder
+from graders.sandbox.outside.conversation import Probe, probes_for
+from graders.sandbox.outside.runner import BoxRunner
+from graders.sandbox.outside.tiers import missing_for_tier
+from graders.sandbox.outside.warm_process import WarmProcess
 from tests.answers import answers_of
 
 LESSON_1 = answers_of("01")

@@ -44,7 +44,7 @@ from graders.report.similar import (
     pairs_above_share,
     similar_pairs,
 )
-from graders.run.memory import process_tree
+from graders.sandbox.outside.memory import process_tree
 from tests.answers import answers_of
 from tests.batches import at_random
 from tests.benchmarks.measuring import proportional

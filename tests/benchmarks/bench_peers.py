@@ -37,7 +37,7 @@ from types import ModuleType
 import torch
 
 from graders.core import course
-from graders.notebook.commands import check_namespace
+from graders.marking.in_process import check_namespace
 from tests.benchmarks.comparison import HOOKWORK, KEPT, LIMIT, NOT_DRAWN, OTTER, Measured, Table, Target
 from tests.benchmarks.measuring import Usage, run
 from tests.benchmarks.peers import METHODS, REPOSITORY, Class, class_notebook, environment, variables

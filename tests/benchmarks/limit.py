@@ -15,12 +15,12 @@ from pathlib import Path
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from graders.box.fork_server import import_late_module, preload_modules
-from graders.box.huge_pages import HugePages
-from graders.box.kernel import CONFIG, NO_PICTURES
-from graders.box.probing import answer_probe
 from graders.core import course
-from graders.run.intake import read_notebook
+from graders.probing.asking import answer_probe
+from graders.sandbox.inside.fork_server import import_late_module, preload_modules
+from graders.sandbox.inside.huge_pages import HugePages
+from graders.sandbox.inside.kernel import CONFIG, NO_PICTURES
+from graders.submissions.intake import read_notebook
 from graders.wire.data import arrays_to_tensors, decode, encode
 from graders.wire.launch import LATE_MODULES
 

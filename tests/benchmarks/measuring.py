@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.run.memory import process_tree
+from graders.sandbox.outside.memory import process_tree
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PSS = re.compile(rb"^Pss:\s*(\d+) kB", re.M)

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1]
 REQUIREMENTS = HERE / "peers.txt"
 SEED = 20_24
-SET_UP = "from graders.core import course\nfrom graders.notebook.commands import check_namespace"
+SET_UP = "from graders.core import course\nfrom graders.marking.in_process import check_namespace"
 CHECK = """\
 result = check_namespace(course.find_exercise({key!r}), {names}, {seed})
 assert result.score == {points}, result.message"""

@@ -8,15 +8,15 @@ from graders.core import course
 from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.core.exercise import IllConditionedDraws
 from graders.core.source import SourceError
-from graders.core.tables import BadTable
-from graders.differential.exercise import NotInTheBox
 from graders.instructor.request import BadRequest
 from graders.learner.folder import LearnerError
 from graders.report.policy import BadPolicy
-from graders.run.intake import Unreadable
-from graders.run.members import BadArchive
-from graders.run.submissions import NoSubmissions
-from graders.run.tier_choice import NoIsolation
+from graders.sandbox.outside.tier_choice import NoIsolation
+from graders.submissions.finding import NoSubmissions
+from graders.submissions.intake import Unreadable
+from graders.submissions.members import BadArchive
+from graders.submissions.tables import BadTable
+from graders.verdict.scene_exercise import NotInTheBox
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def test_a_check_reads_as_a_sentence() -> None:
 
 
 def test_the_lesson_is_that_of_the_graders_folder() -> None:
-    moved = replace(SCALE_SUM, file=Path("graders/lesson_90_small/test_scale_sum.py"))
+    moved = replace(SCALE_SUM, file=Path("graders/exercises/lesson_90_small/test_scale_sum.py"))
     assert moved.lesson == "90_small"
 
 

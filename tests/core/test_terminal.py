@@ -53,10 +53,10 @@ OTHERWISE = {
     "core/terminal.py": "it is the one place",
     "nets/train.py": "numbers for authors, and no name",
     "nets/train_echo.py": "numbers for authors, and no name",
-    "box/forker.py": "an error of a box, in a file that is read as such",
-    "box/stub_pip.py": "what pip itself would say, inside a box",
-    "notebook/render.py": "a panel in a notebook, of text that was cleaned",
-    "notebook/predictions.py": "one line below a cell, of text that was cleaned",
+    "sandbox/inside/forker.py": "an error of a box, in a file that is read as such",
+    "sandbox/inside/stub_pip.py": "what pip itself would say, inside a box",
+    "learner/notebook/render.py": "a panel in a notebook, of text that was cleaned",
+    "learner/notebook/predictions.py": "one line below a cell, of text that was cleaned",
 }
 """Who prints in another way, and why that is fine."""
 MAKERS = {"print", "echo", "secho", "from_markup", "from_ansi", "Console", "Text", "assemble"}

@@ -5,7 +5,7 @@ import pytest
 from graders.core import course
 from graders.core.source import STUB
 from graders.core.untouched import LONGEST_STUB, UntouchedCopy, is_untouched_cell, leave_out_copies
-from graders.run.intake import read_notebook
+from graders.submissions.intake import read_notebook
 
 DEF = "def f(x):\n    "
 WORKED = DEF + "return x"

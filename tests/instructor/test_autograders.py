@@ -112,7 +112,7 @@ def test_the_zip_holds_the_course_and_scripts_that_can_be_run(tmp_path: Path) ->
     assert {"setup.sh", "run_autograder", "Dockerfile", "requirements.txt", "constraints.txt"} <= names
     assert {
         "course/graders/cli.py",
-        f"course/graders/lesson_{LESSON}/test_branch_grads.py",
+        f"course/graders/exercises/lesson_{LESSON}/test_branch_grads.py",
         "course/graders/report/results.schema.json",
         "course/graders/report/templates/page.css",
         f"course/graders/course/solutions/{LESSON}.py",

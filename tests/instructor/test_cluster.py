@@ -20,9 +20,9 @@ from graders.instructor.cluster import Job
 from graders.instructor.request import BadRequest
 from graders.marking.questions import Questions
 from graders.report import results_json
-from graders.run import memory
-from graders.run.run_options import RunOptions
-from graders.run.submissions import Submission
+from graders.sandbox.outside import memory
+from graders.sandbox.outside.run_options import RunOptions
+from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
 from tests.notebooks import LESSON

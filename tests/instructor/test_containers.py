@@ -22,10 +22,10 @@ from tests.answers import answers_of
 from tests.instructor.test_autograders import results
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
-from tests.run import containers
-from tests.run.catalogue import CASES, FULL
-from tests.run.containers import Podman
-from tests.run.test_catalogue import check_case, run_cases
+from tests.sandbox.outside import containers
+from tests.sandbox.outside.catalogue import CASES, FULL
+from tests.sandbox.outside.containers import Podman
+from tests.sandbox.outside.test_catalogue import check_case, run_cases
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(containers.missing()), reason=containers.missing())]
 

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from graders.instructor.executed import executed_notebook
-from graders.run.intake import MAX_CELLS, MAX_TEXTS, parse_notebook
+from graders.submissions.intake import MAX_CELLS, MAX_TEXTS, parse_notebook
 from graders.wire.frames import MAX_OUTPUTS, Frame
 from tests import notebooks
 from tests.doubles import ended

@@ -28,9 +28,9 @@ from graders.instructor import command
 from graders.instructor.machines import Machines
 from graders.marking.control import CONTROL_CELLS
 from graders.report.exports import EXPORTS
-from graders.run.run_options import RunOptions
-from graders.run.tier_choice import choose_runner
-from graders.run.warm_process import WarmProcess
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.tier_choice import choose_runner
+from graders.sandbox.outside.warm_process import WarmProcess
 from tests import notebooks
 from tests.answers import answers_of
 from tests.doubles import InProcessRunner, NoBoxes, no_prestarted_boxes

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graders.core import groups, roster
 from graders.core.results import SubmissionResult
 from graders.instructor.group_work import GroupWork, share_group_work, with_copies, without_copies
 from graders.instructor.naming import named_by_roster
-from graders.run.submissions import Submission
+from graders.submissions import groups, roster
+from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.batches import graded
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.hand_marks import HandRow, HandRows
 from graders.core.results import Batch, HandMark, Status, SubmissionStatus
 from graders.instructor.hand_marks import HandMarked, read_hand_marks, with_hand_marks, without_hand_marks
 from graders.instructor.request import BadRequest
+from graders.submissions.hand_rows import HandRow, HandRows
 from tests.batches import batch, exercise, graded, ungraded
 from tests.instructor.test_grading import (  # noqa: F401 (the fixture runs by itself)
     KEYS,

@@ -7,10 +7,10 @@ import pytest
 
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
-from graders.core.roster import Person, Roster
 from graders.instructor.kept import did_you_mean, join_results, under_roster_names
 from graders.report import outputs
 from graders.report.titles import Titles
+from graders.submissions.roster import Person, Roster
 from tests.batches import batch, exercise, graded, ungraded
 
 PASSED, WRONG = exercise("01-a"), exercise("01-a", Status.WRONG, 0)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from graders.core.results import Status
-from graders.core.roster import parse_roster
 from graders.instructor.naming import named_by_roster
 from graders.instructor.request import BadRequest, read_roster
-from graders.run.submissions import Submission
+from graders.submissions.finding import Submission
+from graders.submissions.roster import parse_roster
 from tests.batches import batch, exercise, graded
 from tests.report.test_summary import printed
 

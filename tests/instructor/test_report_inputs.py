@@ -7,7 +7,7 @@ from graders.core.source import exercise_cells
 from graders.instructor.group_work import without_copies
 from graders.instructor.report_inputs import course_titles, similar_answers
 from graders.report.similar import SimilarPair
-from graders.run.submissions import Submission
+from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.notebooks import KEYS, LESSON
 from tests.report.test_similar import LONG

@@ -15,7 +15,7 @@ from graders.learner.folder import (
     notebook_of,
     shipped_notebook,
 )
-from graders.notebook.record import Record
+from graders.learner.notebook.record import Record
 from tests.learner.answers import FIRST, answer
 
 LESSONS = course.lesson_stems()

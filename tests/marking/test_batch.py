@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from graders.core.results import SubmissionStatus
-from graders.differential.exercise import NotInTheBox
 from graders.marking.batch import Marking
+from graders.marking.mark_submission import mark_submission
 from graders.marking.questions import LessonQuestions, Questions
-from graders.marking.submission import mark_submission
-from graders.run.conversation import Probe
-from graders.run.runner import BoxRunner, NoRunner, Stopped, StoppingRunner, Transcript
-from graders.run.submissions import Submission
-from graders.run.warm_process import WarmProcess
+from graders.sandbox.outside.conversation import Probe
+from graders.sandbox.outside.runner import BoxRunner, NoRunner, Stopped, StoppingRunner, Transcript
+from graders.sandbox.outside.warm_process import WarmProcess
+from graders.submissions.finding import Submission
+from graders.verdict.scene_exercise import NotInTheBox
 from graders.wire.limits import Limits
 from tests.doubles import InProcessRunner
 from tests.notebooks import BRANCH, LESSON, text

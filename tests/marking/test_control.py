@@ -13,10 +13,10 @@ from graders.marking.batch import Marking
 from graders.marking.control import CONTROL_CELLS, ControlledRunner, mark_control, pace_factor
 from graders.marking.questions import Questions
 from graders.marking.setup import controlled_runner
-from graders.run.conversation import Probe
-from graders.run.run_options import RunOptions
-from graders.run.runner import BoxRunner, StoppingRunner, Stretch, Transcript
-from graders.run.submissions import Submission
+from graders.sandbox.outside.conversation import Probe
+from graders.sandbox.outside.run_options import RunOptions
+from graders.sandbox.outside.runner import BoxRunner, RunsBetweenControls, StoppingRunner, Transcript
+from graders.submissions.finding import Submission
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
 from tests import notebooks
@@ -151,8 +151,8 @@ def test_where_nothing_ran_there_is_nothing_to_confirm(tmp_path: Path) -> None:
 
 
 def test_what_is_to_be_undone_is_undone_once_whenever_it_is_said() -> None:
-    stretch, undone = Stretch(), []
-    stretch.when_it_fails(lambda: undone.append("before"))
-    stretch.fail("it broke")
-    stretch.when_it_fails(lambda: undone.append("after"))
-    assert (stretch.trouble, undone) == ("it broke", ["before", "after"])
+    between_controls, undone = RunsBetweenControls(), []
+    between_controls.when_it_fails(lambda: undone.append("before"))
+    between_controls.fail("it broke")
+    between_controls.when_it_fails(lambda: undone.append("after"))
+    assert (between_controls.trouble, undone) == ("it broke", ["before", "after"])

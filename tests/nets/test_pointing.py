@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from graders.lesson_10_explaining_predictions.programs import gradient_at_layer, heat
+from graders.exercises.lesson_10_explaining_predictions.programs import gradient_at_layer, heat
 from graders.nets import draw_shapes, shapes_net
 
 

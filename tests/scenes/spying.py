@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from graders.run.box_modules import write_modules
-from graders.run.conversation import Probe
+from graders.sandbox.outside.box_modules import write_modules
+from graders.sandbox.outside.conversation import Probe
 
 SPY = """
 def NAME(*args, **kwargs):
@@ -66,7 +66,7 @@ frames that called it, and from modules of ours in their namespaces; then it rai
 
 MAIN = """
 import json, sys
-from graders.box.kernel import run_probe
+from graders.sandbox.inside.kernel import run_probe
 from graders.wire.frames import Frame
 
 def main():

@@ -14,9 +14,9 @@ from torch import nn
 
 from graders.core import course
 from graders.core.exercise import Inputs
-from graders.differential.exercise import SceneExercise, find_scene_exercise
-from graders.differential.planting import Planted
-from graders.run.conversation import Probe, probes_for
+from graders.sandbox.outside.conversation import Probe, probes_for
+from graders.verdict.planting import Planted
+from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.wire.data import encode
 from tests.scenes.spying import spied
 
@@ -54,9 +54,9 @@ def is_a_name(part: Any) -> bool:
 
 def secrets(exercise: SceneExercise, draws: Sequence[Inputs]) -> list[list[Any]]:
     """For each case, the parts of the answer to the task that are not the same in all cases, and all planted words."""
-    task, tasks = exercise.subject.sections[0], list[list[Any]]()
+    task, tasks = exercise.comparison.sections[0], list[list[Any]]()
     for draw in draws:
-        seen = exercise.subject.outcome(None, 0, draw).seen
+        seen = exercise.comparison.outcome(None, 0, draw).seen
         assert seen is not None
         tasks.append(list(parts_of(seen.value[task])))
     words = [case[axis] for case in exercise.cases for axis in exercise.planted.axes]

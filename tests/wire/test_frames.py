@@ -5,9 +5,9 @@ import struct
 
 import pytest
 
-from graders.box.session import MAX_KERNELS
 from graders.core import course
-from graders.run.intake import MAX_CELLS
+from graders.sandbox.inside.session import MAX_KERNELS
+from graders.submissions.intake import MAX_CELLS
 from graders.wire.data import encode
 from graders.wire.frames import (
     MAX_BODY,

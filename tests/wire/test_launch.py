@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from graders.run import tiers
+from graders.sandbox.outside import tiers
 from graders.wire.launch import BoxPlan, BoxRequest, LaunchPlan, PrivatePlaces, System, Walls
 from graders.wire.limits import Limits
 
 BOX = BoxPlan("/box", Walls(readable=("/",), writable=("/box", "/tmp"), hidden=("/x",), metadata=False))
 PLANS = {
-    "plain": LaunchPlan(tier="D", box=BoxPlan("/box"), command=("python", "-m", "graders.box.main")),
+    "plain": LaunchPlan(tier="D", box=BoxPlan("/box"), command=("python", "-m", "graders.sandbox.inside.main")),
     "namespaces": LaunchPlan(
         tier="A", box=BOX, uid=400_000, stage=(("/a", "/b"),),
         system=System("/root", (("/usr", "/usr"),), (("usr/bin", "/bin"),), {"/tmp": "size=1m"}, ("/y",)),

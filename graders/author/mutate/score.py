@@ -17,8 +17,8 @@ from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise, Inputs
 from graders.core.own_process import OwnProcesses
+from graders.marking.in_process import is_right_answer
 from graders.marking.jobs import default_jobs
-from graders.notebook.commands import is_right_answer
 
 SEED = 4
 """One seed is enough: every marking covers all that the contract promises."""

@@ -12,12 +12,12 @@ import io
 import re
 
 from graders.core.results import SubmissionResult
-from graders.core.roster import Person
-from graders.core.student_names import name_sort_key
 from graders.core.text import format_points
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
 from graders.report.gradebook import safe_cell_text
 from graders.report.titles import Titles
+from graders.submissions.roster import Person
+from graders.submissions.student_names import name_sort_key
 
 FILE = "canvas.csv"
 _IDENTITY = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")

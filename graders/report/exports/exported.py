@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from graders.core.results import Batch, SubmissionResult, SubmissionStatus
-from graders.core.roster import Roster
 from graders.core.text import format_points, shorten_text
 from graders.report.titles import Titles
+from graders.submissions.roster import Roster
 
 
 @dataclass(frozen=True)

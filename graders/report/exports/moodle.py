@@ -12,14 +12,14 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 
 from graders.core.results import Status, SubmissionResult
-from graders.core.roster import Person, Worksheet
-from graders.core.student_names import name_sort_key
 from graders.core.text import format_count, format_points, shorten_text
 from graders.report.exports import worksheet
 from graders.report.exports.exported import ExportRequest, ExportResult, describe_duplicates, format_score
 from graders.report.gradebook import escape_formulas, safe_cell_text
 from graders.report.teacher_words import FROM_TEACHER, teacher_words
 from graders.report.titles import Titles
+from graders.submissions.roster import Person, Worksheet
+from graders.submissions.student_names import name_sort_key
 
 HEADER = ("Identifier", "Full name", "Email address", "Grade", "Maximum Grade", "Last modified (grade)",
           "Feedback comments")  # fmt: skip

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from graders.core.results import SubmissionResult, SubmissionStatus
-from graders.core.roster import Worksheet
-from graders.core.tables import Table, parse_number
 from graders.report.exports.exported import format_score
 from graders.report.gradebook import escape_formulas
+from graders.submissions.roster import Worksheet
+from graders.submissions.tables import Table, parse_number
 
 OURS, END = "[Hookwork] ", " [end of Hookwork]"
 """Around what we write into a comment, so that a later command tells it from what a teacher wrote there."""

@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 
-from graders.core import roster
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
 from graders.report.exports import EXPORTS, gradescope, junit
 from graders.report.exports.exported import ExportRequest
 from graders.report.titles import Titles
+from graders.submissions import roster
 from tests.batches import batch, exercise, graded, ungraded
 from tests.test_hostile_text import TRAPS, traps
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from graders.core import roster
 from graders.core.results import Batch, HandMark, Status, SubmissionStatus
 from graders.report.exports import EXPORTS
 from graders.report.exports.exported import ExportRequest, ExportResult
 from graders.report.titles import Titles
+from graders.submissions import roster
 from tests.batches import batch, exercise, graded, ungraded
 
 TITLES = Titles({"01_first": "1. The first"}, {"01-a": "Sum"})

@@ -1,0 +1,91 @@
+"""Exercise 00-layer-output."""
+
+from graders.exercises.authoring import exercise
+from graders.scenes.one_layer import call_with_layer, runs_one_layer
+
+
+@exercise(
+    "00-layer-output",
+    points=1,
+    minutes=3,
+    difficulty=1,
+    core=True,
+    title="What a layer returns",
+    hints=(
+        "It is the first hook of this lesson, inside a function: an empty list, the `with` block, and the model called "
+        "in it.",
+        "The hook belongs on `layer`, the call is `model(x)`, and `return kept[0]` returns the entry and not the list.",
+    ),
+    scene=runs_one_layer(use=call_with_layer, words={"captured": "the output of the layer is returned"}),
+)
+class TestLayerOutput:
+    """Write `layer_output(model, layer, x)`, which runs `model(x)`, returns the output of `layer`, and leaves no hook
+    behind.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.ReLU(), nn.Sigmoid())
+    >>> layer_output(model, model[0], torch.tensor([-1.0, 2.0]))
+    tensor([0., 2.])
+    """
+
+    def reference(model, layer, x):
+        outputs = {}
+        handle = layer.register_forward_hook(lambda *called: outputs.update(last=called[-1]))
+        model(x)
+        handle.remove()
+        return outputs["last"]
+
+    class Mistakes:
+        def stored_the_input(model, layer, x):
+            """You kept what goes into the layer. A forward hook gets three arguments: the module, the tuple of its
+            inputs, and its output. Keep the third.
+            """
+            return kept(model, layer, x, lambda args, output: args[0])[0]
+
+        def stored_the_input__2(model, layer, x):
+            return kept(model, layer, x, lambda args, output: args)[0]
+
+        def returned_the_list(model, layer, x):
+            """You returned the list that holds the output. Return its entry: `kept[0]`."""
+            return kept(model, layer, x)
+
+        def returned_the_models_output(model, layer, x):
+            """You returned what the whole model returns. The output of `layer` is what the hook was given."""
+            return model(x)
+
+        def skipped_the_model(model, layer, x):
+            """You called `layer` on `x` itself. In the model, other layers come before it: call `model(x)`, and a hook
+            on `layer` sees the output that it has there.
+            """
+            return layer(x)
+
+        def left_over(model, layer, x, kept_before=[]):  # noqa: B006 - the mistake
+            """Two calls with different inputs returned the same thing: what an earlier call had kept. Make the list
+            inside your function, so that each call gets a new one.
+            """
+            kept_before += kept(model, layer, x)
+            return kept_before[0]
+
+        def hook_left_behind(model, layer, x):
+            """Your hook is still on the layer after your function has returned. Register it in a `with` block, which
+            takes it off again, or keep the handle and call its `remove()`.
+            """
+            outputs = []
+            layer.register_forward_hook(lambda module, args, output: outputs.append(output))
+            model(x)
+            return outputs[0]
+
+        def nothing_kept(model, layer, x):
+            """The list is empty, so your hook has not been called. It is called while the model runs: `model(x)`
+            belongs inside the `with` block.
+            """
+            return [][0]
+
+
+def kept(model, layer, x, part=lambda args, output: output):
+    """A list with what a hook keeps in a run of the model."""
+    found = []
+    with layer.register_forward_hook(lambda module, args, output: found.append(part(args, output))):
+        model(x)
+    return found

@@ -1,0 +1,91 @@
+"""Exercise 01-branch-grads."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import two_leaves
+
+
+@exercise(
+    "01-branch-grads",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
+    title="The gradient of every branch",
+    hints=(
+        "Which of the four tensors are leaves? PyTorch stores `.grad` for those without being asked.",
+        "Ask `a` and `b` to keep their gradient: call `a.retain_grad()` and `b.retain_grad()` before `backward()`.",
+        "`torch.autograd.grad(y, [w, x, a, b])` returns all four gradients at once and works as well.",
+    ),
+    why=(
+        "`a` and `b` are results, so each has to be told to keep its gradient; then one pass fills all four. "
+        "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients and writes into no `.grad`; hooks on "
+        "`a` and `b` would do as well."
+    ),
+    scene=runs_passes(
+        world=two_leaves,
+        only={"grad": ("empty",), "hooks": ("none", "watching"), "raised_in": ("backward",)},
+        words={
+            "results": "all four gradients are right",
+            "exception": "an exception comes through and nothing is left",
+        },
+    ),
+)
+class TestBranchGrads:
+    """Write `branch_grads(w, x)`. For two leaves of the same shape that require grad, compute `a = w + x`, `b = w + 1`
+    and `y = (a * b).sum()`, and return the four gradients of `y` as a dict with the keys `"w"`, `"x"`, `"a"` and `"b"`.
+
+    **Example.**
+
+    >>> w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+    >>> branch_grads(w, x)
+    {"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}
+
+    **Fine print.** `w.grad` and `x.grad` are `None` when you are called. You may fill them, and an entry may be the
+    tensor that they hold. Equal entries may be one and the same tensor.
+    """
+
+    def reference(w, x):
+        a, b = w + x, w + 1
+        return dict(zip("wxab", torch.autograd.grad((a * b).sum(), (w, x, a, b))))
+
+    may_differ = {
+        # Who computes with copies of w and x calls no hook on them.
+        "exception": lambda mine, wanted: mine == "never raised",
+    }
+
+    class Mistakes:
+        def retained_too_late(w, x):
+            """`a` or `b` kept no gradient. Neither is a leaf: call `retain_grad()` on both before `backward()`
+            (afterwards it recovers nothing), and on the very tensors from which `y` is computed (a copy gets none).
+            """
+            return retaining("", w, x)
+
+        def retained_too_late__2(w, x):
+            return retaining("a", w, x)
+
+        def values_not_gradients(w, x):
+            """Under "a" you return the value of `a`. Its gradient is the value of `b`: nudge `a` a little, and `y`
+            changes by `b` times as much. In the same way the gradient of `b` is the value of `a`.
+            """
+            a, b = w + x, w + 1
+            return {"w": a.detach() + b.detach(), "x": b.detach(), "a": a.detach(), "b": b.detach()}
+
+        def hook_left_behind(w, x):
+            a, b, found = w + x, w + 1, {}
+            for name, t in zip("wxab", (w, x, a, b)):
+                t.register_hook(lambda grad, name=name: found.update({name: grad.clone()}))
+            (a * b).sum().backward()
+            return found
+
+
+def retaining(names, w, x):
+    """The gradients when only these of `a` and `b` are asked to keep their own."""
+    parts = {"a": w + x, "b": w + 1}
+    for name in names:
+        parts[name].retain_grad()
+    (parts["a"] * parts["b"]).sum().backward()
+    kept = {name: part.grad if part.retains_grad else None for name, part in parts.items()}
+    return {"w": w.grad, "x": x.grad, **kept}

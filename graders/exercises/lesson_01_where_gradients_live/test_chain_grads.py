@@ -1,0 +1,107 @@
+"""Exercise 01-chain-grads."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import a_chain
+
+
+@exercise(
+    "01-chain-grads",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="The gradient at every step of a chain",
+    hints=(
+        "Run the functions one after the other and keep every intermediate result in a list. Call `retain_grad()` on "
+        "each as soon as it exists.",
+        "A function that works in place overwrites what you give it: then two steps are one tensor. What could you "
+        "give it instead of `h` itself?",
+        "`fn(h.clone())`: the copy may be overwritten, and gradients pass through `clone()` unchanged. One "
+        "`backward()` on the sum of the last result fills every `.grad`, including that of `x`.",
+    ),
+    why=(
+        "Each function gets a copy, so one that works in place overwrites the copy and not the step before; "
+        "`clone()` passes gradients on as they are. `torch.autograd.grad` with the whole list of steps would do as "
+        "well, if you put the gradient of `x` into `x.grad` yourself."
+    ),
+    scene=runs_passes(
+        world=a_chain,
+        only={
+            "grad": ("empty",),
+            "hooks": ("none", "watching"),
+            "chain": ("in place", "identity", "square, constant"),
+        },
+        words={
+            "results": "every step has its gradient",
+            "passes": "each function is called once and x gets its gradient",
+            "exception": "an exception comes through and nothing is left",
+        },
+    ),
+)
+class TestChainGrads:
+    """Write `chain_grads(fns, x)`. Call each function of the list `fns` once, in a chain: `h_1 = fns[0](x)`,
+    `h_2 = fns[1](h_1)`, up to `h_n`. Return a list with the gradients of `h_n.sum()` with respect to `h_1`, …, `h_n`,
+    and leave the one with respect to the leaf `x` in `x.grad`.
+
+    **Example.**
+
+    >>> x = torch.tensor([2.0], requires_grad=True)
+    >>> chain_grads([lambda t: 3 * t, lambda t: t * t], x)
+    [tensor([12.]), tensor([1.])]
+    >>> x.grad
+    tensor([36.])
+
+    **Fine print.** `x.grad` is `None` when you are called. Any function, even the first one, may mix the elements of
+    its argument, change its shape, return it as it is, or overwrite it in place, so give the first one a copy of `x`.
+    Equal gradients may be one and the same tensor, `x.grad` included. Hooks on an `h` may stay.
+    """
+
+    def reference(fns, x):
+        steps = [x]
+        for fn in fns:
+            steps.append(fn(steps[-1].clone()))
+        x.grad, *rest = torch.autograd.grad(steps[-1].sum(), steps)
+        return rest
+
+    class Mistakes:
+        def overwritten_in_place(fns, x):
+            """A function worked in place: it overwrote the tensor that you gave it, so two steps of your chain are one
+            tensor, with one `.grad`. Give it a copy: `fn(h.clone())`.
+            """
+            return kept(fns, x, lambda h: h)
+
+        def overwritten_in_place__2(fns, x):
+            return kept(fns, x.clone(), lambda h: h)
+
+        def cut_between_steps(fns, x):
+            """A `detach()` (or `.data`, or a new leaf) between the steps cut the chain, and no gradient got any further
+            back. Pass each result on as it is, or a `clone()` of it.
+            """
+            return kept(fns, x, lambda h: h.detach().requires_grad_().clone())
+
+        def retained_only_last(fns, x):
+            """Only the last result kept its gradient. Call `retain_grad()` on the result of every step."""
+            h = x
+            for fn in fns:
+                h = fn(h.clone())
+            h.retain_grad()
+            h.sum().backward()
+            return [None] * (len(fns) - 1) + [h.grad]
+
+        def reversed_list(fns, x):
+            """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""
+            return kept(fns, x, torch.clone)[::-1]
+
+
+def kept(fns, h, argument):
+    """The gradients that the steps of a chain keep, when each function gets `argument(h)`."""
+    steps = []
+    for fn in fns:
+        h = fn(argument(h))
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]

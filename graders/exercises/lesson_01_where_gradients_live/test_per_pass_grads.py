@@ -1,0 +1,91 @@
+"""Exercise 01-per-pass-grads."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import losses_alone
+
+
+@exercise(
+    "01-per-pass-grads",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
+    title="One gradient for each pass",
+    hints=(
+        "What does `backward()` do to a `.grad` that already holds a value?",
+        "Set `p.grad = None` before each pass, or use `torch.autograd.grad`, which does not touch `.grad`.",
+        "An entry of your list and `p.grad` must not be the same tensor, or the next pass changes your entry. "
+        "Store `p.grad.clone()`.",
+    ),
+    why=(
+        "With `p.grad = None` before each pass there is nothing to add to, and the copy stays yours whatever "
+        "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
+        "pass and does not touch `.grad`."
+    ),
+    scene=runs_passes(
+        world=losses_alone,
+        only={"hooks": ("none", "watching")},
+        words={
+            "results": "each pass has its own gradient",
+            "passes": "each loss is evaluated once in order",
+            "own": "the entries are copies",
+            "exception": "an exception comes through and nothing is left",
+        },
+    ),
+)
+class TestPerPassGrads:
+    """Write `per_pass_grads(p, losses)`. `p` is a leaf that requires grad, `losses` a list of functions of `p` that
+    return one number, as a tensor. Evaluate each once, in order, and return a list with the gradient of each loss alone
+    with respect to `p`.
+
+    **Example.**
+
+    >>> p = torch.tensor([3.0], requires_grad=True)
+    >>> per_pass_grads(p, [lambda p: 2 * p.sum(), lambda p: (p * p).sum()])
+    [tensor([2.]), tensor([6.])]
+
+    **Fine print.** `p.grad` may hold an old value, which must not enter the result. It may end up as anything but an
+    entry of your list, and the old tensor in it may be overwritten. A loss that is in the list twice counts twice.
+    While a loss is evaluated, it may call your function on another tensor.
+    """
+
+    def reference(p, losses):
+        return [torch.autograd.grad(loss(p), p)[0] for loss in losses]
+
+    class Mistakes:
+        def accumulated_grad(p, losses):
+            grads = []
+            for loss in losses:
+                loss(p).backward()
+                grads.append(p.grad.clone())
+            return grads
+
+        def old_value_kept(p, losses):
+            """The value that `p.grad` held before your function was called is in the result. Set `p.grad = None` before
+            the first pass, too.
+            """
+            grads = []
+            for loss in losses:
+                loss(p).backward()
+                grads.append(p.grad.clone())
+                p.grad = None
+            return grads
+
+        def stored_alias(p, losses):
+            grads = []
+            for loss in losses:
+                p.grad = None
+                loss(p).backward()
+                grads.append(p.grad)
+            return grads
+
+        def stored_alias__2(p, losses):
+            grads, p.grad = [], torch.zeros_like(p)
+            for loss in losses:
+                p.grad.zero_()
+                loss(p).backward()
+                grads.append(p.grad)
+            return grads

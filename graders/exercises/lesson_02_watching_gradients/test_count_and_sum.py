@@ -1,0 +1,102 @@
+"""Exercise 02-count-and-sum."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import watch_into_dict, watches_tensor
+
+
+@exercise(
+    "02-count-and-sum",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    title="Count the calls and add up the gradients",
+    hints=(
+        "How often is a tensor's hook called if the tensor is used twice? Once for each backward pass, with the sum.",
+        'At the first call there is no sum yet: `d["sum"]` is still `None`.',
+        "Change the entries of the dict that you returned. A new dict would be invisible to the caller.",
+    ),
+    why=(
+        "The hook changes the entries of the dict that the caller holds; a new dict would never reach the caller. "
+        "`sum + received` makes a new tensor each time; adding in place to a tensor of zeros of your own would do "
+        "as well."
+    ),
+    scene=watches_tensor(
+        watch=watch_into_dict,
+        words={
+            "recorded": "the gradients add up over passes",
+            "start": "an unused tensor stays at the start",
+            "several": "another call keeps a dict of its own",
+            "copies": "the sum is a copy without a graph",
+            "end": "the hook stays for good",
+        },
+    ),
+)
+class TestCountAndSum:
+    """Write `count_and_sum(t)`. Return the dict `{"n": 0, "sum": None}` at once. From then on a hook on the tensor `t`
+    keeps this same dict up to date: `"n"` is the number of its calls, and `"sum"` the sum of all gradients that it
+    received.
+
+    **Example.** One call, although `y` is used in three places:
+
+    >>> y = torch.tensor([2.0], requires_grad=True)
+    >>> d = count_and_sum(y)
+    >>> (3 * y + y * y).sum().backward()
+    >>> d
+    {'n': 1, 'sum': tensor([7.])}
+
+    **Fine print.** `t` requires grad, and may be a leaf or not. The hook stays for good. `"n"` is an `int`; the sum has
+    no graph, and nothing outside your hook changes it. A gradient of zeros counts, too. Each call makes a dict of its
+    own, even for the same tensor. The gradients that flow through `t` stay as they are.
+    """
+
+    def reference(t):
+        received, tally = [], {"n": 0, "sum": None}
+
+        def hook(grad):
+            received.append(grad.detach().clone())
+            tally.update(n=len(received), sum=torch.stack(received).sum(0))
+
+        torch.autograd.graph.register_multi_grad_hook((t,), hook, mode="any")
+        return tally
+
+    class Mistakes:
+        def only_last_pass(t):
+            """After several passes your dict knows only one of them. Add to what is there instead of replacing it."""
+            return adding(t, lambda total, grad, received: received)
+
+        def reads_dot_grad(t):
+            return adding(t, lambda total, grad, received: t.grad.clone())
+
+        def stored_alias(t):
+            return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
+
+        def returned_the_gradient(t):
+            """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
+            return adding(t, add, flows=lambda received: received)
+
+        def another_dict(t):
+            """Your hook is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of that
+            very dict; a new one is invisible to the caller.
+            """
+            adding(t, add)
+            return {"n": 0, "sum": None}
+
+
+def add(total, grad, received):
+    """The sum with one more gradient."""
+    return received if total is None else total + received
+
+
+def adding(t, step, flows=lambda received: None):
+    """A dict of which a hook on `t` counts the calls and renews the sum; what `flows` says flows on."""
+    d = {"n": 0, "sum": None}
+
+    def hook(grad):
+        received = grad.detach().clone()
+        d.update(n=d["n"] + 1, sum=step(d["sum"], grad, received))
+        return flows(received)
+
+    t.register_hook(hook)
+    return d

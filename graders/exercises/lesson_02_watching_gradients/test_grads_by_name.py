@@ -1,0 +1,116 @@
+"""Exercise 02-grads-by-name."""
+
+import contextlib
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import tensors_and_a_loss
+
+
+@exercise(
+    "02-grads-by-name",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="Gradients by name",
+    hints=(
+        "Register one hook for each name; the hook writes the gradient into a dict under that name.",
+        "Mind the loop variable: a hook runs long after the loop has ended. Bind the name with a default argument.",
+        "Call `remove()` on every handle in a `finally` block, so that it also happens when `backward()` raises.",
+    ),
+    why=(
+        "The hook of a tensor is called only if the gradient reaches it, so the names of the others stay out all by "
+        "themselves. `name=name` binds each name at once; `functools.partial` does that, too, and an `ExitStack` can "
+        "take the place of `try` and `finally`."
+    ),
+    scene=runs_passes(
+        world=tensors_and_a_loss,
+        only={"raised_in": ("backward",)},
+        words={
+            "results": "every reached tensor has its gradient",
+            "passes": "backward runs once and leaves accumulate",
+            "own": "every gradient is a copy",
+            "exception": "an exception comes through and nothing is left",
+        },
+    ),
+)
+class TestGradsByName:
+    """Write `grads_by_name(tensors, loss)`. `tensors` is a dict from names to tensors. Run `loss.backward()` once, and
+    return a dict from names to gradients, for those tensors that the gradient reached. The names of the others are
+    absent.
+
+    **Example.**
+
+    >>> b = torch.tensor([3.0], requires_grad=True)
+    >>> c = b * b
+    >>> grads_by_name({"b": b, "c": c}, c.sum())
+    {'b': tensor([6.]), 'c': tensor([1.])}
+
+    **Fine print.** All tensors require grad; they may be leaves or not, perhaps `loss` itself, or one under two names.
+    A gradient of zeros is a gradient, too. Each gradient is a copy of its own, taken after the hooks that were already
+    on the tensor. `backward()` gets no arguments. Leaves accumulate their `.grad` as usual; no other tensor gets one,
+    except where the caller asked for it with `retain_grad()`.
+    """
+
+    def reference(tensors, loss):
+        found = {}
+        with contextlib.ExitStack() as stack:
+            for name, t in tensors.items():
+                keep = lambda grad, name=name: found.update({name: grad.detach().clone()})  # noqa: E731
+                stack.enter_context(torch.autograd.graph.register_multi_grad_hook([t], keep, mode="any"))
+            loss.backward()
+        return found
+
+    class Mistakes:
+        def late_binding(tensors, loss):
+            grads = {}
+            with contextlib.ExitStack() as stack:
+                for name, t in tensors.items():
+                    stack.enter_context(t.register_hook(lambda grad: grads.update({name: grad.clone()})))  # noqa: B023
+                loss.backward()
+            return grads
+
+        def dot_grad_on_non_leaf(tensors, loss):
+            """`retain_grad()` leaves `.grad` behind on the caller's tensors, and `None` where no gradient came. A hook
+            hands you the gradient and leaves nothing behind.
+            """
+            for t in tensors.values():
+                t.retain_grad()
+            loss.backward()
+            return {name: t.grad.clone() for name, t in tensors.items() if t.grad is not None}
+
+        def a_key_for_everybody(tensors, loss):
+            """Your dict has an entry for a tensor that no gradient reached. Its name should not be there: let the hook
+            make the entry.
+            """
+            return {**dict.fromkeys(tensors), **hooked(tensors, loss)}
+
+        def stored_alias(tensors, loss):
+            return hooked(tensors, loss, keep=lambda grad: grad)
+
+        def zeros_left_out(tensors, loss):
+            return {name: grad for name, grad in hooked(tensors, loss).items() if grad.any()}
+
+        def loss_is_one(tensors, loss):
+            """For `loss` itself you put down 1, but the caller's hooks on `loss` may have changed that. Hook it like
+            the others.
+            """
+            grads = hooked(tensors, loss)
+            return {name: torch.ones_like(loss) if tensors[name] is loss else grads[name] for name in grads}
+
+        def hook_left_behind(tensors, loss):
+            return hooked(tensors, loss, left=True)
+
+
+def hooked(tensors, loss, keep=torch.clone, left=False):
+    """The right dict, unless something is done in another way; with `left`, the hooks are not removed."""
+    grads = {}
+    with contextlib.ExitStack() as stack:
+        for name, t in tensors.items():
+            handle = t.register_hook(lambda grad, name=name: grads.update({name: keep(grad)}))
+            left or stack.enter_context(handle)
+        loss.backward()
+    return grads

@@ -1,0 +1,108 @@
+"""Exercise 02-norm-log."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import losses_of_a_leaf
+
+
+@exercise(
+    "02-norm-log",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="Log the norm of every pass",
+    hints=(
+        "After the first pass `p.grad` is a sum over passes. It is not the gradient of this pass.",
+        "A hook on `p` sees exactly the gradient of this pass. The L2 norm of a tensor of any shape is `grad.norm()`.",
+        "The handle is a context manager: `with p.register_hook(fn):` removes the hook at the end of the block, "
+        "even when a loss raises.",
+    ),
+    why=(
+        "A hook sees the gradient of one pass, whatever `p.grad` held before, and the `with` block removes it even "
+        "when a loss raises. You could also put `p.grad` aside for each pass and add it back afterwards, with `try` "
+        "and `finally` in case a loss raises."
+    ),
+    scene=runs_passes(
+        world=losses_of_a_leaf,
+        words={
+            "results": "each pass has its own norm",
+            "passes": "p.grad accumulates over single passes",
+            "own": "the list stays as it was returned",
+            "exception": "an exception comes through and leaves what the plain loop leaves",
+        },
+    ),
+)
+class TestNormLog:
+    """Write `norm_log(p, losses)`. For each function in the list `losses`, in order, run `loss(p).backward()` once.
+    Return a list with the L2 norm of each pass's own gradient of the leaf `p`: a Python float, the square root of the
+    sum of all squared entries.
+
+    **Example.**
+
+    >>> p = torch.tensor([1.0, 2.0], requires_grad=True)
+    >>> losses = [lambda p: (torch.tensor([3.0, 4.0]) * p).sum(), lambda p: 2 * p[0]]
+    >>> norm_log(p, losses)
+    [5.0, 2.0]
+    >>> p.grad
+    tensor([5., 4.])
+
+    **Fine print.** `p.grad` may hold something at the start, and ends as the plain loop would leave it, even when a
+    loss raises: each pass adds to it. Other leaves in a loss get their gradient, too. If there were hooks on `p`
+    before, the norm is that of the gradient as they left it. A loss may differ from call to call.
+    """
+
+    def reference(p, losses):
+        norms = []
+        for loss in losses:
+            before, p.grad = p.grad, None
+            try:
+                loss(p).backward()
+                norms.append(torch.linalg.vector_norm(p.grad).item())
+            finally:
+                if before is not None:
+                    p.grad = before if p.grad is None else before + p.grad
+        return norms
+
+    class Mistakes:
+        def accumulated_grad(p, losses):
+            return [loss(p).backward() or p.grad.norm().item() for loss in losses]
+
+        def cleared_callers_grad(p, losses):
+            """The norms are right, but `p.grad` holds the last gradient alone. Do not clear it: the caller needs the
+            sum over all passes, on top of what `p.grad` held before.
+            """
+            return [setattr(p, "grad", None) or loss(p).backward() or p.grad.norm().item() for loss in losses]
+
+        def never_accumulated(p, losses):
+            """The norms are right, but no pass wrote `p.grad`. Run `backward()`: the caller needs the sum over all
+            passes, on top of what `p.grad` held before.
+            """
+            return [torch.autograd.grad(loss(p), p)[0].norm().item() for loss in losses]
+
+        def only_p_accumulates(p, losses):
+            """`p.grad` was filled, but that of another leaf in a loss was not: `torch.autograd.grad` fills none, and
+            `inputs=[p]` fills only this one. Run `loss(p).backward()`, and let a hook on `p` take the norm.
+            """
+            norms = []
+            for loss in losses:
+                (grad,) = torch.autograd.grad(loss(p), p)
+                norms.append(grad.norm().item())
+                p.grad = grad if p.grad is None else p.grad + grad
+            return norms
+
+        def hook_left_behind(p, losses):
+            norms = []
+            for loss in losses:
+                p.register_hook(lambda grad: norms.append(grad.norm().item()))
+                loss(p).backward()
+            return norms
+
+        def one_slot_for_all(p, losses, norms=[]):  # noqa: B006 - the mistake
+            norms.clear()
+            with p.register_hook(lambda grad: norms.append(grad.norm().item())):
+                for loss in losses:
+                    loss(p).backward()
+            return list(norms)

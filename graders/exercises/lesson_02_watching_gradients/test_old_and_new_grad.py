@@ -1,0 +1,107 @@
+"""Exercise 02-old-and-new-grad."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import runs_passes
+from graders.scenes.worlds import TAILS, a_loss_of_three_x
+
+
+@exercise(
+    "02-old-and-new-grad",
+    points=2,
+    minutes=20,
+    difficulty=3,
+    title="Two gradients of one overwritten tensor",
+    hints=(
+        "A hook that is registered before an in-place operation stays with the old value.",
+        "`retain_grad()` goes with the tensor: if `loss_fn` works in place on `t`, too, `t.grad` belongs to a value "
+        "that is newer still. A hook does not move: register the second one right after the multiplication.",
+        "Two tensors work, too: `old = 3 * x`, then `new = old * k`, and a hook on each before `loss_fn(new)`.",
+    ),
+    why=(
+        "A hook stays with the value that `t` had when it was registered, so two hooks on one tensor see two "
+        "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
+        "if `loss_fn` gets a copy of `new` that it may overwrite."
+    ),
+    scene=runs_passes(
+        world=a_loss_of_three_x,
+        only={"number": ("zero", "one", "negative", "fraction"), "tail": tuple(TAILS)},
+        words={
+            "results": "the old and the new gradient are right",
+            "passes": "x has its gradient from one pass",
+            "own": "both gradients are tensors of their own",
+            "exception": "an exception comes through and nothing is left",
+        },
+    ),
+)
+class TestOldAndNewGrad:
+    """Write `old_and_new_grad(x, k, loss_fn)`. Compute `t = 3 * x`, multiply the value of `t` by the number `k`, and
+    run `loss_fn(t).backward()` once. Return a tuple of two gradients of the loss: with respect to `t` before the
+    multiplication, and after it.
+
+    **Example.**
+
+    >>> x = torch.tensor([2.0], requires_grad=True)
+    >>> old_and_new_grad(x, 10, lambda t: 7 * t.sum())
+    (tensor([70.]), tensor([7.]))
+    >>> x.grad
+    tensor([210.])
+
+    **Fine print.** Multiply in place or not, as you like. `x` is a leaf, and its gradient is added to `x.grad`;
+    `torch.autograd.grad` and an addition of your own will do for that, too. `loss_fn` returns a scalar; it may use `x`,
+    too, and may overwrite the `t` that it gets: your second gradient is with respect to the value that it got. `k` may
+    be 0. Hooks on `t` may stay.
+    """
+
+    def reference(x, k, loss_fn):
+        old = 3 * x
+        new = old * k
+        found, *pair = torch.autograd.grad(loss_fn(new.clone()), (x, old, new))
+        x.grad = found if x.grad is None else x.grad + found
+        return tuple(pair)
+
+    class Mistakes:
+        def hook_after_in_place(x, k, loss_fn):
+            """Both of your gradients belong to the new value. `retain_grad()` goes there, and so does a hook that is
+            registered after the in-place operation. For the old value, register a hook before it.
+            """
+            got = []
+            hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))
+            return got[0].grad.clone(), got[0].grad
+
+        def multiplied_out_of_sight(x, k, loss_fn):
+            """Autograd did not see your multiplication: with `.data` or under `no_grad` it is not part of the graph,
+            and `x.grad` lacks the factor `k`. Write `t.mul_(k)` or `t * k`.
+            """
+            return hooked(x, k, loss_fn, multiply=lambda t: t.data.mul_(k))
+
+        def swapped_pair(x, k, loss_fn):
+            """Both gradients are right, but the other way round: the one for the old value comes first."""
+            return hooked(x, k, loss_fn)[::-1]
+
+        def moved_on(x, k, loss_fn):
+            """`loss_fn` works in place on the tensor that it gets, and your second gradient moved along to the newest
+            value, as `retain_grad()` and `torch.autograd.grad` do. A hook that you register before `loss_fn` stays.
+            """
+            got = []
+            old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
+            return old, got[0].grad
+
+        def never_accumulated(x, k, loss_fn):
+            """Both gradients are right, but what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes no
+            `.grad`, and nothing gets through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.
+            """
+            old = 3 * x
+            new = old * k
+            return torch.autograd.grad(loss_fn(new.clone()), (old, new))
+
+
+def hooked(x, k, loss_fn, multiply=None):
+    """The right pair, unless something is done in another way."""
+    seen, t = {}, 3 * x
+    t.register_hook(lambda grad: seen.update(old=grad.clone()))
+    multiply(t) if multiply else t.mul_(k)
+    t.register_hook(lambda grad: seen.update(new=grad.clone()))
+    loss_fn(t).backward()
+    return seen["old"], seen["new"]

@@ -1,0 +1,79 @@
+"""Exercise 02-record-grad."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import watch_into_list, watches_tensor
+
+
+@exercise(
+    "02-record-grad",
+    points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
+    title="Record every gradient that arrives",
+    hints=(
+        "Register a hook on `t` with `t.register_hook(fn)`. The hook receives the gradient and may simply append it.",
+        "A hook that returns `None` changes nothing, and `list.append` returns `None`.",
+        "Store a copy without a graph, `grad.detach().clone()`, and return the handle that `register_hook` gave you.",
+    ),
+    why=(
+        "`append` returns `None`, so the hook changes nothing, and the copy stays as it is when somebody writes "
+        "into the gradient later. A named function or an object with `__call__` would do as well, as long as it "
+        "returns `None` or the same gradient."
+    ),
+    scene=watches_tensor(
+        watch=watch_into_list,
+        words={
+            "recorded": "every gradient is recorded",
+            "start": "the list keeps its entries",
+            "several": "every call records on its own",
+            "copies": "entries are copies without a graph",
+            "end": "the handle removes its hook and no other",
+        },
+    ),
+)
+class TestRecordGrad:
+    """Write `record_grad(t, store)`: from now on, every backward pass appends the gradient that arrives at the tensor
+    `t` to the list `store`, as a copy without a graph. Return the handle: after `handle.remove()` nothing is appended
+    any more.
+
+    **Example.**
+
+    >>> y, store = torch.tensor([2.0], requires_grad=True), []
+    >>> handle = record_grad(y, store)
+    >>> (y * y).sum().backward()
+    >>> store
+    [tensor([4.])]
+
+    **Fine print.** `t` requires grad, and may be a leaf or not. If there were hooks on `t` before, an entry is the
+    gradient as they left it. A gradient of zeros is a gradient, too. The gradients that flow through `t` stay as they
+    are, and so do the entries that `store` already has.
+    """
+
+    def reference(t, store):
+        def keep(grad):
+            store.append(grad.detach().clone())
+
+        return torch.autograd.graph.register_multi_grad_hook((t,), keep, mode="any")
+
+    class Mistakes:
+        def stored_alias(t, store):
+            return t.register_hook(lambda grad: store.append(grad.detach()))
+
+        def returned_the_copy(t, store):
+            """Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its
+            graph, and in memory that others may overwrite. Return nothing.
+            """
+            return t.register_hook(lambda grad: store.append(grad.detach().clone()) or store[-1])
+
+        def returned_the_copy__2(t, store):
+            return t.register_hook(lambda grad: store.append(grad.detach().clone()) or grad.detach())
+
+        def no_handle(t, store):
+            t.register_hook(lambda grad: store.append(grad.detach().clone()))
+
+        def reads_dot_grad(t, store):
+            t.retain_grad()
+            return t.register_hook(lambda grad: store.append(t.grad.clone()))

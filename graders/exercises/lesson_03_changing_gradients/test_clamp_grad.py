@@ -1,0 +1,84 @@
+"""Exercise 03-clamp-grad."""
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import two_bounds
+from graders.scenes.tensor_hooks import changes_gradient
+
+
+@exercise(
+    "03-clamp-grad",
+    points=1,
+    minutes=5,
+    difficulty=1,
+    title="Clamp a gradient before it goes on",
+    hints=(
+        "`grad.clamp(lo, hi)` returns a new tensor; `grad.clamp_(lo, hi)` writes into the old one.",
+        "Clamp what the hook receives. That is the gradient of this pass, while `t.grad` is the total of all passes.",
+        "Return the clamped tensor from the hook, and return the handle from your function.",
+    ),
+    why=(
+        "The hook gets the sum over all uses of `t` in this pass, before it is added to `t.grad`: exactly what has to "
+        "be limited. `torch.where`, or two hooks, one that limits from below and one from above, would do as well; "
+        "the handle must then remove both."
+    ),
+    scene=changes_gradient(
+        arguments=two_bounds,
+        special=[(-1.0, 1.0), (-1.0, 0.0), (-1e6, 1e3)],
+        words={
+            "task": "every element is clamped",
+            "passes": "each pass is clamped by itself",
+            "handles": "the handle removes the hook and no other",
+        },
+    ),
+)
+class TestClampGrad:
+    """Write `clamp_grad(t, lo, hi)`: from now on, in every backward pass, each element of the gradient at `t` is
+    limited to the range from `lo` to `hi` before it goes on; an element inside the range stays as it is. Return the
+    handle.
+
+    **Example.**
+
+    >>> w = torch.tensor([0.0, 0.0], requires_grad=True)
+    >>> handle = clamp_grad(w, -1.0, 1.0)
+    >>> for _ in range(3):
+    ...     (torch.tensor([0.75, 5.0]) * w).sum().backward()
+    >>> w.grad
+    tensor([2.2500, 3.0000])
+
+    **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then adds up the clamped gradients, or a tensor
+    in the middle of a computation. If `t` is used several times in a pass, the sum of the gradients from all uses is
+    clamped, once. `lo < hi` holds; both are numbers that the dtype of `t` can hold.
+    """
+
+    def reference(t, lo, hi):
+        return t.register_hook(lambda grad: grad.clamp(lo, hi))
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def forgot_return(t, lo, hi):
+            return t.register_hook(lambda grad: None)
+
+        def in_place_leak(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp_(lo, hi))
+
+        def cut_off_graph(t, lo, hi):
+            return t.register_hook(lambda grad: grad.detach().clamp(lo, hi))
+
+        def clamped_the_total(t, lo, hi):
+            """You clamped `.grad`, the total of all passes. The task is to clamp the gradient of each pass before it is
+            added. `register_hook` hands you just that, and it works on non-leaf tensors as well.
+            """
+            return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad.clamp(lo, hi)))
+
+        def norm_not_elements(t, lo, hi):
+            """You scaled the whole gradient, so that it kept its direction: that limits its norm. The task is to limit
+            each element by itself, as `grad.clamp(lo, hi)` does.
+            """
+            return t.register_hook(lambda grad: grad * (hi / grad.norm()) if grad.norm() > abs(hi) else grad)
+
+        def one_bound_only(t, lo, hi):
+            return t.register_hook(lambda grad: grad.clamp(max=hi))
+
+        def no_handle(t, lo, hi):
+            t.register_hook(lambda grad: grad.clamp(lo, hi))

@@ -1,0 +1,103 @@
+"""Exercise 03-clip-and-log."""
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import two_bounds
+from graders.scenes.tensor_hooks import changes_gradient
+
+
+@exercise(
+    "03-clip-and-log",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    title="Clip, and log before and after",
+    hints=(
+        "One hook can do both: it receives the raw gradient, and it makes the clipped one.",
+        "With two hooks the order of registration matters: the one that logs the raw gradient has to come first.",
+        "Store copies in the dict that you returned, and return the clipped gradient itself, not the copy: the copy "
+        "has no graph, and a pass with `create_graph=True` needs one.",
+    ),
+    why=(
+        "One hook has both gradients in hand, so nothing depends on the order of hooks. The log gets copies "
+        "without a graph, while the gradient that goes on keeps its own; three hooks in the right order would do "
+        "as well."
+    ),
+    scene=changes_gradient(
+        arguments=two_bounds,
+        special=[(-1.0, 0.0), (-1e6, 1e3)],
+        returns="a log",
+        words={
+            "task": "the clipped gradient goes on",
+            "log": "the dict is empty at first and holds both gradients of each pass",
+            "passes": "each pass is clipped by itself",
+            "copies": "the entries are copies without a graph",
+        },
+    ),
+)
+class TestClipAndLog:
+    """Write `clip_and_log(t, lo, hi)`, which returns a new, empty dict at once. From then on, each backward pass clamps
+    the gradient at `t` to the range from `lo` to `hi` before it goes on, and stores both in the dict: `"raw"` as it
+    arrived, and `"clipped"`.
+
+    **Example.**
+
+    >>> w = torch.tensor([1.0, 1.0], requires_grad=True)
+    >>> log = clip_and_log(w, -1.0, 2.0)
+    >>> (torch.tensor([0.5, 7.0]) * w).sum().backward()
+    >>> log["raw"], log["clipped"], w.grad
+    (tensor([0.5000, 7.0000]), tensor([0.5000, 2.0000]), tensor([0.5000, 2.0000]))
+
+    **Fine print.** `t` requires grad and may be a leaf or not; `lo < hi`. The dict holds copies of the latest pass,
+    each with memory of its own and without a graph, even in a pass with `create_graph=True`; the gradient that goes on
+    keeps its graph there. Hooks that are already on `t` come before yours, later ones after. Your hooks stay for good,
+    even when the caller has thrown the dict away.
+    """
+
+    def reference(t, lo, hi):
+        return logging(t, lambda grad: grad.clamp(lo, hi))
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def logged_after_clip(t, lo, hi):
+            """Your raw log runs after the clipping hook, so it records the clipped gradient. Log before you clip."""
+            log = {}
+            t.register_hook(lambda grad: grad.clamp(lo, hi))
+            t.register_hook(lambda grad: log.update(raw=grad.detach().clone(), clipped=grad.detach().clone()))
+            return log
+
+        def forgot_return(t, lo, hi):
+            """Your log is right, but the unclipped gradient went on. A hook changes a gradient only by returning the
+            new one.
+            """
+            log = {}
+            t.register_hook(lambda grad: log.update(raw=grad.detach().clone(), clipped=grad.detach().clamp(lo, hi)))
+            return log
+
+        def in_place_leak(t, lo, hi):
+            return logging(t, lambda grad: grad.clamp_(lo, hi))
+
+        def cut_off_graph(t, lo, hi):
+            return logging(t, lambda grad: grad.detach().clamp(lo, hi))
+
+        def stored_alias(t, lo, hi):
+            """The numbers are right, but an entry of your log is not a copy: it shares its memory with a tensor that
+            others may write into, or the next pass writes into it. Store `grad.detach().clone()` in every pass.
+            """
+            log = {}
+
+            def hook(grad):
+                log["raw"], log["clipped"] = grad, grad.clamp(lo, hi)
+                return log["clipped"]
+
+            t.register_hook(hook)
+            return log
+
+
+def logging(t, clip):
+    """The log of three hooks, of which the second one clips."""
+    log = {}
+    t.register_hook(lambda grad: log.update(raw=grad.detach().clone()))
+    t.register_hook(clip)
+    t.register_hook(lambda grad: log.update(clipped=grad.detach().clone()))
+    return log

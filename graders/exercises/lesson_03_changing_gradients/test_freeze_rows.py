@@ -1,0 +1,102 @@
+"""Exercise 03-freeze-rows."""
+
+import torch
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import as_many_rows_as_columns, some_rows
+from graders.scenes.tensor_hooks import changes_gradient
+
+
+@exercise(
+    "03-freeze-rows",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Freeze some rows of a parameter",
+    hints=(
+        "The hook returns a copy of the gradient in which the rows are zero: `grad.clone()` first, then write into it.",
+        "Or multiply by a mask that has one number for each row, 0 or 1. For a matrix it needs the shape `(n, 1)`.",
+        "A mask needs the dtype of the gradient. `torch.ones_like(grad)` has it; `torch.ones(n)` is always float32.",
+    ),
+    why=(
+        "The hook writes into a copy, because the gradient that it receives may belong to somebody else as well. "
+        "Multiplying by a mask of zeros and ones would do, too, and needs no copy; give the mask the dtype of the "
+        "gradient."
+    ),
+    scene=changes_gradient(
+        arguments=some_rows,
+        shape=as_many_rows_as_columns,
+        special=[([0, 1, 2, 3, 4],), ([0, 2],)],
+        only={"rank": (1, 2, 3), "place": ("parameter",), "number": (), "collection": ("one", "many", "repeated")},
+        words={
+            "task": "the rows get zero and the others their gradient",
+            "passes": "every pass adds nothing to the rows",
+            "handles": "the handle removes the hook and no other",
+        },
+    ),
+)
+class TestFreezeRows:
+    """Write `freeze_rows(p, rows)`: from now on, in every backward pass, the gradient of the parameter `p` is 0 in the
+    rows listed in `rows` (indexes along dimension 0), and unchanged in all others. Return the handle.
+
+    **Example.**
+
+    >>> p = nn.Parameter(torch.ones(3, 2))
+    >>> handle = freeze_rows(p, [0, 2])
+    >>> (5 * p).sum().backward()
+    >>> p.grad
+    tensor([[0., 0.],
+            [5., 5.],
+            [0., 0.]])
+
+    **Fine print.** `p` requires grad and has one or more dimensions. `rows` holds one or more indexes, none of them
+    negative; an index may be in it twice.
+    """
+
+    def reference(p, rows):
+        others = torch.tensor([[row not in rows] for row in range(len(p))]).to(p.dtype)
+        return p.register_hook(lambda grad: (grad.reshape(len(p), -1) * others).reshape(p.shape))
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def forgot_return(p, rows):
+            return p.register_hook(lambda grad: None)
+
+        def in_place_leak(p, rows):
+            return p.register_hook(lambda grad: grad.index_fill_(0, torch.tensor(rows), 0.0))
+
+        def cut_off_graph(p, rows):
+            return p.register_hook(lambda grad: grad.detach().index_fill(0, torch.tensor(rows), 0.0))
+
+        def wrong_hook_kind(p, rows):
+            """You set rows of `.grad` to zero after each pass. So what they held before is lost, too, and
+            `torch.autograd.grad`, which fills no `.grad`, still returns their gradient. Change the gradient itself:
+            `register_hook`.
+            """
+
+            def hook(p):
+                p.grad[rows] = 0
+
+            return p.register_post_accumulate_grad_hook(hook)
+
+        def wrong_axis(p, rows):
+            """Your zeros are not in rows. Rows run along dimension 0: write `grad[rows]`, not `grad[:, rows]`. A mask
+            of shape `(n,)` applies to the last dimension: for a matrix it needs the shape `(n, 1)`.
+            """
+            return p.register_hook(lambda grad: grad.index_fill(-1, torch.tensor(rows), 0.0))
+
+        def froze_everything(p, rows):
+            """`requires_grad` belongs to a whole tensor. It cannot be switched off for some rows, and switching it off
+            for `p` takes the gradient away from all of them. Let a hook set the gradient of the rows to zero.
+            """
+            p[rows].requires_grad_(False)
+
+        def hooked_a_copy(p, rows):
+            """`p[rows]` is a new tensor that the loss does not use, so a hook on it never fires. Hook `p` itself and
+            choose the rows inside the hook.
+            """
+            return p[rows].register_hook(lambda grad: grad * 0)
+
+        def no_handle(p, rows):
+            p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows), 0.0))

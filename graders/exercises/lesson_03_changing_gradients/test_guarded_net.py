@@ -1,0 +1,130 @@
+"""Exercise 03-guarded-net."""
+
+import torch
+from torch import nn
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import two_bounds
+from graders.scenes.guarded_nets import guards_gradients
+
+
+@exercise(
+    "03-guarded-net",
+    name="GuardedNet",
+    points=3,
+    minutes=40,
+    difficulty=3,
+    title="A network that guards its gradients",
+    hints=(
+        "A parameter lives as long as the module: register the hook on `fc.bias` once, in `__init__`.",
+        "The output of `body` is a new tensor in every forward pass: register its hook in `forward`, and only "
+        "`if h.requires_grad`.",
+        "The hook on the bias returns `torch.zeros_like(grad)`, which always has the right shape and dtype.",
+    ),
+    why=(
+        "A parameter stays the same tensor, so one hook in `__init__` is enough; the output of `body` is new in "
+        "each forward pass and needs a new one, which goes when its graph goes. A full backward pre-hook on `body` "
+        "would do as well: it is registered once and clamps `grad_output`."
+    ),
+    scene=guards_gradients(arguments=two_bounds),
+)
+class TestGuardedNet:
+    """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)`; `body` and `fc` become child
+    modules. `forward(x)` returns `fc(body(x).flatten(1))`. The gradient at the output of `body` is clamped to the range
+    from `lo` to `hi`, and that of `fc.bias` is zero.
+
+    **Example.**
+
+    >>> fc, x = nn.Linear(2, 1), torch.tensor([[1.0, 2.0]], requires_grad=True)
+    >>> fc.weight.data = torch.tensor([[5.0, 0.5]])
+    >>> net = GuardedNet(nn.ReLU(), fc, -1.0, 1.0)
+    >>> net(x).sum().backward()
+    >>> x.grad, fc.weight.grad, fc.bias.grad
+    (tensor([[1.0000, 0.5000]]), tensor([[1., 2.]]), tensor([0.]))
+
+    **Fine print.** `body` returns a new tensor of shape `[batch, ...]`; `fc` has a bias that requires grad and keeps
+    doing so. Call both once in `forward`, so that their hooks run. It works after `net.double()`, with several forward
+    passes before a backward pass, with frozen parameters in `body`, under `torch.no_grad()`, and when nothing before
+    `fc` requires grad. Your hooks may stay for good, but their number does not grow from one forward pass to the next,
+    and they write into no gradient.
+    """
+
+    def reference(body, fc, lo, hi):
+        body.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0].clamp(lo, hi),))
+        return Net(body, fc, lambda h: h)
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def hook_without_grad(body, fc, lo, hi):
+            """A tensor that does not require grad takes no hook: the activation under `no_grad` or behind a frozen
+            body, and a frozen parameter. Guard the registration in `forward` with `if h.requires_grad:`.
+            """
+            return Net(body, fc, hooked(lambda grad: grad.clamp(lo, hi), when=lambda h: True))
+
+        def flattened_the_batch(body, fc, lo, hi):
+            """The input of `fc` has the wrong shape: it needs one row for each sample. `view(-1)` and `flatten()` merge
+            the samples of the batch; `flatten(1)` keeps them apart.
+            """
+            return Net(body, fc, clamping(lo, hi), first=0)
+
+        def forgot_return(body, fc, lo, hi):
+            """The gradient at the output of `body`, or that of `fc.bias`, came through unchanged. Each of the two needs
+            a hook, and a hook changes a gradient only by returning the new one.
+            """
+            return Net(body, fc, lambda h: h)
+
+        def in_place_leak(body, fc, lo, hi):
+            return Net(body, fc, hooked(lambda grad: grad.clamp_(lo, hi)))
+
+        def cut_off_graph(body, fc, lo, hi):
+            return Net(body, fc, hooked(lambda grad: grad.detach().clamp(lo, hi)))
+
+        def bias_without_grad(body, fc, lo, hi):
+            """`fc.bias.grad` is `None`. The bias has to stay a parameter that requires grad; let a hook replace its
+            gradient by zeros.
+            """
+            net = Net(body, fc, clamping(lo, hi), lambda grad: None)
+            fc.bias.requires_grad_(False)
+            return net
+
+        def hook_in_forward(body, fc, lo, hi):
+            """Every forward pass adds a hook to something that lives on, such as `fc.bias`, and they pile up. Register
+            such a hook once, in `__init__`. Only the activation is new in every pass.
+            """
+
+            def guard(h):
+                fc.bias.register_hook(torch.zeros_like)
+                return clamping(lo, hi)(h)
+
+            return Net(body, fc, guard)
+
+
+class Net(nn.Module):
+    """A network whose activation goes through `guard`, and the gradient of whose bias through `of_bias`."""
+
+    def __init__(self, body, fc, guard, of_bias=torch.zeros_like, first=1):
+        """`first` is the first dimension that is flattened."""
+        super().__init__()
+        self.body, self.fc, self.guard, self.first = body, fc, guard, first
+        fc.bias.register_hook(of_bias)
+
+    def forward(self, x):
+        """What `fc` makes of it."""
+        return self.fc(self.guard(self.body(x)).flatten(self.first))
+
+
+def hooked(hook, when=lambda h: h.requires_grad):
+    """A guard that puts a hook on the activation."""
+
+    def guard(h):
+        if when(h):
+            h.register_hook(hook)
+        return h
+
+    return guard
+
+
+def clamping(lo, hi):
+    """The right guard."""
+    return hooked(lambda grad: grad.clamp(lo, hi))

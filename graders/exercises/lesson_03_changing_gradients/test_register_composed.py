@@ -1,0 +1,102 @@
+"""Exercise 03-register-composed."""
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import some_functions
+from graders.scenes.tensor_hooks import changes_gradient
+
+
+@exercise(
+    "03-register-composed",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Compose functions with hooks",
+    hints=(
+        "In `f(g(x))` the inner function runs first. Which entry of `fs` is the innermost?",
+        "Hooks of a tensor run in the order in which they were registered, each on the result of the one before.",
+        "Register the functions from the last to the first, and collect the handles. One hook that calls all of them "
+        "in that order works as well.",
+    ),
+    why=(
+        "Hooks of a tensor run in the order in which they were registered, each on the result of the one before, "
+        "so the last function is registered first. One hook that calls the functions from the last to the first "
+        "would do as well, with its handle alone in the list."
+    ),
+    scene=changes_gradient(
+        arguments=some_functions,
+        returns="a list of handles",
+        only={"number": (), "collection": ("one", "many", "repeated")},
+        words={
+            "task": "the functions are applied from the last to the first",
+            "passes": "each function is called once for each pass",
+            "handles": "the handles remove the hooks and no other",
+        },
+    ),
+)
+class TestRegisterComposed:
+    """Write `register_composed(t, fs)`: in every backward pass from now on, the gradient `g` at `t` is replaced by
+    `fs[0](fs[1](...fs[-1](g)))`: the last function of the list comes first. Return a list of all handles; when all are
+    removed, gradients pass as they are.
+
+    **Example.**
+
+    >>> x = torch.tensor([1.0], requires_grad=True)
+    >>> handles = register_composed(x, [lambda g: g + 1, lambda g: g * 10])
+    >>> (3 * x).sum().backward()
+    >>> x.grad
+    tensor([31.])
+
+    **Fine print.** `t` requires grad and may be a leaf or not. `fs` holds one or more functions, each from a tensor to
+    a new tensor of the same shape and dtype; a function may be in it twice. Each entry is called once for each pass,
+    and never before the first. Hooks that are already on `t` come before yours, later ones after. The list that you
+    return holds one or more handles.
+    """
+
+    def reference(t, fs):
+        def hook(grad):
+            for f in reversed(fs):
+                grad = f(grad)
+            return grad
+
+        return [t.register_hook(hook)]
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def registration_order(t, fs):
+            """You applied `fs[0]` first. Hooks run in the order in which they were registered, so the innermost
+            function, `fs[-1]`, has to be registered first.
+            """
+            return [t.register_hook(f) for f in fs]
+
+        def late_binding(t, fs):
+            """All your hooks call the same function: a lambda reads the loop variable when it runs, and by then it has
+            its last value. Register `f` itself, or bind it: `lambda grad, f=f: f(grad)`.
+            """
+            handles = []
+            for f in reversed(fs):
+                handles.append(t.register_hook(lambda grad: f(grad)))  # noqa: B023 - the mistake
+            return handles
+
+        def forgot_return(t, fs):
+            def hook(grad):
+                for f in reversed(fs):
+                    grad = f(grad)
+
+            return [t.register_hook(hook)]
+
+        def cut_off_graph(t, fs):
+            return [t.register_hook(lambda grad, f=f: f(grad.detach())) for f in reversed(fs)]
+
+        def a_handle_is_missing(t, fs):
+            """The caller removed all handles of your list, and a function is still called. The list needs the handle of
+            every hook that you register.
+            """
+            return [t.register_hook(f) for f in reversed(fs)][-1:]
+
+        def changed_the_list(t, fs):
+            """Your function changed the caller's list `fs`. `reversed(fs)` and `fs[::-1]` leave it as it is;
+            `fs.reverse()` and `fs.pop()` do not.
+            """
+            fs.reverse()
+            return [t.register_hook(f) for f in fs]

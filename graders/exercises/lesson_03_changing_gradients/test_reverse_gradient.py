@@ -1,0 +1,113 @@
+"""Exercise 03-reverse-gradient."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.given import a_number
+from graders.scenes.tensor_hooks import reverses_gradient
+
+
+@exercise(
+    "03-reverse-gradient",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="Reverse a gradient",
+    hints=(
+        "Make a new tensor with the same values that is connected to `x`, such as `x * 1` or `x.view_as(x)`.",
+        "Register the hook on the new tensor. Other uses of `x` do not pass through it.",
+        "A tensor that does not require grad takes no hook: guard the registration with `if y.requires_grad:`.",
+    ),
+    why=(
+        "`x * 1` is a tensor of its own: a hook on it sees what passes through `y`, and other uses of `x` go "
+        "another way. A `torch.autograd.Function` whose `backward` returns `-lam * grad` is the usual way outside "
+        "this lesson, and needs no hook."
+    ),
+    scene=reverses_gradient(arguments=a_number),
+)
+class TestReverseGradient:
+    """Write `reverse_gradient(x, lam)`: return a tensor `y` with the values of `x`. In every backward pass, what
+    arrives at `y` is multiplied by `-lam` on its way to `x`. Gradients that reach `x` by other paths
+    stay as they are.
+
+    **Example.**
+
+    >>> x = torch.tensor([3.0], requires_grad=True)
+    >>> y = reverse_gradient(x, 0.5)
+    >>> (10 * y + 2 * x).sum().backward()
+    >>> y.item(), x.grad
+    (3.0, tensor([-3.]))
+
+    **Fine print.** `lam` is positive. `x` may be a leaf or not. A hook on `y` may stay, but leave none on `x`. `y` may
+    share its memory with `x`, and its values may be as inexact as `lam * x` is. It also works when `x` does not require
+    grad (then `y` does not, either), and under `torch.no_grad()`, where no graph is recorded.
+    """
+
+    def reference(x, lam):
+        class Reversed(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.view_as(x)
+
+            @staticmethod
+            def backward(ctx, grad):
+                return -lam * grad
+
+        return Reversed.apply(x)
+
+    class Mistakes:
+        def hooked_the_input(x, lam):
+            """You hooked `x` itself, always or only under `no_grad`. So all of its gradient is reversed, including the
+            part from its other uses. Make a new tensor with the same values, hook that one and return it.
+            """
+            x.register_hook(lambda grad: -lam * grad)
+            return x
+
+        def changed_forward(x, lam):
+            """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
+            return -lam * x
+
+        def forgot_sign(x, lam):
+            """The sign is missing: you multiplied the gradient by `lam`, and the task says `-lam`."""
+            return hooked(x * 1, lambda grad: lam * grad)
+
+        def in_place_leak(x, lam):
+            return hooked(x * 1, lambda grad: grad.mul_(-lam))
+
+        def forgot_return(x, lam):
+            return hooked(x * 1, lambda grad: None)
+
+        def cut_off_graph(x, lam):
+            return hooked(x * 1, lambda grad: -lam * grad.detach())
+
+        def cut_from_x(x, lam):
+            """No gradient came through your tensor to `x`: `detach()` (or `.data`, or a new leaf) cut the connection.
+            Make the new tensor by an operation on `x`, such as `x * 1`.
+            """
+            return hooked(x.detach().clone().requires_grad_(x.requires_grad), lambda grad: -lam * grad)
+
+        def one_slot_for_all(x, lam, slot=[]):  # noqa: B006 - the mistake
+            slot[:] = [lam]
+            return hooked(x * 1, lambda grad: -slot[0] * grad)
+
+        def hook_without_grad(x, lam):
+            """A tensor that does not require grad takes no hook, and under `no_grad` the result of `x * 1` does not.
+            Guard the registration: `if y.requires_grad: y.register_hook(...)`.
+            """
+            y = x * 1
+            y.register_hook(lambda grad: -lam * grad)
+            return y
+
+        def hook_without_grad__2(x, lam):
+            y = x * 1
+            if x.requires_grad:
+                y.register_hook(lambda grad: -lam * grad)
+            return y
+
+
+def hooked(y, hook):
+    """The tensor, with a hook if it takes one."""
+    if y.requires_grad:
+        y.register_hook(hook)
+    return y

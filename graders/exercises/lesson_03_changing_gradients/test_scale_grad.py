@@ -1,0 +1,80 @@
+"""Exercise 03-scale-grad."""
+
+import torch
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.given import a_number
+from graders.scenes.tensor_hooks import changes_gradient
+
+
+@exercise(
+    "03-scale-grad",
+    points=1,
+    minutes=5,
+    difficulty=1,
+    core=True,
+    title="Scale a gradient on its way back",
+    hints=(
+        "A hook may return a tensor. What happens to the gradient then, and what happens when it returns `None`?",
+        "Do not use a method whose name ends in an underscore, or `grad *= s`: both write into a shared buffer.",
+        "Register a hook that returns `grad * s`, and return the handle that `register_hook` gave you.",
+    ),
+    why=(
+        "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
+        "`grad.clone().mul_(s)` would do as well: it is `grad` itself that must not be written into."
+    ),
+    scene=changes_gradient(
+        arguments=a_number,
+        special=[(10.0,), (1.0,)],
+        words={
+            "task": "the gradient is scaled",
+            "passes": "every pass is scaled once",
+            "handles": "the handle removes the hook and no other",
+        },
+    ),
+)
+class TestScaleGrad:
+    """Write `scale_grad(t, s)`: from now on, in every backward pass, the gradient that arrives at `t` is multiplied by
+    the number `s` before it goes on. Return the handle.
+
+    **Example.**
+
+    >>> w, x = torch.tensor([1.0], requires_grad=True), torch.tensor([2.0], requires_grad=True)
+    >>> handle = scale_grad(w, 10.0)
+    >>> (3 * (w + x)).sum().backward()
+    >>> w.grad, x.grad
+    (tensor([30.]), tensor([3.]))
+
+    **Fine print.** `t` requires grad; it may be a leaf, whose `.grad` then gets the scaled gradient, or a tensor in the
+    middle of a computation.
+    """
+
+    def reference(t, s):
+        return t.register_hook(lambda grad: grad * s)
+
+    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def forgot_return(t, s):
+            return t.register_hook(lambda grad: None)
+
+        def in_place_leak(t, s):
+            return t.register_hook(lambda grad: grad.mul_(s))
+
+        def cut_off_graph(t, s):
+            return t.register_hook(lambda grad: grad.detach() * s)
+
+        def wrong_hook_kind(t, s):
+            """A post-accumulate-grad hook exists on leaves only, and it sees `.grad`, the total of all passes.
+            `register_hook` works on every tensor that requires grad, and its hook gets the gradient of this pass.
+            """
+            return t.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad * s))
+
+        def hooked_a_copy(t, s):
+            return (t * 1).register_hook(lambda grad: grad * s)
+
+        def changed_dtype(t, s):
+            return t.register_hook(lambda grad: torch.full(grad.shape, s) * grad)
+
+        def no_handle(t, s):
+            t.register_hook(lambda grad: grad * s)

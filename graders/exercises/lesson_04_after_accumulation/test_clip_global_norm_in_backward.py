@@ -1,0 +1,98 @@
+"""Exercise 04-clip-global-norm-in-backward."""
+
+import itertools
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_04_after_accumulation.programs import hooked
+from graders.scenes.in_backward import acts_on_all
+
+
+@exercise(
+    "04-clip-global-norm-in-backward",
+    points=3,
+    minutes=30,
+    difficulty=3,
+    title="Clip the joint norm during backward",
+    hints=(
+        "The joint norm needs every gradient, so only the last parameter to arrive may clip. It is not always the "
+        "same one.",
+        "Count the arrivals in a post-accumulate-grad hook, or collect them in a set. When all have arrived, every "
+        "`.grad` is written: clip them all, once.",
+        "Reset the count after clipping, or the second pass never gets to clip. "
+        "`torch.nn.utils.clip_grad_norm_(params, c)` may do the clipping itself.",
+    ),
+    why=(
+        "The joint norm needs all gradients, so the last parameter to arrive clips them all, whichever that is. A "
+        "counter, set back to 0 after clipping, would do in place of the set, and so would scaling each `.grad` by "
+        "hand instead of calling `clip_grad_norm_`."
+    ),
+    scene=acts_on_all(),
+)
+class TestClipGlobalNormInBackward:
+    """Write `clip_global_norm_in_backward(params, c)`. From then on, whenever `backward()` returns, the `.grad` of all
+    parameters in the list is what `torch.nn.utils.clip_grad_norm_(params, c)` would have made of it: if their joint L2
+    norm is greater than `c`, all are multiplied by one factor. Return a list of all handles.
+
+    **Example.**
+
+    >>> p, q = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+    >>> handles = clip_global_norm_in_backward([p, q], 1.0)
+    >>> (3 * p + 4 * q).sum().backward()
+    >>> p.grad, q.grad
+    (tensor([0.6]), tensor([0.8]))
+
+    **Fine print.** `params` is a list of different parameters, and none is in two lists at a time. Every `backward()`
+    reaches all of them, in an order that can differ, and no exception stops it. Gradients accumulate as usual: a second
+    pass adds to what the first pass left, and the sum is clipped. The caller may set `.grad` to `None` between passes.
+    `torch.autograd.grad` clips nothing. The caller removes all handles or none.
+    """
+
+    def reference(params, c):
+        return when_complete(params, lambda: torch.nn.utils.clip_grad_norm_(params, c))
+
+    class Mistakes:
+        def per_tensor_norm(params, c):
+            """You clipped each gradient to the norm `c` by itself. The norm is joint: one number for all parameters
+            together, and one factor for all.
+            """
+            return hooked(params, lambda p: torch.nn.utils.clip_grad_norm_([p], c))
+
+        def clipped_too_early(params, c):
+            """You clipped before the last gradient was in `.grad`: what had arrived was clipped without it. Clip once,
+            in a post-accumulate-grad hook, when all parameters have arrived in this pass.
+            """
+            return hooked(params, lambda p: torch.nn.utils.clip_grad_norm_(params, c))
+
+        def clipped_too_early__2(params, c):
+            return hooked(params[-1:], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
+
+        def counter_not_reset(params, c):
+            """The first pass is right, the second is not. Either what told your hook that all had arrived was not reset
+            (reset your counter as soon as you have clipped; a `.grad` that is not `None` may come from an earlier
+            pass), or your hooks are gone.
+            """
+            return counted(params, lambda arrived: arrived == len(params) and torch.nn.utils.clip_grad_norm_(params, c))
+
+        def scaled_up(params, c):
+            """A joint norm below `c` was scaled up to `c`. Clipping only makes gradients smaller: the factor is
+            `c / norm`, but never more than 1.
+            """
+
+            def scale():
+                norm = torch.cat([p.grad.flatten() for p in params]).norm()
+                torch._foreach_mul_([p.grad.detach() for p in params], c / norm)
+
+            return when_complete(params, scale)
+
+
+def when_complete(params, use):
+    """The handles of hooks of which the last one to be called in a pass calls `use`."""
+    return counted(params, lambda arrived: arrived % len(params) == 0 and use())
+
+
+def counted(params, use):
+    """The handles of hooks that count how often they have been called so far, and call `use` with it."""
+    count = itertools.count(1)
+    return hooked(params, lambda p: use(next(count)))

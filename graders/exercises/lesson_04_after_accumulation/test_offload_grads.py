@@ -1,0 +1,124 @@
+"""Exercise 04-offload-grads."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_04_after_accumulation.programs import hooked
+from graders.scenes.in_backward import acts_on_each, in_float64, most_parameters, sums_and_handles
+
+
+@exercise(
+    "04-offload-grads",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Move gradients out of the way",
+    hints=(
+        "A post-accumulate-grad hook again: it receives the parameter, with its gradient in `p.grad`.",
+        'Convert first, `p.grad.to("cpu", torch.float64)`; then add to the sum under the key `p`; then set '
+        "`p.grad = None`.",
+        "If `.grad` is not freed, the next pass adds to it, and your hook then adds the old gradient a second time.",
+    ),
+    why=(
+        "The hook takes the finished gradient, moves it, and sets `p.grad` to `None`, so that the next pass has "
+        "nothing to add to. Sums that start as zeros for each parameter would do as well; what matters is that "
+        "they add up in float64."
+    ),
+    scene=acts_on_each(
+        give=most_parameters,
+        read=sums_and_handles,
+        special=in_float64,
+        words={
+            "every pass": "the sums grow with every pass",
+            "special": "the sums are made in float64",
+            "a part": "each parameter has a sum of its own",
+            "a second": "a second call has a dict of its own",
+            "is nothing": "is not counted",
+        },
+    ),
+)
+class TestOffloadGrads:
+    """Write `offload_grads(params)`. Return a dict `sums` and a list of all handles. From then on, whenever
+    `backward()` returns, `p.grad` of each `p` in `params` is `None`, and `sums[p]` is the sum of its gradients over all
+    passes: on the CPU, added up in `float64`.
+
+    **Example.**
+
+    >>> p = nn.Parameter(torch.zeros(2))
+    >>> sums, handles = offload_grads([p])
+    >>> (3 * p).sum().backward()
+    >>> (3 * p).sum().backward()
+    >>> sums[p], p.grad
+    (tensor([6., 6.], dtype=torch.float64), None)
+
+    **Fine print.** `params` is a list of different parameters without a `.grad`, and none is in two lists at a time.
+    The key is the parameter itself; before its first pass it may be missing, or its sum may be zeros. A pass may reach
+    only some of the parameters. `torch.autograd.grad` is not counted. A sum may have a graph. Once the caller has
+    called `remove()` on all handles, `backward()` stores `.grad` again, and the sums stay as they are.
+    """
+
+    def reference(params):
+        sums = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}
+
+        def add(p):
+            sums[p] += p.grad.detach()
+
+        def free(p):
+            p.grad = None
+
+        return sums, [p.register_post_accumulate_grad_hook(hook) for p in params for hook in (add, free)]
+
+    class Mistakes:
+        def wrong_hook_kind(params):
+            """A tensor hook runs before `.grad` is written, so it cannot free it, and it also counts
+            `torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.
+            """
+            sums = {}
+
+            def hook(grad, p):
+                add(sums, p, grad)
+                p.grad = None
+
+            return sums, [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in params]
+
+        def counted_twice(params):
+            """From the second pass on your sums are too large: `.grad` still held the earlier gradients, and you added
+            them again. Set `p.grad = None` once you have added it.
+            """
+            sums = {}
+            return sums, hooked(params, lambda p: add(sums, p, p.grad))
+
+        def changed_dtype(params):
+            """The gradients were added up in the dtype of the parameter, and rounding lost small ones. Convert each
+            gradient to `float64` before you add it, so that the sum is in `float64`, too.
+            """
+            sums = {}
+
+            def use(p):
+                sums[p] = (sums.get(p, torch.zeros_like(p)).to(p.dtype) + p.grad).detach().double()
+                p.grad = None
+
+            return sums, hooked(params, use)
+
+        def zeroed_not_freed(params):
+            sums = {}
+            return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))
+
+        def keys_not_parameters(params):
+            """The keys of your dict are not the parameters. Use the parameter itself as the key, `sums[p]`: it is the
+            object that the hook receives.
+            """
+            sums, found = {}, {}
+            return sums, hooked(params, lambda p: (move(found, p), sums.update({id(p): found[p]})))
+
+
+def add(sums, p, grad):
+    """Add a gradient."""
+    new = grad.detach().to(torch.float64, copy=True)
+    sums[p] = sums[p] + new if p in sums else new
+
+
+def move(sums, p):
+    """Add the gradient of a parameter, and free it."""
+    add(sums, p, p.grad)
+    p.grad = None

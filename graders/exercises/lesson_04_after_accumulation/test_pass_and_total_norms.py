@@ -1,0 +1,100 @@
+"""Exercise 04-pass-and-total-norms."""
+
+from graders.exercises.authoring import exercise
+from graders.scenes.recorders import records_each_pass
+
+
+@exercise(
+    "04-pass-and-total-norms",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
+    title="This pass and the total",
+    hints=(
+        "You need two kinds of hook on `p`: one that sees the gradient of this pass, and one that runs when `.grad` "
+        "holds the new total.",
+        "`register_hook` gives you the gradient of this pass; `.grad` is still the old one then. A hook that was "
+        "registered with `register_post_accumulate_grad_hook` receives `p` itself, and `p.grad` is the new total.",
+        "The order takes care of itself: in every backward pass the tensor hook runs first. Both hooks append to the "
+        "same list. `.item()` turns a norm into a Python float.",
+    ),
+    why=(
+        "A tensor hook sees the gradient of this pass, and a post-accumulate-grad hook runs once the total is in "
+        "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, if "
+        "the first one leaves the gradient for it."
+    ),
+    scene=records_each_pass(),
+)
+class TestPassAndTotalNorms:
+    """Write `pass_and_total_norms(p)` for a leaf `p`. Return an empty list at once. From then on each `backward()`
+    through `p` appends two tuples to it: `("pass", norm)` with the norm of the gradient of this pass, and
+    `("total", norm)` with the norm of `p.grad` after it.
+
+    **Example.**
+
+    >>> p = torch.zeros(2, requires_grad=True)
+    >>> log = pass_and_total_norms(p)
+    >>> (torch.tensor([3.0, 4.0]) * p).sum().backward()
+    >>> (torch.tensor([3.0, 4.0]) * p).sum().backward()
+    >>> log
+    [('pass', 5.0), ('total', 5.0), ('pass', 5.0), ('total', 10.0)]
+
+    **Fine print.** A norm is what `t.norm().item()` gives: the L2 norm over all elements, as a Python float. Your hooks
+    stay for good, and change no gradient. Each call returns a list of its own. Between two passes the caller may set
+    `p.grad` to `None`, or to another tensor. If a hook that was registered later changes the gradient, the total counts
+    the changed one. Nobody calls `torch.autograd.grad`.
+    """
+
+    def reference(p):
+        log, last = [], []
+        p.register_hook(lambda grad: last.append(grad.detach().square().sum().sqrt().item()))
+
+        @p.register_post_accumulate_grad_hook
+        def after(q):
+            log.extend([("pass", last.pop()), ("total", q.grad.detach().square().sum().sqrt().item())])
+
+        return log
+
+    class Mistakes:
+        def reads_dot_grad_too_early(p):
+            """Your total is not the norm of what `.grad` holds after this pass. In a tensor hook, `.grad` is still the
+            old one, or `None`: it is written after all tensor hooks have run. Read it in a post-accumulate-grad hook.
+            """
+            return logged(p, lambda grad: [one(grad), total(p.grad)])
+
+        def reads_dot_grad_too_early__2(p):
+            return logged(p, lambda grad: [one(grad), total(0 * grad if p.grad is None else p.grad)])
+
+        def pass_is_not_total(p):
+            """Your total is the norm of this pass once more. The total is what `p.grad` holds after the pass: the sum
+            over all passes since it was last cleared.
+            """
+            return logged(p, lambda grad: [one(grad), total(grad)])
+
+        def accumulated_grad(p):
+            return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
+
+        def total_before_later_hooks(p):
+            """A hook that the caller registered after yours changed the gradient, and your total missed that. Read
+            `p.grad` once it has been written: in a post-accumulate-grad hook.
+            """
+            return logged(p, lambda grad: [one(grad), total(grad if p.grad is None else grad + p.grad)])
+
+
+def one(grad):
+    """The line of a pass."""
+    return "pass", grad.norm().item()
+
+
+def total(grad):
+    """The line of a total."""
+    return "total", grad.norm().item()
+
+
+def logged(p, arriving, written=lambda grad: []):
+    """A list of what one function makes of the gradients of passes, and another one of the totals."""
+    log = []
+    p.register_hook(lambda grad: log.extend(arriving(grad)))
+    p.register_post_accumulate_grad_hook(lambda q: log.extend(written(q.grad)))
+    return log

@@ -1,0 +1,116 @@
+"""Exercise 04-sgd-in-backward."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_04_after_accumulation.programs import hooked
+from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_and_handles
+
+
+@exercise(
+    "04-sgd-in-backward",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="Step during backward",
+    hints=(
+        "When is the gradient of a parameter complete? A post-accumulate-grad hook runs at exactly that moment.",
+        "Register the same function on every parameter. It receives the parameter: subtract `lr * p.grad` from it in "
+        "place, under `torch.no_grad()`.",
+        "Set `p.grad = None` at the end of the hook. A gradient of zeros still takes memory, and one that stays would "
+        "be added to the next.",
+    ),
+    why=(
+        "When a post-accumulate-grad hook runs, the gradient of this parameter is complete, so the step can be "
+        "taken and the memory freed at once. An optimizer for each parameter does the same, and lets you use Adam "
+        "instead of plain descent: call its `step()` and `zero_grad()` in the hook."
+    ),
+    scene=acts_on_each(
+        give=a_model_and_a_rate,
+        read=values_and_handles,
+        words={
+            "every pass": "every backward takes one step",
+            "a part": "a pass through one layer moves that layer",
+            "a second": "a second model steps by itself",
+            "is nothing": "takes no step",
+        },
+    ),
+)
+class TestSgdInBackward:
+    """Write `sgd_in_backward(model, lr)`. From then on, whenever `backward()` returns, each parameter that it reached
+    has taken one step of plain gradient descent in place, `p = p - lr * gradient`, and its `.grad` is `None`. Return a
+    list of all handles.
+
+    **Example.**
+
+    >>> model = nn.Linear(1, 1, bias=False)
+    >>> model.weight.data.fill_(2.0)
+    tensor([[2.]])
+    >>> handles = sgd_in_backward(model, 0.1)
+    >>> model(torch.tensor([[3.0]])).sum().backward()
+    >>> model.weight.data, model.weight.grad
+    (tensor([[1.7]]), None)
+
+    **Fine print.** All parameters of `model` count, at any depth. Each requires grad and has no `.grad` yet. One that
+    is used in several places takes one step in each pass, with the sum of its gradients. `torch.autograd.grad` changes
+    nothing. Your function is called once for each model. Once the caller has called `remove()` on all handles,
+    `backward()` takes no step and stores `.grad` again.
+    """
+
+    def reference(model, lr):
+        optimizers = {p: torch.optim.SGD([p], lr) for p in model.parameters()}
+
+        def step(p):
+            optimizers[p].step()
+            optimizers[p].zero_grad()
+
+        return [p.register_post_accumulate_grad_hook(step) for p in optimizers]
+
+    class Mistakes:
+        def wrong_hook_kind(model, lr):
+            """A tensor hook runs before `.grad` is written, so it cannot free it, and it also runs under
+            `torch.autograd.grad`. Use `register_post_accumulate_grad_hook`.
+            """
+
+            def hook(grad, p):
+                p.data -= lr * grad
+                p.grad = None
+
+            return [p.register_hook(lambda grad, p=p: hook(grad, p)) for p in model.parameters()]
+
+        def grad_not_freed(model, lr):
+            """The first step is right, the second is not: the gradient of the first pass is still in `.grad`, and the
+            second was added to it. Set `p.grad = None` after the step.
+            """
+            return hooked(model.parameters(), lambda p: moved(p, lr))
+
+        def zeroed_not_freed(model, lr):
+            return hooked(model.parameters(), lambda p: moved(p, lr).zero_())
+
+        def late_binding(model, lr):
+            handles = []
+            for p in model.parameters():
+                handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
+            return handles
+
+        def missed_parameters(model, lr):
+            """Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those
+            that belong to the model itself.
+            """
+            return hooked((p for layer in model.children() for p in layer.parameters()), lambda p: step(p, lr))
+
+        def returned_a_value(model, lr):
+            return [p.register_post_accumulate_grad_hook(lambda p: moved(p, lr)) for p in model.parameters()]
+
+
+def moved(p, lr):
+    """Take a step, and return the gradient."""
+    p.data -= lr * p.grad
+    return p.grad.detach()
+
+
+def step(p, lr):
+    """Take a step, and free the gradient."""
+    moved(p, lr)
+    p.grad = None

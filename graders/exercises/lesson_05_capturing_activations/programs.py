@@ -1,0 +1,132 @@
+"""How people run a model with hooks on some of its modules: one right way, and the wrong ones."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, wraps
+from typing import Any
+
+from torch import Tensor, nn
+
+from graders.exercises.authoring import wrong_ways
+
+Note = Callable[[Any], Any]
+Keep = Mapping[str, Note]
+"""By the name of a module, what becomes of its output."""
+
+
+def watch(note: Note, module: nn.Module, args: Any, output: Any) -> None:
+    """A forward hook that hands on the output, and returns nothing."""
+    note(output)
+
+
+def hooked(model: nn.Module, keep: Keep, hook: Callable[..., Any] = watch, **options: Any) -> list[Any]:
+    """The handles of such a hook on each module. `options` are those of `register_forward_hook`."""
+    return [
+        model.get_submodule(name).register_forward_hook(partial(hook, note), **options) for name, note in keep.items()
+    ]
+
+
+def run_with_hooks(model: nn.Module, keep: Keep, x: Tensor, hook: Callable[..., Any] = watch, **options: Any) -> None:
+    """Run the model once, and hand on the outputs."""
+    handles = hooked(model, keep, hook, **options)
+    try:
+        model(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def copied(output: Tensor) -> Tensor:
+    """A copy without a graph."""
+    return output.detach().clone()
+
+
+def outputs(
+    model: nn.Module,
+    names: Iterable[str],
+    x: Tensor,
+    run: Callable[..., None] = run_with_hooks,
+    copy: Note = copied,
+) -> dict[str, list[Any]]:
+    """What each call of these modules puts out, by name, in the order of their first calls. A hook may return it."""
+    found: dict[str, list[Any]] = {}
+
+    def note(name: str, output: Any) -> Any:
+        found.setdefault(name, []).append(copy(output))
+        return found[name][-1]
+
+    run(model, {name: partial(note, name) for name in names}, x)
+    return found
+
+
+def hook_left_behind(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103 - says what COMMON says
+    hooked(model, keep)
+    model(x)
+
+
+def hook_left_after_exception(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
+    handles = hooked(model, keep)
+    model(x)
+    for handle in handles:
+        handle.remove()
+
+
+def returned_the_copy(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """Your hook returns what it stored, and what a hook returns takes the place of the output. So the model went on
+    with your copy. A hook that only watches returns `None`.
+    """
+    run_with_hooks(model, keep, x, lambda note, module, args, output: note(output))
+
+
+def another_mode(model: nn.Module, keep: Keep, x: Tensor) -> None:  # noqa: D103
+    run_with_hooks(model.eval(), keep, x)
+
+
+def before_the_callers_hook(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """One of the caller's hooks replaced the output, and you took it before that. Hooks of a module run in the order in
+    which they were registered, those for all modules first: register yours on the module, without `prepend`.
+    """
+    run_with_hooks(model, keep, x, prepend=True)
+
+
+def take_the_input(note: Note, module: nn.Module, args: Any, output: Any) -> None:
+    """A forward hook that hands on the input."""
+    note(args[0])
+
+
+def stored_the_input(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You took the input of the module. The task asks for its `output`. And where somebody calls the module with
+    `module(input=x)`, `args` is empty.
+    """
+    run_with_hooks(model, keep, x, take_the_input)
+
+
+def skipped_the_model(model: nn.Module, keep: Keep, x: Tensor) -> None:
+    """You called the submodule on `x` itself. In the model, other layers come before it: call `model(x)`, and let a
+    hook on the submodule record what it makes of its real input.
+    """
+    for name, note in keep.items():
+        note(model.get_submodule(name)(x))
+
+
+WRONG = (hook_left_behind, hook_left_after_exception, returned_the_copy, another_mode, before_the_callers_hook)
+
+
+def wrong_runs(
+    program: Callable[..., Any],
+    *more: Callable[..., Any],
+    without: Sequence[str] = (),
+    ways: Sequence[Callable[..., Any]] = WRONG,
+) -> type:
+    """The base of a class `Mistakes`: `program(..., run=way)` for each wrong way to run a model.
+
+    `more` are ways beside `ways`, and `without` names of ways that do no harm.
+    """
+
+    def running(way: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(way)
+        def run_so(program: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            return program(*args, **kwargs, run=way)
+
+        return run_so
+
+    return wrong_ways(program, [running(way) for way in (*ways, *more) if way.__name__ not in without])

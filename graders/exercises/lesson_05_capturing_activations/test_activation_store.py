@@ -1,0 +1,143 @@
+"""Exercise 05-activation-store."""
+
+from graders.exercises.authoring import exercise
+from graders.scenes.stores import records_activations
+
+
+class Store:
+    """A right store. The wrong ones do one thing differently."""
+
+    options = {}
+
+    def __init__(self, model, names):
+        self.model, self.names, self.handles = model, list(names), []
+        self.data = {name: [] for name in self.names}
+
+    def keep(self, name, output):
+        self.data[name].append(output.detach().clone())
+
+    def hook(self, name):
+        return lambda module, args, output: self.keep(name, output)
+
+    def __enter__(self):
+        for name in self.names:
+            register = self.model.get_submodule(name).register_forward_hook
+            self.handles.append(register(self.hook(name), **self.options))
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        while self.handles:
+            self.handles.pop().remove()
+
+    def clear(self):
+        for entries in self.data.values():
+            entries.clear()
+
+
+@exercise(
+    "05-activation-store",
+    points=3,
+    minutes=40,
+    difficulty=3,
+    name="ActivationStore",
+    title="A store for activations, as a context manager",
+    hints=(
+        "`__init__` only stores what it is given. Register the hooks in `__enter__`, and return `self` from it.",
+        "Remove all handles in `__exit__`. Python also calls it when the block raises.",
+        "Return `None` or `False` from `__exit__`, and the exception comes through. `True` would swallow it.",
+    ),
+    why=(
+        "Hooks are registered in `__enter__` and removed in `__exit__`, which Python also calls when the block "
+        "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do as "
+        "well, and needs no list of them."
+    ),
+    scene=records_activations(),
+)
+class TestActivationStore:
+    """Write a class `ActivationStore(model, names)`, a context manager. Inside `with store:` it records the outputs of
+    the modules `names`: `store.data` maps each name to a list with one copy, without a graph, for each call.
+    `store.clear()` empties the record.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.ReLU())
+    >>> store = ActivationStore(model, ["1"])
+    >>> with store:
+    ...     output = model(torch.tensor([[-1.0, 2.0]]))
+    >>> store.data
+    {'1': [tensor([[0., 2.]])]}
+
+    **Fine print.** `with store as s` gives `s is store`. A second block adds to the record; after `clear()` inside a
+    block, recording goes on. Where nothing is recorded, as before the first block, `data` has an empty list or no
+    entry. Two names may belong to one module: each gets a copy of every call. The outputs are tensors. Outside the
+    block the model has none of the store's hooks, even after an exception, which comes through. The model goes on as
+    without it, gradients included.
+    """
+
+    reference = Store
+
+    class Mistakes:
+        class registered_too_early(Store):
+            """Some of your hooks are on the model before the `with` block begins. Register them in `__enter__`, not in
+            `__init__`.
+            """
+
+            def __init__(self, model, names):
+                super().__init__(model, names)
+                super().__enter__()
+
+            def __enter__(self):
+                return self
+
+        class hook_left_after_exception(Store):
+            """The block raised an exception, and your hooks stayed on the model. `__exit__` is called in that case,
+            too: remove the handles there whatever its arguments say.
+            """
+
+            def __exit__(self, kind, error, traceback):
+                if kind is None:
+                    super().__exit__(kind, error, traceback)
+
+        class only_last_call(Store):
+            """Your store kept only the last call of a module. Append every output to a list."""
+
+            def keep(self, name, output):
+                self.data[name] = [output.detach().clone()]
+
+        class clear_does_nothing(Store):
+            """After `clear()` the old entries are still there. `data = {}` only binds a local name: empty the dict
+            itself with `self.data.clear()`, or assign to `self.data`.
+            """
+
+            def clear(self):
+                pass
+
+        class late_binding(Store):
+            def hook(self, name):
+                return super().hook(self.names[-1])
+
+        class stored_alias(Store):
+            def keep(self, name, output):
+                self.data[name].append(output.detach())
+
+        class swallowed_exception(Store):
+            """The exception from the block disappeared: `__exit__` returned something true. Return `None`."""
+
+            def __exit__(self, kind, error, traceback):
+                super().__exit__(kind, error, traceback)
+                return True
+
+        class reset_on_entry(Store):
+            """The second `with` block erased what the first had recorded. The record grows until `clear()` is called:
+            create `self.data` in `__init__` and leave it alone in `__enter__` and `__exit__`.
+            """
+
+            def __enter__(self):
+                self.clear()
+                return super().__enter__()
+
+        class forgot_self(Store):
+            """`with store as s` gives what `__enter__` returns: return `self`."""
+
+            def __enter__(self):
+                super().__enter__()

@@ -1,0 +1,66 @@
+"""Exercise 05-capture-calls."""
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
+from graders.scenes.captures import call_with_name, captures_outputs
+
+
+def capture(model, name, x, **how):
+    """What every call of a module puts out, copied."""
+    return outputs(model, [name], x, **how)[name]
+
+
+@exercise(
+    "05-capture-calls",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Every call of one module",
+    hints=(
+        "One module can run several times in one forward pass. A variable, or a dict entry, holds only one output.",
+        "The hook fires once for each call, in order: append a copy to a list.",
+        "Make the list inside your function. A list at the top of the cell, or as a default argument, is one list for "
+        "all calls of your function.",
+    ),
+    why=(
+        "A hook runs once for each call of its module, so appending to a list keeps all of them, in order; the "
+        "list is made inside the function, so each call of yours has its own. An object with `__call__` that holds "
+        "the list would do as well."
+    ),
+    scene=captures_outputs(
+        ask=call_with_name,
+        only={"named": ("second name", "often", "norm", "nested")},
+        words={"results": "every call is captured in order"},
+    ),
+)
+class TestCaptureCalls:
+    """Write `capture_calls(model, name, x)`: run the model on `x` and return a list with the output of every call of
+    the module `name` in this run, in the order of the calls, as copies without a graph.
+
+    **Example.**
+
+    >>> act = nn.ReLU()
+    >>> model = nn.Sequential(nn.Flatten(), act, nn.Flatten(), act)
+    >>> capture_calls(model, "1", torch.tensor([[-1.0, 2.0]]))
+    [tensor([[0., 2.]]), tensor([[0., 2.]])]
+
+    **Fine print.** The module is called one or more times, and its outputs are tensors of one dtype, which a later
+    layer may overwrite. It may have two names; `name` is any that `model.get_submodule` knows, and every call counts,
+    whichever name the model uses for it. Each call of your function returns a new list.
+    """
+
+    reference = capture
+
+    class Mistakes(wrong_runs(capture, stored_the_input)):
+        def only_last_call(model, name, x):
+            return capture(model, name, x)[-1:]
+
+        def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
+            """Your list outlives the call: every call of your function returns the same list. Make a new list inside
+            the function.
+            """
+            capture(model, name, x, copy=lambda output: calls.append(copied(output)))
+            return calls
+
+        def stored_alias(model, name, x):
+            return capture(model, name, x, copy=lambda output: output.detach())

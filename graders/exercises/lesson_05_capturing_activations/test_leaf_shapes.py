@@ -1,0 +1,91 @@
+"""Exercise 05-leaf-shapes."""
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_05_capturing_activations.programs import outputs, wrong_runs
+from graders.scenes.captures import call_without_names, captures_outputs
+
+
+def leaves(model):
+    """The names of all modules without children."""
+    return [name for name, module in model.named_modules() if not list(module.children())]
+
+
+def shapes(model, x, names=leaves, which=-1, **how):
+    """Shapes by name, in the order of first calls."""
+    found = outputs(model, names(model), x, copy=lambda output: tuple(output.shape), **how)
+    return {name: calls[which] for name, calls in found.items()}
+
+
+@exercise(
+    "05-leaf-shapes",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    title="The output shape of every layer",
+    hints=(
+        "A module without children is one for which `list(module.children())` is empty.",
+        "`model.named_modules()` yields the modules of all levels with their full names, each module once, under its "
+        "first name.",
+        "Write into the dict when the hook fires. A key that is already there keeps its place when its value is "
+        "written again.",
+    ),
+    why=(
+        "`named_modules()` goes through all levels and yields each module once, under its first name; a module "
+        "without children is one for which `children()` yields nothing. The hook writes when the module runs, so the "
+        "order takes care of itself. One function and `functools.partial` would do as well."
+    ),
+    scene=captures_outputs(
+        ask=call_without_names,
+        only={"named": ("last",)},
+        words={"results": "every layer has its shape", "order": "the keys are in order of first calls"},
+    ),
+)
+class TestLeafShapes:
+    """Write `leaf_shapes(model, x)`: run the model on `x` and return a dict. For every module in
+    `model.named_modules()` that has no children and is called, it maps the name to the shape of its output, a tuple of
+    ints, in the order of first calls.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.Sequential(nn.Linear(6, 4), nn.ReLU()))
+    >>> leaf_shapes(model, torch.ones(1, 2, 3))
+    {'0': (1, 6), '1.0': (1, 4), '1.1': (1, 4)}
+
+    **Fine print.** A module without children is one for which `list(module.children())` is empty. One that is called
+    more than once shows the shape of its last call. The outputs of these modules are tensors; those of others may be
+    anything.
+    """
+
+    reference = shapes
+
+    class Mistakes(wrong_runs(shapes, without=("returned_the_copy",))):
+        def only_sequential_recursed(model, x):
+            """Layers inside a custom block or a `ModuleList` are missing: you looked only at the top level, or went
+            down only into some kinds of container. `model.named_modules()` yields the modules of all levels.
+            """
+            return shapes(model, x, names=lambda model: [name for name in leaves(model) if "." not in name])
+
+        def containers_included(model, x):
+            """You hooked containers, too: modules that have children of their own (they may output anything). Register
+            only on modules whose `children()` are empty.
+            """
+            return shapes(model, x, names=lambda model: [name for name, _ in model.named_modules()])
+
+        def definition_order(model, x):
+            found = shapes(model, x)
+            return {name: found[name] for name in leaves(model) if name in found}
+
+        def late_binding(model, x):
+            *_, last = model.named_modules()  # of the loop, which went through all
+            *_, shape = shapes(model, x).values()
+            return {last[0]: shape}
+
+        def uncalled_included(model, x):
+            """Your dict lists a module that the model never calls. Make an entry only when the hook fires."""
+            return dict.fromkeys(leaves(model)) | shapes(model, x)
+
+        def only_first_call(model, x):
+            """A module that runs more than once shows the shape of its last call here, and yours shows the first. Write
+            the entry again each time the hook fires.
+            """
+            return shapes(model, x, which=0)

@@ -1,0 +1,49 @@
+"""How people run a model with a hook that changes an output: one right way, and the wrong ones."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from torch import Tensor, nn
+
+from graders.exercises.lesson_05_capturing_activations.programs import wrong_runs as those_of_lesson_5
+
+Hook = Callable[..., Any]
+
+
+def run(model: nn.Module, name: str, hook: Hook, x: Tensor, **options: Any) -> Tensor:
+    """What the model returns while the hook is on the submodule. `options` are those of `register_forward_hook`."""
+    with model.get_submodule(name).register_forward_hook(hook, **options):
+        found: Tensor = model(x).detach()
+        return found
+
+
+def hook_left_behind(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103 - COMMON says it
+    model.get_submodule(name).register_forward_hook(hook)
+    found: Tensor = model(x).detach()
+    return found
+
+
+def hook_left_after_exception(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
+    handle = model.get_submodule(name).register_forward_hook(hook)
+    found: Tensor = model(x).detach()
+    handle.remove()
+    return found
+
+
+def another_mode(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:  # noqa: D103
+    return run(model.eval(), name, hook, x)
+
+
+def before_other_hooks(model: nn.Module, name: str, hook: Hook, x: Tensor) -> Tensor:
+    """Your change comes first, and then one of the caller's hooks changes the output once more. What counts is the
+    output as the next layer gets it: register your hook after the others, without `prepend=True`, and leave `forward`
+    alone.
+    """
+    return run(model, name, hook, x, prepend=True)
+
+
+wrong_runs = partial(
+    those_of_lesson_5, ways=(hook_left_behind, hook_left_after_exception, another_mode, before_other_hooks)
+)
+"""The base of a class `Mistakes`: `program(..., run=way)` for each of these ways."""

@@ -1,0 +1,104 @@
+"""Exercise 06-ablate-channels."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_06_changing_the_forward.programs import run, wrong_runs
+from graders.scenes.model_edits import call_ablation, edits_runs, switched_off
+
+
+def zeros(output, channels, dim=1):
+    """A copy that is 0 at these indices."""
+    return output.index_fill(dim, torch.tensor(channels, dtype=torch.long), 0)
+
+
+def ablate(model, name, channels, x, off=zeros, run=run):
+    """The model's output when `off(output, channels)` takes the place of the submodule's output."""
+    return run(model, name, lambda module, args, output: off(output, channels), x)
+
+
+def all_but(output, channels):
+    """The channels that are not listed."""
+    return [channel for channel in range(output.shape[1]) if channel not in channels]
+
+
+@exercise(
+    "06-ablate-channels",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="Switch channels off",
+    hints=(
+        "In a forward hook: clone the output, set the channels to 0 in the clone, return the clone.",
+        "Channels are dimension 1: `clone[:, channels] = 0` works for any number of dimensions, and for no channels.",
+        "Clean up: `with layer.register_forward_hook(hook):` removes the hook even when the model raises.",
+    ),
+    why=(
+        "The hook writes zeros into a copy, so the layer's own output stays as it was for whoever holds it. "
+        "`masked_fill` with a mask of channels would do as well; a product with zeros would not, since it leaves a "
+        "NaN where one was."
+    ),
+    scene=edits_runs(
+        ask=call_ablation,
+        exactly=switched_off,
+        words={
+            "task": "the listed channels are off",
+            "part": "another call has its own channels",
+            "runs": "the model runs once",
+            "same": "x and the model are as before",
+            "exactly": "they are zero whatever they were",
+        },
+    ),
+)
+class TestAblateChannels:
+    """Write `ablate_channels(model, name, channels, x)`: run the model on `x` and return what it gives when the listed
+    channels of the output of the submodule `name` are 0, and everything after it computes with that. Channels are
+    dimension 1. Return the result detached, and leave no hook behind.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Identity(), nn.Linear(2, 1, bias=False))
+    >>> _ = nn.init.ones_(model[1].weight)  # now it adds its two inputs
+    >>> ablate_channels(model, "0", [1], torch.tensor([[3.0, 4.0]]))
+    tensor([[3.]])
+
+    **Fine print.** `channels` is a list of indices 0, 1, ...; it may be empty, or hold an index twice. `name` may be
+    nested (`"block.0"`), or `""`, the model itself. In a run the submodule is called once, with any arguments; its
+    output is a floating tensor of two or more dimensions. The listed channels become 0 whatever they were, even `inf`;
+    all other entries stay, even `nan`. The model returns one tensor.
+    """
+
+    reference = ablate
+
+    class Mistakes(wrong_runs(ablate)):
+        def forgot_return(model, name, channels, x):
+            return ablate(model, name, channels, x, off=lambda output, channels: None)
+
+        def edited_weights(model, name, channels, x):
+            """You changed the weights, so every later run of the model differs, too. Change the output of the module
+            in a forward hook; that also works for modules without weights.
+            """
+            with torch.no_grad():
+                model.get_submodule(name).weight[channels] = 0
+            return model(x).detach()
+
+        def multiplied_by_zero(model, name, channels, x):
+            """Where a channel held `inf` or `nan`, it holds `nan` now: that is what `0 * inf` and `inf - inf` give. Do
+            not compute zeros from the old values. Write them: `output[:, channels] = 0`, in a clone.
+            """
+
+            def off(output, channels):
+                return output * zeros(torch.ones_like(output), channels)
+
+            return ablate(model, name, channels, x, off)
+
+        def wrong_axis(model, name, channels, x):
+            return ablate(model, name, channels, x, lambda output, channels: zeros(output, channels, -1))
+
+        def changed_callers_tensor(model, name, channels, x):
+            def off(output, channels):
+                output[:, channels] = 0
+                return output
+
+            return ablate(model, name, channels, x, off)

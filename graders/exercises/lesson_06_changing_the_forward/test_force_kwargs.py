@@ -1,0 +1,119 @@
+"""Exercise 06-force-kwargs."""
+
+from graders.exercises.authoring import a_hook_for_all, exercise
+from graders.scenes.call_arguments import some_keywords, with_the_same_keywords
+from graders.scenes.forward_changes import changes_calls
+
+
+@exercise(
+    "06-force-kwargs",
+    points=2,
+    minutes=10,
+    difficulty=2,
+    title="Force keyword arguments",
+    hints=(
+        "A pre-hook sees keyword arguments only when it is registered with `with_kwargs=True`. Then it is called as "
+        "`hook(module, args, kwargs)`.",
+        "Such a hook returns a tuple of two: the new positional arguments and the new keyword arguments.",
+        "In `{**kwargs, **kw}` the entries on the right win.",
+    ),
+    why=(
+        "Only a pre-hook that is registered with `with_kwargs=True` sees the keyword arguments; it returns both, "
+        "and in `{**kwargs, **kw}` the entries on the right win. `kwargs | kw` would do as well."
+    ),
+    scene=changes_calls(
+        arguments=some_keywords,
+        calls=with_the_same_keywords,
+        only={"number": ()},
+        words={
+            "task": "the keywords reach the module",
+            "gradients": "gradients flow to what the caller passes",
+            "arrives": "everything arrives as it was passed and forward runs once",
+            "twice": "two hooks force the keywords of both",
+            "failing": "an exception comes through and is forgotten",
+            "any": "values of any kind arrive",
+        },
+    ),
+)
+class TestForceKwargs:
+    """Write `force_kwargs(module, **kw)`: from now on, every call of `module` receives the keyword arguments `kw`.
+    Where the caller passes one of the same name, the value in `kw` wins; all other arguments arrive as the caller
+    passed them. Return the handle.
+
+    **Example.**
+
+    >>> class Affine(nn.Module):
+    ...     def forward(self, x, *, scale=1.0, shift=0.0):
+    ...         return x * scale + shift
+    >>> module = Affine()
+    >>> handle = force_kwargs(module, scale=10.0)
+    >>> module(torch.tensor(2.0), scale=3.0, shift=1.0)
+    tensor(21.)
+
+    **Fine print.** The values may be of any kind, even `0` and `None`, and the module receives these very objects. `kw`
+    may be empty. The caller may pass everything by keyword, the input too, and passes by position nothing that `kw`
+    forces. Keywords of one call do not reach a later one, and in each call `forward` runs once. If two calls of your
+    function force the same keyword, either may win. Other people's pre-hooks only watch.
+    """
+
+    def reference(module, **kw):
+        def hook(module, args, kwargs):
+            kwargs.update(kw)
+
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+    def reference_first(module, **kw):
+        return module.register_forward_pre_hook(
+            lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True, prepend=True
+        )
+
+    # A hook for all modules that looks for this one acts on nothing else.
+    may_differ = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
+
+    class Mistakes:
+        def wrong_return_shape(module, **kw):
+            """A pre-hook with `with_kwargs=True` has to return both: a tuple of the positional arguments and the
+            keyword arguments, `return args, new_kwargs`.
+            """
+            return module.register_forward_pre_hook(lambda module, args, kwargs: {**kwargs, **kw}, with_kwargs=True)
+
+        def dropped_arguments(module, **kw):
+            """Your keywords arrive, but some of the caller's arguments are lost. What you return is the whole new set
+            of arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.
+            """
+            return module.register_forward_pre_hook(lambda module, args, kwargs: (args, kw), with_kwargs=True)
+
+        def caller_wins(module, **kw):
+            """Where the caller passes the same keyword, the caller's value wins. In `{**first, **second}` the second
+            wins: put `kw` last.
+            """
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: (args, {**kw, **kwargs}), with_kwargs=True
+            )
+
+        def no_with_kwargs(module, **kw):
+            """Without `with_kwargs=True` a pre-hook is called as `hook(module, args)`: it sees no keywords and cannot
+            add any. Register it with the flag.
+            """
+            return module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}))
+
+        def never_arrive(module, **kw):
+            """Your keywords never arrive. A pre-hook adds keywords only when it is registered with `with_kwargs=True`
+            and returns `args, new_kwargs`; `None` means "keep the old ones".
+            """
+
+            def hook(module, args, kwargs):
+                kwargs = {**kwargs, **kw}
+
+            return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+        def wrong_hook_kind(module, **kw):
+            """`forward` ran twice, the first time without your keywords. A forward hook comes after `forward`, and
+            calling the module a second time repeats all its work. Register a forward *pre*-hook.
+            """
+            return module.register_forward_hook(
+                lambda module, args, kwargs, output: module.forward(*args, **{**kwargs, **kw}), with_kwargs=True
+            )
+
+        def no_handle(module, **kw):
+            module.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, **kw}), with_kwargs=True)

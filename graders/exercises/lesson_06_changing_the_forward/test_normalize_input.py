@@ -1,0 +1,111 @@
+"""Exercise 06-normalize-input."""
+
+from graders.exercises.authoring import a_hook_for_all, exercise
+from graders.scenes.call_arguments import beside_many, mean_and_deviation
+from graders.scenes.forward_changes import changes_calls, handed_on
+
+
+@exercise(
+    "06-normalize-input",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Normalise what goes in",
+    hints=(
+        "A forward pre-hook receives `(module, args)`, before `forward` runs. `args` is a tuple, even with one entry.",
+        "Return a tuple: it becomes the new positional arguments, all of them.",
+        "Put the other arguments back: `return ((args[0] - mean) / std, *args[1:])`.",
+    ),
+    why=(
+        "A pre-hook returns all positional arguments anew, so those behind the first are put back with "
+        "`*args[1:]`. One that is registered with `with_kwargs=True` would do as well: it returns the tuple and "
+        "the keyword arguments."
+    ),
+    scene=changes_calls(
+        arguments=mean_and_deviation,
+        calls=beside_many,
+        also=handed_on,
+        only={"given": ()},
+        words={
+            "task": "the first argument is normalised",
+            "gradients": "gradients flow through the normalisation",
+            "arrives": "the other arguments arrive as they were passed",
+            "twice": "two hooks normalise one after the other",
+            "failing": "an exception comes through and changes nothing",
+            "any": "any tensor will do",
+        },
+    ),
+)
+class TestNormalizeInput:
+    """Write `normalize_input(module, mean, std)`: from now on, in every call of `module`, the first positional argument
+    `a` reaches `forward` as `(a - mean) / std`, and gradients flow back through this to the caller's tensor. Return the
+    handle: after `handle.remove()` the module gets its arguments unchanged again.
+
+    **Example.**
+
+    >>> module = nn.Bilinear(1, 1, 1, bias=False)
+    >>> _ = nn.init.ones_(module.weight)  # now it multiplies its two inputs
+    >>> handle = normalize_input(module, 1.0, 2.0)
+    >>> module(torch.tensor([5.0]), torch.tensor([3.0])).detach()  # (5 - 1) / 2 * 3
+    tensor([6.])
+
+    **Fine print.** `a` is a floating-point tensor, and there is always one; its dtype stays. `mean` and `std` are two
+    numbers; `std` is not 0. All other arguments, including those by keyword, reach `forward` as the caller passed them:
+    the same objects. After two calls of your function on one module both normalise, in either order. Other pre-hooks of
+    the module may come before or after yours.
+    """
+
+    def reference(module, mean, std):
+        def hook(module, args, kwargs):
+            return (args[0].sub(mean).div(std), *args[1:]), kwargs
+
+        return module.register_forward_pre_hook(hook, with_kwargs=True)
+
+    def reference_first(module, mean, std):
+        return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]), prepend=True)
+
+    # A hook for all modules that looks for this one acts on nothing else.
+    may_differ = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
+
+    class Mistakes:
+        def dropped_arguments(module, mean, std):
+            """Some of the caller's positional arguments are lost. What a pre-hook returns replaces all of them, and a
+            bare tensor becomes the only one. Return `(new, *args[1:])`.
+            """
+            return module.register_forward_pre_hook(lambda module, args: (args[0] - mean) / std)
+
+        def changed_callers_tensor(module, mean, std):
+            """The caller's own tensor has changed: `args[0]` *is* that tensor, and you edited it in place. Compute a
+            new tensor.
+            """
+            return module.register_forward_pre_hook(lambda module, args: (args[0].sub_(mean).div_(std), *args[1:]))
+
+        def returned_a_list(module, mean, std):
+            """Your pre-hook returned a list. Only a tuple counts as the new arguments; a list is passed on as *one*
+            argument. Return a tuple.
+            """
+            return module.register_forward_pre_hook(lambda module, args: [(args[0] - mean) / std, *args[1:]])
+
+        def tuple_not_tensor(module, mean, std):
+            """`args` is the tuple of all positional arguments, not a tensor, and a tuple cannot be changed. Compute
+            with `args[0]` and return a new tuple.
+            """
+            return module.register_forward_pre_hook(lambda module, args: (args - mean) / std)
+
+        def changed_the_output(module, mean, std):
+            """You normalised what comes out of the module. The task is about what goes in: register a forward
+            *pre*-hook.
+            """
+            return module.register_forward_hook(lambda module, args, output: (output - mean) / std)
+
+        def forgot_return(module, mean, std):
+            def hook(module, args):
+                args = ((args[0] - mean) / std, *args[1:])
+
+            return module.register_forward_pre_hook(hook)
+
+        def cut_the_graph(module, mean, std):
+            return module.register_forward_pre_hook(lambda module, args: ((args[0].detach() - mean) / std, *args[1:]))
+
+        def no_handle(module, mean, std):
+            module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]))

@@ -1,0 +1,131 @@
+"""Exercise 06-patch-activation."""
+
+import contextlib
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_06_changing_the_forward import programs
+from graders.scenes.model_edits import call_patching, edits_runs, replaced
+
+
+def put(output, kept, channels, dim=1):
+    """The channels of `kept` in a copy of `output`; without `channels`, all of `kept`."""
+    if channels is None:
+        return kept
+    index = torch.tensor(channels, dtype=torch.long)
+    return output.index_copy(dim, index, kept.index_select(dim, index))
+
+
+def patch(model, name, clean, corrupt, channels=None, *, run=programs.run, put=put, copy=torch.clone):
+    """Two runs: one keeps a copy of the output, and in the other one `put(output, kept, channels)` takes its place."""
+    kept = []
+    run(model, name, lambda module, args, output: kept.append(copy(output.detach())), clean)
+    return run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+
+
+class Stop(Exception):
+    """Ends a run."""
+
+
+@exercise(
+    "06-patch-activation",
+    points=3,
+    minutes=25,
+    difficulty=3,
+    core=True,
+    title="Transplant an activation",
+    hints=(
+        "Two runs: one on `clean`, in which a hook keeps a copy of the module's output, and one on `corrupt`, in "
+        "which another hook puts it in.",
+        "Take the snapshot with `.detach().clone()`: the next module may work in place. Remove the first hook before "
+        "the second run.",
+        "For some of the channels: clone the output of the corrupt run, write the clean channels into the clone, and "
+        "return it. `None` and `[]` are two different things.",
+    ),
+    why=(
+        "Two runs, and a hook for each: one keeps a copy of the clean output, the other puts it into the corrupt run. "
+        "A single hook that keeps in its first call and replaces in its second would do as well, and `torch.where` "
+        "with a mask of channels could take the place of the copy."
+    ),
+    scene=edits_runs(
+        ask=call_patching,
+        exactly=replaced,
+        words={
+            "task": "the whole output comes from the clean run",
+            "part": "only the listed channels are replaced",
+            "runs": "the model runs on clean and then on corrupt",
+            "same": "inputs and model are as before",
+            "exactly": "channels are replaced digit by digit",
+        },
+    ),
+)
+class TestPatchActivation:
+    """Write `patch_activation(model, name, clean, corrupt, channels=None)`: run the model on `clean`, then on
+    `corrupt`, and return what it gives for `corrupt` when the output of the submodule `name` is replaced by that of the
+    clean run: all of it, or only the listed channels (dimension 1).
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Identity(), nn.Linear(2, 1, bias=False))
+    >>> _ = nn.init.ones_(model[1].weight)  # now it adds its two inputs
+    >>> clean, corrupt = torch.tensor([[3.0, 4.0], [1.0, 1.0]]), torch.tensor([[5.0, 6.0], [7.0, 8.0]])
+    >>> patch_activation(model, "0", clean, corrupt)
+    tensor([[7.],
+            [2.]])
+    >>> patch_activation(model, "0", clean, corrupt, channels=[1])
+    tensor([[9.],
+            [8.]])
+
+    **Fine print.** One run for each input, even when the two are equal; both have the same shape. The clean run may
+    stop when you have what you need. An empty list replaces nothing, and an index may appear twice. Channels are
+    replaced exactly, even by `nan`. `name` may be nested, or `""`, the model itself; in a run the submodule is called
+    once, with any arguments, and its output is a tensor of two or more dimensions. Return one tensor, detached.
+    """
+
+    def reference(model, name, clean, corrupt, channels=None):
+        return patch(model, name, clean, corrupt, channels)
+
+    def reference_stops(model, name, clean, corrupt, channels=None):
+        kept = []
+
+        def keep(module, args, output):
+            kept.append(output.detach().clone())
+            raise Stop
+
+        with contextlib.suppress(Stop):
+            programs.run(model, name, keep, clean)
+        return programs.run(model, name, lambda module, args, output: put(output, kept[0], channels), corrupt)
+
+    class Mistakes(programs.wrong_runs(patch)):
+        def forgot_return(model, name, clean, corrupt, channels=None):
+            """You got the ordinary output for `corrupt`: the patch did not arrive. Either your hook returned `None`, or
+            the hook that keeps the clean output was still there in the second run and overwrote what it had kept.
+            """
+            return patch(model, name, clean, corrupt, channels, put=lambda output, kept, channels: None)
+
+        def swapped_runs(model, name, clean, corrupt, channels=None):
+            """The roles are swapped: you ran the model on `clean` with a part of the corrupt run. Run `corrupt`, and
+            patch in what comes from `clean`.
+            """
+            return patch(model, name, corrupt, clean, channels)
+
+        def ignored_channels(model, name, clean, corrupt, channels=None):
+            """You replaced the whole output. When `channels` is a list, only the listed channels come from the clean
+            run; the others stay those of the corrupt run.
+            """
+            return patch(model, name, clean, corrupt)
+
+        def stored_alias(model, name, clean, corrupt, channels=None):
+            return patch(model, name, clean, corrupt, channels, copy=lambda output: output)
+
+        def wrong_axis(model, name, clean, corrupt, channels=None):
+            return patch(model, name, clean, corrupt, channels, put=lambda *given: put(*given, 0))
+
+        def changed_callers_tensor(model, name, clean, corrupt, channels=None):
+            def write(output, kept, channels):
+                which = slice(None) if channels is None else channels
+                output[:, which] = kept[:, which]
+                return output
+
+            return patch(model, name, clean, corrupt, channels, put=write)

@@ -1,0 +1,95 @@
+"""Exercise 06-run-first."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.call_arguments import a_hook
+from graders.scenes.forward_changes import changes_calls, what_hooks_return
+
+
+@exercise(
+    "06-run-first",
+    points=1,
+    minutes=5,
+    difficulty=1,
+    title="First in the queue",
+    hints=(
+        "One keyword argument of `register_forward_hook` is enough.",
+        "A pre-hook would be too early: it runs before there is an output.",
+        "Leave the other hooks alone. `prepend=True` puts yours in front of them.",
+    ),
+    why=(
+        "`prepend=True` is made for this, and the handle comes with it. Removing the other hooks and registering them "
+        "again behind yours would not do: their handles would then belong to hooks that are gone."
+    ),
+    scene=changes_calls(
+        arguments=a_hook,
+        also=what_hooks_return,
+        only={"given": ()},
+        words={
+            "task": "the hook runs before the others",
+            "gradients": "gradients flow through what the hook returns",
+            "arrives": "it is called as any forward hook and once",
+            "twice": "the later of two runs first",
+            "failing": "it is not called when forward raises",
+            "any": "what it returns or raises counts as with any forward hook",
+        },
+    ),
+)
+class TestRunFirst:
+    """Write `run_first(module, hook)`: register the forward hook `hook` on `module` so that, in every call from now on,
+    it runs before all forward hooks that `module` has at this moment. Return its handle.
+
+    **Example.**
+
+    >>> module = nn.Identity()
+    >>> _ = module.register_forward_hook(lambda module, args, output: output + 1)
+    >>> _ = module.register_forward_hook(lambda module, args, output: output * 10)
+    >>> handle = run_first(module, lambda module, args, output: output - 5)
+    >>> module(torch.tensor(7.0))  # ((7 - 5) + 1) * 10
+    tensor(30.)
+
+    **Fine print.** `hook` is called once in each call, as `hook(module, args, output)` with the output itself, and not
+    when `forward` raises. What it returns or raises counts as with any forward hook: anything but `None` replaces the
+    output, even `False`. The handles of the other hooks still remove them. When `run_first` is used twice, the later
+    hook runs before the earlier one.
+    """
+
+    def reference(module, hook):
+        def first(module, args, output):
+            return hook(module, args, output)
+
+        handle = module.register_forward_hook(first)
+        module._forward_hooks.move_to_end(handle.id, last=False)
+        return handle
+
+    class Mistakes:
+        def registration_order(module, hook):
+            """Your hook ran last: forward hooks run in the order in which they were registered. `prepend=True` puts
+            a hook in front of those that are already there.
+            """
+            return module.register_forward_hook(hook)
+
+        def removed_others(module, hook):
+            """Other hooks of the module are gone, or were registered again and lost their options and handles. Leave
+            them as they are: `prepend=True` puts yours in front of them.
+            """
+            module._forward_hooks.clear()
+            return module.register_forward_hook(hook)
+
+        def for_all_modules(module, hook):
+            """You registered the hook for all modules. The task asks for one on `module`, with a method of `module`."""
+
+            def first(other, args, output):
+                return hook(module, args, output) if other is module else None
+
+            return torch.nn.modules.module.register_module_forward_hook(first)
+
+        def wrong_hook_kind(module, hook):
+            """You registered a pre-hook. It runs before `forward`, when there is no output yet. The task asks for a
+            forward hook that runs before the other forward hooks.
+            """
+            return module.register_forward_pre_hook(hook)
+
+        def no_handle(module, hook):
+            module.register_forward_hook(hook, prepend=True)

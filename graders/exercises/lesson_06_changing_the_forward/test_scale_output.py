@@ -1,0 +1,99 @@
+"""Exercise 06-scale-output."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.call_arguments import a_factor
+from graders.scenes.forward_changes import changes_calls, whole_numbers_too
+
+
+@exercise(
+    "06-scale-output",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    core=True,
+    title="Scale what a module says",
+    hints=(
+        "A forward hook that returns something replaces the module's output with it.",
+        "Compute a new tensor. An in-place change of `output` overwrites numbers that the backward pass needs.",
+        "No `detach()`, no `.data`, no `torch.no_grad()`: autograd has to see the multiplication. "
+        "And return the handle.",
+    ),
+    why=(
+        "What a forward hook returns takes the place of the output, and `output * s` is a new tensor that autograd "
+        "knows about, so gradients are scaled, too. Any function that computes a new tensor would do, such as "
+        "`torch.mul`; writing into `output` would not."
+    ),
+    scene=changes_calls(
+        arguments=a_factor,
+        also=whole_numbers_too,
+        only={
+            "number": ("zero", "negative", "fraction", "whole"),
+            "others": ("none", "keyword"),
+            "given": (),
+        },
+        words={
+            "task": "every output is multiplied",
+            "gradients": "the gradient is multiplied too",
+            "arrives": "the module runs once as it is called",
+            "twice": "two hooks multiply by both numbers",
+            "failing": "a call that raises changes nothing",
+            "any": "any tensor will do",
+        },
+    ),
+)
+class TestScaleOutput:
+    """Write `scale_output(module, s)`: from now on, every call of `module` gives `s` times what it gave before, and
+    gradients flow back through the multiplication. Return the handle: after `handle.remove()` the module gives its own
+    output again.
+
+    **Example.**
+
+    >>> act = nn.Sigmoid()
+    >>> handle = scale_output(act, 3.0)
+    >>> x = torch.tensor([0.0], requires_grad=True)
+    >>> y = act(x)
+    >>> y.backward()
+    >>> y.detach(), x.grad
+    (tensor([1.5000]), tensor([0.7500]))
+
+    **Fine print.** `s` is a number, and `module` returns one tensor. It may hold integers: the output becomes what
+    `output * s` is. Forward hooks that `module` has at this moment come first, then the multiplication. Two calls of
+    `scale_output` on one module multiply by both numbers.
+    """
+
+    def reference(module, s):
+        class Times:
+            def __call__(self, module, args, output):
+                return torch.mul(output, s)
+
+        return module.register_forward_hook(Times())
+
+    class Mistakes:
+        def forgot_return(module, s):
+            def hook(module, args, output):
+                output = output * s
+
+            return module.register_forward_hook(hook)
+
+        def in_place_output(module, s):
+            """Your hook changed `output` in place. Numbers that the backward pass needs are overwritten, and so is the
+            caller's input, where a module passes it on. Compute a new tensor, `output * s`, and return it.
+            """
+            return module.register_forward_hook(lambda module, args, output: output.mul_(s))
+
+        def cut_the_graph(module, s):
+            return module.register_forward_hook(lambda module, args, output: output.detach() * s)
+
+        def changed_the_input(module, s):
+            return module.register_forward_pre_hook(lambda module, args: args[0] * s)
+
+        def before_other_hooks(module, s):
+            """Your multiplication comes first, and then one of the caller's hooks changes the output. It has to come
+            after the hooks that are already there: register a forward hook on `module`, without `prepend=True`.
+            """
+            return module.register_forward_hook(lambda module, args, output: output * s, prepend=True)
+
+        def no_handle(module, s):
+            module.register_forward_hook(lambda module, args, output: output * s)

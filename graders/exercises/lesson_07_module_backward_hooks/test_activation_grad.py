@@ -1,0 +1,122 @@
+"""Exercise 07-activation-grad."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.activation_gradients import looks_inside
+
+
+def with_hook(model, name, x, loss_fn, hook, **options):
+    """The loss, in a run in which the module has this forward hook."""
+    with model.get_submodule(name).register_forward_hook(hook, **options):
+        return loss_fn(model(x))
+
+
+def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clone(), **options):
+    """A right way: the gradient as a tensor hook gets it."""
+    found = []
+
+    def hook(module, args, output):
+        pick(output).register_hook(lambda grad: found.append(keep(grad)))
+
+    with_hook(model, name, x, loss_fn, hook, **options).backward()
+    return found[0]
+
+
+@exercise(
+    "07-activation-grad",
+    points=3,
+    minutes=25,
+    difficulty=3,
+    title="The gradient at an activation, whatever follows",
+    hints=(
+        "A full backward hook fails before an in-place operation and stays silent for a dict. The output itself is an "
+        "ordinary tensor, and a tensor can carry a hook.",
+        "Register a forward hook on `model.get_submodule(name)`. Inside it, call `pick(output).register_hook(...)`.",
+        "The forward hook runs before any later in-place operation. A tensor hook that is registered there belongs to "
+        "the old value, and that is the one you want. `retain_grad()` would move on to the new one.",
+    ),
+    why=(
+        "The forward hook reaches the output before anything can overwrite it, and a tensor hook stays with that "
+        "value. `torch.autograd.graph.get_gradient_edge` inside the forward hook names the same place; "
+        "`torch.autograd.grad` then takes it as an input."
+    ),
+    scene=looks_inside(),
+)
+class TestActivationGrad:
+    """Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`. With `loss = loss_fn(model(x))`, return
+    the gradient of the loss with respect to `pick(output)`, where `output` is what the module called `name` returns, as
+    it leaves the module.
+
+    **Example.**
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU(inplace=True))
+    >>> model[0].weight.data, model[0].bias.data = torch.tensor([[-1.0], [4.0]]), torch.zeros(2)
+    >>> activation_grad(model, "0", torch.ones(1, 1), lambda out: 7 * out.sum())
+    tensor([[0., 7.]])
+
+    **Fine print.** The output is a tensor, a tuple or a dict; `pick` returns one tensor in it, which requires grad and
+    is not a leaf. Later operations may change it in place: what counts is the value before that. The result is a copy
+    of the gradient as it arrives there. Run one backward pass: it adds to the `.grad` of every parameter as usual, or
+    to none. The model calls the module once. Your hook may stay on the tensor.
+    """
+
+    def reference(model, name, x, loss_fn, pick=lambda out: out):
+        edges = []
+
+        def hook(module, args, output):
+            edges.append(torch.autograd.graph.get_gradient_edge(pick(output)))
+
+        return torch.autograd.grad(with_hook(model, name, x, loss_fn, hook), edges)[0].clone()
+
+    def reference_that_accumulates(model, name, x, loss_fn, pick=lambda out: out):
+        return at_output(model, name, x, loss_fn, pick)
+
+    class Mistakes:
+        def full_hook_and_in_place(model, name, x, loss_fn, pick=lambda out: out):
+            """A full backward hook makes the module's output a view, and a view like this cannot be changed in place.
+            For a dict it never fires. Hook the tensor instead, inside a forward hook.
+            """
+            found = []
+            module = model.get_submodule(name)
+            with module.register_full_backward_hook(lambda module, gi, go: found.append(go[0].detach().clone())):
+                loss_fn(model(x)).backward()
+            return found[0]
+
+        def retain_grad_follows_in_place(model, name, x, loss_fn, pick=lambda out: out):
+            """You got the gradient after the in-place operation: `retain_grad()` goes with the tensor to its new value.
+            A tensor hook that is registered in the forward hook stays with the old one.
+            """
+            kept = []
+
+            def hook(module, args, output):
+                kept.append(pick(output))
+                kept[0].retain_grad()
+
+            with_hook(model, name, x, loss_fn, hook).backward()
+            return kept[0].grad.clone()
+
+        def hooked_a_copy(model, name, x, loss_fn, pick=lambda out: out):
+            """You looked at a copy of the output, which the loss does not use. Hook `pick(output)` itself."""
+            kept = []
+
+            def hook(module, args, output):
+                kept.append(pick(output).clone())
+
+            return torch.autograd.grad(with_hook(model, name, x, loss_fn, hook), kept)[0]
+
+        def stored_alias(model, name, x, loss_fn, pick=lambda out: out):
+            return at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad)
+
+        def before_the_callers_hooks(model, name, x, loss_fn, pick=lambda out: out):
+            """One of the caller's forward hooks replaced this value before it left the module, and you took it before
+            that. Hooks of one module run in the order of registration, those for all modules first: register yours on
+            the module, without `prepend`.
+            """
+            return at_output(model, name, x, loss_fn, pick, prepend=True)
+
+        def ignored_pick(model, name, x, loss_fn, pick=lambda out: out):
+            """The output of this module is a tuple or a dict, which cannot carry a hook. `pick(output)` gives you the
+            tensor in it.
+            """
+            return at_output(model, name, x, loss_fn, lambda output: output)

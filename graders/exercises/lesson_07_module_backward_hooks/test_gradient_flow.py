@@ -1,0 +1,135 @@
+"""Exercise 07-gradient-flow."""
+
+from itertools import combinations
+
+from graders.exercises.authoring import exercise
+from graders.scenes.inner_gradients import measures_the_flow
+
+
+def blocks_as_they_like(mine, wanted):
+    """A block, and the model itself, may come before or after the modules inside."""
+
+    def inside(one, other):
+        return one.startswith(f"{other}.") or not other
+
+    fixed = [pair for pair in combinations(wanted, 2) if not inside(*pair) and not inside(*pair[::-1])]
+    in_order = all(mine.index(first) < mine.index(second) for first, second in fixed)
+    return sorted(mine) == sorted(wanted) and in_order and "" in (mine[0], mine[-1])
+
+
+def with_parameters(model):
+    """The modules that have parameters of their own, by name."""
+    return {name: m for name, m in model.named_modules() if list(m.parameters(recurse=False))}
+
+
+def mean(grad):
+    """The number that is asked for."""
+    return grad.abs().mean().item()
+
+
+def measured(model, loss_fn, x, hook, modules=None, kind="register_full_backward_pre_hook"):
+    """The dict that `hook(flow, name, module, *gradients)` fills in a pass."""
+    flow, handles = {}, []
+    try:
+        for name, module in (modules or with_parameters(model)).items():
+            handles.append(getattr(module, kind)(lambda *args, name=name: hook(flow, name, *args)))
+        loss_fn(model(x)).backward()
+    finally:
+        for handle in handles:
+            handle.remove()
+    return flow
+
+
+def note(flow, name, module, grad_output):
+    """What a full backward pre-hook does that measures."""
+    flow[name] = mean(grad_output[0])
+
+
+@exercise(
+    "07-gradient-flow",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="Gradient flow through every layer",
+    hints=(
+        "`module.parameters(recurse=False)` gives the parameters of the module itself, without those of the modules "
+        "inside it. `named_modules()` gives every module with its name.",
+        "A full backward pre-hook, `hook(module, grad_output)`, runs at the moment when the gradient of the output is "
+        "complete. If it fills the dict, the order takes care of itself.",
+        "The mean of the absolute values: `grad_output[0].abs().mean().item()`. Remove every handle in a `finally` "
+        "block, so that it also happens when something raises.",
+    ),
+    why=(
+        "A full backward pre-hook runs when the gradient of its module's output is complete, and so in the backward "
+        "order that the keys should have. A forward hook that registers a tensor hook on the output would do as well."
+    ),
+    scene=measures_the_flow(),
+)
+class TestGradientFlow:
+    """Write `gradient_flow(model, loss_fn, x)`. Run `loss = loss_fn(model(x))` and `loss.backward()`, each once. Return
+    a dict: for each module that has parameters of its own, its name and the mean of |d loss / d output|, a float. The
+    module that is called last comes first.
+
+    **Example.**
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
+    >>> for p in model.parameters(): p.data.fill_(2.0)
+    >>> gradient_flow(model, lambda out: -3 * out.sum(), torch.ones(1, 1))
+    {"1": 3.0, "0": 6.0}
+
+    **Fine print.** Names are those of `model.named_modules()`, `""` for the model itself. Frozen parameters count;
+    those of the modules inside do not, so a plain `Sequential` has no entry. A block with parameters of its own may
+    come before or after the modules inside it. `.grad` accumulates as usual. Each of these modules is called once, and
+    its output is one new tensor; a gradient reaches it, and the module's input if that requires grad. Nothing works in
+    place.
+    """
+
+    def reference(model, loss_fn, x):
+        def after(flow, name, module, args, output):
+            output.register_hook(lambda grad: flow.update({name: mean(grad)}))
+
+        return measured(model, loss_fn, x, after, kind="register_forward_hook")
+
+    may_differ = {"the keys": blocks_as_they_like}
+
+    class Mistakes:
+        def signed_mean(model, loss_fn, x):
+            """Positive and negative gradients cancel in your mean. Take `abs()` first, then the mean."""
+            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].mean().item()}))
+
+        def not_the_mean(model, loss_fn, x):
+            """These are not the means: you took a sum, a norm, a largest entry or squares. The task asks for the mean
+            of the absolute values, over all elements.
+            """
+            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({name: go[0].abs().sum().item()}))
+
+        def parameter_grads(model, loss_fn, x):
+            loss_fn(model(x)).backward()
+            own = {name: next(m.parameters(recurse=False)).grad for name, m in with_parameters(model).items()}
+            return {name: mean(grad) for name, grad in own.items()}
+
+        def definition_order(model, loss_fn, x):
+            """The numbers are right, but your keys are in the order of `named_modules()`. Fill the dict when the
+            gradient arrives.
+            """
+            flow = measured(model, loss_fn, x, note)
+            return {name: flow[name] for name in with_parameters(model)}
+
+        def containers_included(model, loss_fn, x):
+            """Your dict has modules that only contain other modules. `parameters()` includes the parameters of all
+            modules inside; `parameters(recurse=False)` gives only the module's own.
+            """
+            every = {name: m for name, m in model.named_modules() if list(m.parameters())}
+            return measured(model, loss_fn, x, note, every)
+
+        def leaves_only(model, loss_fn, x):
+            """A block that has other modules inside is missing, although it has a parameter of its own. Ask for
+            `parameters(recurse=False)` instead of looking for modules without children.
+            """
+            own = {name: m for name, m in with_parameters(model).items() if not list(m.children())}
+            return measured(model, loss_fn, x, note, own)
+
+        def late_binding(model, loss_fn, x):
+            *_, last = with_parameters(model)
+            return measured(model, loss_fn, x, lambda flow, name, m, go: flow.update({last: mean(go[0])}))

@@ -1,0 +1,91 @@
+"""Exercise 07-linear-grads."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.inner_gradients import rebuilds_gradients
+
+
+def at_output(lin, x, loss_fn):
+    """dL/dy."""
+    y = torch.nn.functional.linear(x, lin.weight, lin.bias).detach().requires_grad_()
+    return torch.autograd.grad(loss_fn(y), y)[0]
+
+
+@exercise(
+    "07-linear-grads",
+    points=3,
+    minutes=25,
+    difficulty=3,
+    title="Rebuild the gradients of a linear layer",
+    hints=(
+        "For one row, `y = W x + b`. Then dL/dW is the outer product of dL/dy and x, and dL/db is dL/dy.",
+        "Bring both to two dimensions: `x.reshape(-1, in_features)` and `g.reshape(-1, out_features)`. Then "
+        "`g.T @ x` is the sum of the outer products of all rows.",
+        "Rows add up: sum over them, do not average. To get dL/dy, let the loss start from a tensor of your own: "
+        "`y = lin(x).detach().requires_grad_()`.",
+    ),
+    why=(
+        "`detach()` cuts the graph behind the layer, so `backward()` stops at `y` and fills no `.grad` of the "
+        "layer. `torch.autograd.grad(loss, y)` would do as well, and `einsum` in place of the matrix product."
+    ),
+    scene=rebuilds_gradients(),
+)
+class TestLinearGrads:
+    """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias. For `y = lin(x)` and the scalar
+    `L = loss_fn(y)`, return the tuple of dL/dW and dL/db. Rebuild them from `x` and dL/dy; do not read them from the
+    parameters.
+
+    **Example.**
+
+    >>> lin = torch.nn.Linear(2, 1)
+    >>> lin.weight.data.fill_(1.0), lin.bias.data.fill_(0.0)
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> linear_grads(lin, x, lambda y: 10 * y.sum())
+    (tensor([[40., 60.]]), tensor([20.]))
+
+    **Fine print.** The caller's hooks on the parameters may change or erase what arrives there. `x` has one or more
+    dimensions, the last one of size `lin.in_features`. At least one of `x`, the weight and the bias requires grad; what
+    their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`. Whether you call `lin`
+    is up to you: hooks on it only watch.
+    """
+
+    def reference(lin, x, loss_fn):
+        weight, bias = (p.detach().clone().requires_grad_() for p in (lin.weight, lin.bias))
+        loss = loss_fn(torch.nn.functional.linear(x.detach(), weight, bias))
+        return tuple(grad.clone() for grad in torch.autograd.grad(loss, (weight, bias)))
+
+    class Mistakes:
+        def reads_dot_grad(lin, x, loss_fn):
+            """Your result was read from the parameters. There one of the caller's hooks may erase what arrives, and a
+            frozen parameter gets nothing. Compute it from `x` and the gradient of the output.
+            """
+            lin.weight.grad = lin.bias.grad = None
+            loss_fn(lin(x)).backward()
+            return lin.weight.grad.clone(), lin.bias.grad.clone()
+
+        def transposed(lin, x, loss_fn):
+            """Your gradient is transposed. `lin.weight` has the shape (out_features, in_features): the gradient of the
+            output comes first, then `x`.
+            """
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return x.detach().reshape(-1, lin.in_features).T @ g, g.sum(0)
+
+        def mean_instead_of_sum(lin, x, loss_fn):
+            """Your result is too small by the number of rows. Every row uses the same weights, and the gradients of
+            several uses add up: sum over the rows, do not average.
+            """
+            g = at_output(lin, x, loss_fn).reshape(-1, lin.out_features)
+            return g.T @ x.detach().reshape(-1, lin.in_features) / len(g), g.mean(0)
+
+        def two_dimensions_only(lin, x, loss_fn):
+            """Your function works for a matrix, but `x` may have one dimension, or three. Flatten the leading
+            dimensions into rows first: `x.reshape(-1, lin.in_features)`.
+            """
+            g = at_output(lin, x, loss_fn)
+            return g.T @ x.detach(), g.sum(0)
+
+        def view_of_strides(lin, x, loss_fn):
+            """`view` needs values that lie in memory in the usual order, and those of `x` may not: use `reshape`."""
+            g = at_output(lin, x, loss_fn).view(-1, lin.out_features)
+            return g.T @ x.detach().view(-1, lin.in_features), g.sum(0)

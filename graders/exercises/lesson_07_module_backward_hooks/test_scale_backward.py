@@ -1,0 +1,96 @@
+"""Exercise 07-scale-backward."""
+
+from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.scenes.given import a_number
+from graders.scenes.module_changes import changes_what_flows_back
+
+
+@exercise(
+    "07-scale-backward",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Scale the backward pass from a module onwards",
+    hints=(
+        "The gradient has to be scaled before the module's own backward pass uses it. Which of the two kinds of hook "
+        "runs at that moment?",
+        "`register_full_backward_pre_hook(hook)`: the hook is called as `hook(module, grad_output)` and returns a "
+        "tuple with one entry for each output.",
+        "An output that the loss does not use has `None` in `grad_output`. Keep it as `None`.",
+    ),
+    why=(
+        "The pre-hook changes `grad_output` before the module's own backward pass uses it, so its parameters get "
+        "the scaled gradient, too. A forward hook that registers a tensor hook on each output would do as well."
+    ),
+    scene=changes_what_flows_back(
+        arguments=a_number,
+        words={"task": "what flows further back is scaled", "gradient": "scaled", "changed": "scaled"},
+    ),
+)
+class TestScaleBackward:
+    """Write `scale_backward(module, s)`: from now on, in every backward pass, the gradients that arrive at the outputs
+    of `module` count `s` times. Its own parameters, and everything before the module, get `s` times what they would
+    get. Return the handle.
+
+    **Example.**
+
+    >>> module, x = torch.nn.Linear(1, 1), torch.tensor([[3.0]], requires_grad=True)
+    >>> module.weight.data.fill_(5.0)
+    >>> handle = scale_backward(module, 10.0)
+    >>> module(x).sum().backward()
+    >>> x.grad, module.weight.grad
+    (tensor([[50.]]), tensor([[30.]]))
+
+    **Fine print.** The modules inside count as parts of `module`. Two calls of `scale_backward` multiply; where `s` is
+    0, zeros arrive. The values of the forward pass stay. The module returns a tensor or a tuple of tensors, none
+    computed from another, and nothing works in place on them; the loss may leave some unused. The inputs may need no
+    gradient. `handle.remove()` applies to later calls of `module`.
+    """
+
+    def reference(module, s):
+        def hook(m, args, out):
+            for t in out if isinstance(out, tuple) else (out,):
+                if t.requires_grad:
+                    t.register_hook(lambda grad: grad * s)
+
+        return module.register_forward_hook(hook)
+
+    may_differ = {"the gradient below tanh, differentiated": no_graph_for_zeros}
+
+    class Mistakes:
+        def too_late_for_weights(module, s):
+            """What flows further back is scaled, but the module's own weights are not: a full backward hook changes
+            `grad_input`, and the weights do not use that. Scale `grad_output`, in a full backward pre-hook.
+            """
+            return module.register_full_backward_hook(lambda m, gi, go: each(gi, lambda g: g * s))
+
+        def not_like_grad_output(module, s):
+            """What a full backward pre-hook returns takes the place of `grad_output`: a tuple with one entry for each
+            output, of the same shape, and `None` where it had `None`. A bare tensor is taken as a tuple of its rows.
+            """
+            return module.register_full_backward_pre_hook(lambda m, go: s * go[0])
+
+        def changed_forward(module, s):
+            """You scaled the output of the module itself. The values of the forward pass have to stay; only the
+            gradients are scaled.
+            """
+            return module.register_forward_hook(lambda m, args, out: out * s)
+
+        def forgot_return(module, s):
+            """Nothing was scaled. A hook that returns `None` keeps the gradients as they are: return a tuple with the
+            scaled ones.
+            """
+            return module.register_full_backward_pre_hook(lambda m, go: None)
+
+        def in_place_leak(module, s):
+            return module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g.mul_(s)))
+
+        def scaled_none(module, s):
+            """`None` stands where there is no gradient: in `grad_output` for an output that the loss does not use, in
+            `grad_input` for an input that needs none. `None` cannot be multiplied: leave it as it is.
+            """
+            return module.register_full_backward_pre_hook(lambda m, go: tuple(g * s for g in go))
+
+        def no_handle(module, s):
+            module.register_full_backward_pre_hook(lambda m, go: each(go, lambda g: g * s))

@@ -1,0 +1,106 @@
+"""Exercise 07-watch-module-grads."""
+
+from functools import partial
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.scenes.module_backward import watches_a_module
+
+
+def keep(d, module, grad_input, grad_output):
+    """What a hook does that watches."""
+    d["gi"], d["go"] = (each(grads, lambda grad: grad.detach().clone()) for grads in (grad_input, grad_output))
+
+
+def watched(module, hook, kind="register_full_backward_hook", d=None, **how):
+    """A dict, and the handle of a hook that gets it as its first argument."""
+    d = {} if d is None else d
+    return d, getattr(module, kind)(partial(hook, d), **how)
+
+
+@exercise(
+    "07-watch-module-grads",
+    points=1,
+    minutes=15,
+    difficulty=1,
+    core=True,
+    title="Watch the gradients of a module",
+    hints=(
+        "The hook that you need is `module.register_full_backward_hook(hook)`. It is called as "
+        "`hook(module, grad_input, grad_output)`.",
+        "An entry of `grad_input` or `grad_output` may be `None`. Keep it as `None`, and store "
+        "`entry.detach().clone()` for a tensor.",
+        'Change the dict that you return (`d["gi"] = ...`) instead of making a new one. Let the hook return nothing, '
+        "so that the gradients stay as they are.",
+    ),
+    why=(
+        "The hook changes the entries of the dict that was returned, and returns nothing, so the gradients stay as "
+        "they are. An object with `__call__` would do as well; `None` entries belong to inputs or outputs that "
+        "have no gradient, and stay."
+    ),
+    scene=watches_a_module(),
+)
+class TestWatchModuleGrads:
+    """Write `watch_module_grads(module)`. Return a tuple of a dict and a handle. The dict is empty at first. After each
+    backward pass it holds two tuples, as a full backward hook gets them: `"gi"`, the gradients of the module's inputs,
+    and `"go"`, those of its outputs.
+
+    **Example.**
+
+    >>> module, x = torch.nn.Tanh(), torch.tensor([0.0], requires_grad=True)
+    >>> d, handle = watch_module_grads(module)
+    >>> (3 * module(x)).sum().backward()
+    >>> d
+    {"gi": (tensor([3.]),), "go": (tensor([3.]),)}
+
+    **Fine print.** Each tensor is a copy without a graph, so nothing that happens later changes it. An entry is `None`
+    where the hook gets `None`. No gradient changes. In one pass the module is called once. `handle.remove()` ends the
+    watching: later calls of the module change nothing in the dict.
+    """
+
+    def reference(module):
+        return watched(module, keep)
+
+    class Mistakes:
+        def deprecated_hook(module):
+            """`grad_input` has the shape of an operation inside the module, not of the module's input. That is what the
+            deprecated `register_backward_hook` reports. Use `register_full_backward_hook`.
+            """
+            return watched(module, keep, "register_backward_hook")
+
+        def swapped_arguments(module):
+            """You took the arguments in the wrong order: a full backward hook is called with the module, then
+            `grad_input`, then `grad_output`.
+            """
+            return watched(module, lambda d, m, gi, go: keep(d, m, go, gi))
+
+        def returned_something(module):
+            """Your hook returned something, and PyTorch took it for a new `grad_input`. A hook that only watches
+            returns `None`.
+            """
+            return watched(module, lambda d, m, gi, go: keep(d, m, gi, go) or (d["gi"], d["go"]))
+
+        def copied_none(module):
+            """An entry of `grad_input` or `grad_output` is `None` where there is no gradient, and `None` cannot be
+            copied: keep it as it is.
+            """
+
+            def hook(d, m, gi, go):
+                d["gi"], d["go"] = (tuple(g.detach().clone() for g in grads) for grads in (gi, go))
+
+            return watched(module, hook)
+
+        def stored_alias(module):
+            return watched(module, lambda d, m, gi, go: d.update(gi=gi, go=go))
+
+        def one_dict_for_all(module, d={}):  # noqa: B006 - the mistake
+            """All calls of your function share one dict: a pass through one module shows in that of another. Make the
+            dict inside the function.
+            """
+            return watched(module, keep, d=d)
+
+        def rebound_dict(module):
+            """The dict that you returned stays empty. Inside the hook, `d = {...}` makes a new dict that nobody else
+            sees. Change the returned one: `d["gi"] = ...`.
+            """
+            return watched(module, lambda d, m, gi, go: None)

@@ -1,0 +1,141 @@
+"""Exercise 08-backward-times."""
+
+from contextlib import ExitStack
+
+from torch.nn.modules.module import register_module_full_backward_hook
+
+from graders.exercises.authoring import exercise
+from graders.scenes.event_models import nested_model
+from graders.scenes.event_order import a_clock, a_layer, runs_passes
+
+
+def with_gradient(x):
+    """`x`, or a tensor with its values that requires grad."""
+    return x if x.requires_grad else x.detach().requires_grad_()
+
+
+def timed(model, x, clock, took=lambda before, time: before + time, first=True, times=None):
+    """The times by hooks on all modules, in the lesson's style.
+
+    `took` makes the new entry of a module from the old one and the time of a call. The hook that ends a call is the
+    `first` of its kind. The result is filled into `times`.
+    """
+    times, started = {name or "net": 0.0 for name, _ in model.named_modules()} if times is None else times, {}
+
+    def begin(name):
+        started[name] = clock()
+
+    def end(name):
+        times[name] = took(times.get(name, 0.0), clock() - started[name])
+
+    with ExitStack() as stack:
+        for name, module in model.named_modules():
+            name = name or "net"
+            before, after = (lambda *_, name=name: begin(name)), (lambda *_, name=name: end(name))
+            stack.enter_context(module.register_full_backward_pre_hook(before))
+            stack.enter_context(module.register_full_backward_hook(after, prepend=first))
+        model(x).sum().backward()
+    return times
+
+
+@exercise(
+    "08-backward-times",
+    points=3,
+    minutes=35,
+    difficulty=3,
+    title="A profiler whose spans stay nested",
+    hints=(
+        "Read the clock in a full backward pre-hook and in a full backward hook of each module. When does the second "
+        "one fire if the input requires no grad?",
+        "Give the model a tensor with the values of `x` that requires grad, if `x` does not: `x.detach()` is one that "
+        "you may change. If `x` requires grad, its `.grad` has to be filled: take `x` itself.",
+        "Hooks of one kind on one module fire in order. Which of yours has to be the last of its kind, and which one "
+        "the first? `prepend=True` makes it the first. Several calls of one module add up.",
+    ),
+    why=(
+        "`x.detach()` can be made to require grad while `x` stays as it is, and then each full backward hook waits "
+        "for what is inside its module; `prepend=True` lets it stop the clock before other people's hooks run. "
+        "`x.clone()` would do as well, and an object for each module that holds its start and its sum."
+    ),
+    scene=runs_passes(
+        model=nested_model,
+        arguments=a_clock,
+        alone=a_layer,
+        only={
+            "rank": (0, 1, 2, 3),
+            "first": ("layer", "frozen"),
+            "hooks": ("none", "watching"),
+            "hooked": ("root", "named"),
+        }
+        | dict.fromkeys(("passing", "order", "ckpt", "n", "run"), ()),
+        words={
+            "task": "each time is right",
+            "alone": "a model without parts has a time",
+            "plain": "it is one plain pass",
+        },
+    ),
+)
+class TestBackwardTimes:
+    """Write `backward_times(model, x, clock)`. It runs one forward and one backward pass of `model(x).sum()`, and
+    returns a dict: for each name in `model.named_modules()` (the model itself is `net`), how long the backward pass of
+    this module took by `clock()`, with everything inside it.
+
+    **Example.**
+
+    >>> import time
+    >>> model, x = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1)), torch.ones(3, 2)
+    >>> times = backward_times(model, x, time.perf_counter)
+    >>> sorted(times), times["net"] >= times["0"] + times["1"]
+    (['0', '1', 'net'], True)
+
+    **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after other
+    people's full backward pre-hooks, and ends when the gradient of its input is complete, before their full backward
+    hooks: even when `x` requires no grad. Several calls add up; a module that is never called gets 0. `.grad`
+    accumulates as usual. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to
+    it.
+    """
+
+    def reference(model, x, clock):
+        names = {module: name or "net" for name, module in model.named_modules()}
+        times, started = dict.fromkeys(names.values(), 0.0), {}
+
+        def begin(module, _):
+            started[module] = clock()
+
+        def end(module, *_):
+            if module in started:
+                times[names[module]] += clock() - started.pop(module)
+
+        with ExitStack() as stack:
+            for module in names:
+                stack.enter_context(module.register_full_backward_pre_hook(begin))
+            stack.enter_context(register_module_full_backward_hook(end))  # it fires before all hooks on modules
+            model(with_gradient(x)).sum().backward()
+        return times
+
+    class Mistakes:
+        def fired_at_once(model, x, clock):
+            """Where `x` requires no grad, the model took no time at all: its full backward hook fired at once, right
+            after the pre-hook. It waits for the gradient of the input only if the input requires grad.
+            """
+            return timed(model, x, clock)
+
+        def counted_the_hooks_of_others(model, x, clock):
+            """The time that other people's hooks on the same module take is in your time, too. Your full backward
+            pre-hook has to read the clock as the last of its kind, and your full backward hook as the first.
+            """
+            return timed(model, with_gradient(x), clock, first=False)
+
+        def only_last_call(model, x, clock):
+            """A module that is called twice has the time of only one call. Add up the times of all its calls."""
+            return timed(model, with_gradient(x), clock, lambda before, time: time)
+
+        def no_gradient_for_x(model, x, clock):
+            """The times are right, but `x.grad` gets nothing: you gave the model a detached copy. If `x` requires grad,
+            give `x` itself to the model.
+            """
+            return timed(model, x.detach().requires_grad_(), clock)
+
+        def uncalled_left_out(model, x, clock):
+            """A module that the pass never calls is missing. It gets 0: start with 0 for every name."""
+            return timed(model, with_gradient(x), clock, times={})

@@ -1,0 +1,121 @@
+"""Exercise 08-count-hook-calls."""
+
+import torch
+from torch.nn.modules import module as for_all
+from torch.utils.checkpoint import checkpoint
+
+from graders.exercises.authoring import exercise
+from graders.scenes.event_models import sequential_model
+from graders.scenes.event_order import a_number_of_passes, runs_passes
+
+
+def result(model, x, ckpt):
+    """What the model returns, with a checkpoint or without one."""
+    return checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
+
+
+def passes(model, x, n, ckpt):
+    """What is asked for, with two hooks in the lesson's style."""
+    counts = {"fwd": 0, "bwd": 0}
+
+    def forward(*_):
+        counts["fwd"] += 1
+
+    def backward(*_):
+        counts["bwd"] += 1
+
+    with model[0].register_forward_hook(forward), model[0].register_full_backward_hook(backward):
+        for _ in range(n):
+            result(model, x, ckpt).sum().backward()
+    return counts
+
+
+@exercise(
+    "08-count-hook-calls",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    title="Count hook calls, with and without checkpoint",
+    hints=(
+        "Count, do not compute: let each hook add 1, and run the model.",
+        "With `ckpt=True` the forward part of the model runs a second time during backward: the recomputation.",
+        "Remove both handles in `finally`. Register them once, before the first pass.",
+    ),
+    why=(
+        "The hooks count, so you need not know how often the recomputation calls a module, and the `with` block "
+        "removes both even if a pass raises. Two global hooks that ignore every module but `model[0]` would do as "
+        "well, and so would a new pair of hooks for each pass."
+    ),
+    scene=runs_passes(
+        model=sequential_model,
+        arguments=a_number_of_passes,
+        only={"first": ("layer", "frozen", "no gradient", "nested")} | dict.fromkeys(("join", "passing"), ()),
+        words={
+            "task": "the calls are counted",
+            "alone": "the calls are counted in a model of one layer",
+            "plain": "the passes ran as asked",
+        },
+    ),
+)
+class TestCountHookCalls:
+    """Write `count_hook_calls(model, x, n, ckpt)`. It runs `model(x).sum().backward()` `n` times; with `ckpt`,
+    `checkpoint(model, x, use_reentrant=False)` takes the place of `model(x)`. Return `{"fwd": ..., "bwd": ...}`: how
+    often a forward hook and a full backward hook on `model[0]` are called altogether.
+
+    **Example.**
+
+    >>> model, x = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1)), torch.ones(1, 2)
+    >>> count_hook_calls(model, x, 3, False)
+    {'fwd': 3, 'bwd': 3}
+
+    **Fine print.** `model` is an `nn.Sequential`, `checkpoint` that of `torch.utils.checkpoint`, and `n` is 1 or more.
+    `model[0]` may appear in `model` a second time, its parameters may be frozen, and it may let no gradient through to
+    its input, like `Positive` in the text. Something in the model requires grad. The `.grad` of the parameters, and of
+    `x` if it requires grad, accumulates over the passes.
+    """
+
+    def reference(model, x, n, ckpt):
+        first, counts = model[0], {"fwd": 0, "bwd": 0}
+
+        def counting(kind):
+            return lambda module, *_: counts.update({kind: counts[kind] + (module is first)})
+
+        with (
+            for_all.register_module_forward_hook(counting("fwd")),
+            for_all.register_module_full_backward_hook(counting("bwd")),
+        ):
+            for _ in range(n):
+                torch.autograd.backward(result(model, x, ckpt).sum())
+        return counts
+
+    class Mistakes:
+        def ignored_checkpoint(model, x, n, ckpt):
+            """You ran `model(x)` although `ckpt` is `True`. Then the forward pass has to be `checkpoint(model, x,
+            use_reentrant=False)`, and the counts change.
+            """
+            return passes(model, x, n, False)
+
+        def assumed_one_call(model, x, n, ckpt):
+            """You returned one call for each pass. But checkpoint runs the forward pass again during backward, a module
+            can be used twice in one pass, and backward may skip one. Count the calls of hooks on `model[0]`, which stay
+            until `backward()` has run.
+            """
+            passes(model, x, n, ckpt)
+            return {"fwd": n, "bwd": n}
+
+        def doubled_both(model, x, n, ckpt):
+            """You doubled both numbers for the checkpoint. Only the forward part runs again; the backward pass, and
+            with it the full backward hook, runs once.
+            """
+            passes(model, x, n, ckpt)
+            return {"fwd": n * (1 + ckpt), "bwd": n * (1 + ckpt)}
+
+        def one_pass_only(model, x, n, ckpt):
+            """These are the calls of one pass. The task asks for those of all `n` passes together."""
+            return {kind: count // n for kind, count in passes(model, x, n, ckpt).items()}
+
+        def changed_the_input(model, x, n, ckpt):
+            """The model received an input that differs from `x` in `requires_grad`. That changes which modules a
+            gradient passes, and so the counts: give `x` to the model as it is.
+            """
+            return passes(model, x.requires_grad_(), n, ckpt)

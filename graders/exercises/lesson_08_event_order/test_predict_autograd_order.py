@@ -1,0 +1,95 @@
+"""Exercise 08-predict-autograd-order."""
+
+from graders.exercises.authoring import exercise
+from graders.scenes.event_order import tells_an_order
+
+LEAF = ("tensor", "node_pre", "post_acc", "node_post")
+NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")
+
+
+def either(kind, leaf, non_leaf):
+    """The list of that kind; any other kind is an error."""
+    if kind not in ("leaf", "non-leaf"):
+        raise ValueError(kind)
+    return list(leaf if kind == "leaf" else non_leaf)
+
+
+@exercise(
+    "08-predict-autograd-order",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Tensor, node, and the moment of .grad",
+    hints=(
+        "Hooks on the tensor come first, for a leaf and for a non-leaf.",
+        "When is `.grad` written? For a non-leaf, let the pre-hook of the node return 100 times the gradient, and see "
+        "which of the two arrives in `y.grad`.",
+        "The post hook of the node comes last. For a leaf, the work of the node is to write `.grad`, and the "
+        "post-accumulate-grad hook belongs to that work.",
+    ),
+    why=(
+        "The `.grad` of a non-leaf is written right after its tensor hooks, before its node comes into play at all; "
+        "that of a leaf is written by the node itself, and its post-accumulate-grad hooks belong to that. A function "
+        "that sets the four events up and notes them would do as well; once `.grad` is no longer `None`, "
+        "`retain_grad` has done its work."
+    ),
+    scene=tells_an_order(
+        unlike=["", "Leaf", "LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non_leaf"],
+        only={"hooks": (), "failure": (), "raises at": ()},
+        words={"task": "both orders are right", "errors": "an unknown kind raises a value error"},
+    ),
+)
+class TestPredictAutogradOrder:
+    """Write `predict_autograd_order(kind)`. For `"non-leaf"` (a tensor `y = 3 * x`) and for `"leaf"` (`x` itself), it
+    returns, as a new list, the four labels below, in the order in which these events happen in a backward pass. For any
+    other text it raises a `ValueError`.
+
+    **Example.**
+
+    >>> sorted(predict_autograd_order("leaf"))
+    ['node_post', 'node_pre', 'post_acc', 'tensor']
+    >>> sorted(predict_autograd_order("non-leaf"))
+    ['node_post', 'node_pre', 'retain_grad', 'tensor']
+
+    **Fine print.** `tensor`: a hook on the tensor runs (`register_hook`). `node_pre`, `node_post`: a pre-hook and a
+    hook of its node run (`y.grad_fn`, or `get_gradient_edge(x).node`). `retain_grad`: `y.grad` is written, as
+    `y.retain_grad()` asked for. `post_acc`: a hook on `x` runs (`register_post_accumulate_grad_hook`). They are set up
+    in the order `node_post`, `node_pre`, `retain_grad` or `post_acc`, `tensor`. Write the lists down, or let the
+    function measure them.
+    """
+
+    def reference(kind):
+        return either(kind, LEAF, NON_LEAF)
+
+    class Mistakes:
+        def documented_order(kind):
+            """For a non-leaf you followed the list in PyTorch's notes, but there the notes and the engine disagree. Run
+            it: let the pre-hook of the node return a multiple, and see what `y.grad` holds.
+            """
+            return either(kind, LEAF, ("tensor", "node_pre", "retain_grad", "node_post"))
+
+        def registration_order(kind):
+            """You wrote the order of registration. It decides between hooks of one kind; between kinds, the moment
+            decides: the tensor, then its node, and the node's own work before its post hook.
+            """
+            return either(
+                kind,
+                ("node_post", "node_pre", "post_acc", "tensor"),
+                ("node_post", "node_pre", "retain_grad", "tensor"),
+            )
+
+        def post_acc_last(kind):
+            """You put the post-accumulate-grad hook last. It runs inside the node of the leaf, right after `.grad` is
+            written, and the post hook of the node waits until that work is done.
+            """
+            return either(kind, ("tensor", "node_pre", "node_post", "post_acc"), NON_LEAF)
+
+        def unknown_kind_accepted(kind):
+            """Both lists are right. Any `kind` other than "leaf" and "non-leaf" has to end in `raise ValueError(...)`:
+            not in a result, and not in a different exception.
+            """
+            return list(NON_LEAF if kind == "non-leaf" else LEAF)
+
+        def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
+            either(kind, LEAF, NON_LEAF)
+            return lists[kind == "non-leaf"]

@@ -1,0 +1,145 @@
+"""Exercise 08-trace-events."""
+
+from contextlib import ExitStack
+
+from torch.nn.modules import module as for_all
+
+from graders.exercises.authoring import exercise
+from graders.scenes.event_models import nested_model
+from graders.scenes.event_order import a_layer, no_more, runs_passes
+
+KINDS = ("fpre", "fwd", "bpre", "bwd")
+METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
+
+
+def traced(model, x, named=None, kinds=KINDS):
+    """One pass with hooks of these kinds on these modules, in the lesson's style."""
+    events = []
+    with ExitStack() as stack:
+        for name, module in model.named_modules() if named is None else named:
+            for kind, method in zip(KINDS, METHODS):
+                register = getattr(module, f"register_{method}_hook")
+                label = f"{name or 'net'}.{kind}"
+                if kind in kinds:
+                    stack.enter_context(register(lambda *_, label=label: events.append(label)))
+        model(x).sum().backward()
+    return events
+
+
+@exercise(
+    "08-trace-events",
+    points=2,
+    minutes=25,
+    difficulty=2,
+    title="Trace every event of one pass",
+    hints=(
+        "Each module needs four hooks, and each hook appends one text to the same list.",
+        "`model.named_modules()` gives every module once, with its name; the model itself has the empty name. Bind the "
+        "name in the hook: `lambda *args, name=name: ...`.",
+        "Register everything before the forward pass, remove everything in `finally`, and give `x` to the model as it "
+        "is.",
+    ),
+    why=(
+        "A dict from the name of an event to the method that registers its hook saves writing the same thing four "
+        "times, and `event=event` binds each text at once. Four global hooks would do as well, if they look each "
+        "module up in a dict of names and leave out those that are not in it."
+    ),
+    scene=runs_passes(
+        model=nested_model,
+        arguments=no_more,
+        alone=a_layer,
+        only={"first": ("layer", "frozen", "activation", "no gradient")}
+        | dict.fromkeys(("order", "ckpt", "n", "run"), ()),
+        words={
+            "task": "every event is in its place",
+            "alone": "a model without parts has four events",
+            "plain": "it is one plain pass",
+        },
+    ),
+)
+class TestTraceEvents:
+    """Write `trace_events(model, x)`. It runs `model(x).sum().backward()` once, and returns the list of events, as
+    `"NAME.EVENT"`, in the order in which they happen: `fpre`, `fwd`, `bpre`, `bwd` of each module in
+    `model.named_modules()`. The model itself is called `net`.
+
+    **Example.**
+
+    >>> x = torch.ones(1, 2, requires_grad=True)
+    >>> events = trace_events(nn.Sequential(nn.Linear(2, 1)), x)
+    >>> events[:4]
+    ['net.fpre', '0.fpre', '0.fwd', 'net.fwd']
+    >>> events[4:]
+    ['net.bpre', '0.bpre', '0.bwd', 'net.bwd']
+
+    **Fine print.** The events are those at which a forward pre-hook, a forward hook, a full backward pre-hook and a
+    full backward hook of the module fire, in each of its calls. Containers count. Each module takes one tensor and
+    returns one. `x` may or may not require grad, and is given to the model as it is; `.grad` accumulates as usual.
+    Something requires grad; nothing works in place.
+    """
+
+    def reference(model, x):
+        names = {module: name or "net" for name, module in model.named_modules()}
+        events = []
+
+        def noting(kind):
+            return lambda module, *_: events.append(f"{names[module]}.{kind}") if module in names else None
+
+        with (
+            for_all.register_module_forward_pre_hook(noting("fpre")),
+            for_all.register_module_forward_hook(noting("fwd")),
+            for_all.register_module_full_backward_pre_hook(noting("bpre")),
+            for_all.register_module_full_backward_hook(noting("bwd")),
+        ):
+            model(x).sum().backward()
+        return events
+
+    class Mistakes:
+        def changed_the_input(model, x):
+            """The model received an input that differs from `x` in `requires_grad`. That changes the order: give `x` to
+            the model as it is, without `requires_grad_()` and without `detach()`.
+            """
+            return traced(model, x.clone().requires_grad_())
+
+        def changed_the_input__2(model, x):
+            return traced(model, x.requires_grad_())
+
+        def mirrored_forward(model, x):
+            """Your backward half mirrors the forward half. The real one does not where an input requires no grad (a
+            module then fires `bwd` right after `bpre`), where no gradient arrives, or where none gets through. Record
+            backward with hooks, too.
+            """
+            mirror = {"fpre": "bwd", "fwd": "bpre"}
+            events = traced(model, x, kinds=KINDS[:2])
+            halves = [event.rpartition(".") for event in reversed(events)]
+            return events + [f"{name}.{mirror[kind]}" for name, _, kind in halves]
+
+        def late_binding(model, x):
+            *_, (last, _) = model.named_modules()
+            events = traced(model, x)
+            return [f"{last or 'net'}.{event.rpartition('.')[2]}" for event in events]
+
+        def registered_after_forward(model, x):
+            """The backward part of your trace is empty, although a backward pass ran. Backward hooks are bound when the
+            module is called: register all of them before the forward pass.
+            """
+            return traced(model, x, kinds=KINDS[:2])
+
+        def leaves_only(model, x):
+            """Events of containers are missing. The model itself and the blocks in it are modules, too: register on
+            everything that `model.named_modules()` gives.
+            """
+            named = [(name, module) for name, module in model.named_modules() if not [*module.children()]]
+            return traced(model, x, named)
+
+        def children_only(model, x):
+            """You registered only on the children of the model. `model.named_modules()` gives every module in it: the
+            model itself, and the parts of its parts.
+            """
+            return traced(model, x, model.named_children())
+
+        def empty_name(model, x):
+            """The name of the model itself is empty in `model.named_modules()`, but the task calls it `net`: write
+            `name or "net"`.
+            """
+            events = traced(model, x)
+            return [event.removeprefix("net") if event.startswith("net.") else event for event in events]

@@ -1,0 +1,120 @@
+"""Exercise 09-activation-stats."""
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_09_feature_maps.programs import watched
+from graders.scenes.over_batches import call_with_layers_and_step, over_batches
+
+WAYS = {
+    "mean": lambda values: values.mean(),
+    "std": lambda values: values.var().sqrt(),
+    "hist": lambda values: values.histc(40, 0, 4),
+}
+
+
+def stats(layers, step, batches, copy=lambda output: output.detach().clone(), key=lambda name: name, how=None, **ways):
+    """The statistics of each layer, a row for each step; `ways` to compute some of them may differ."""
+    kept = {}
+
+    def note(name, output):
+        kept.setdefault(key(name), []).append(copy(output))
+
+    watched(layers, note, step, batches, **how or {})
+    return {
+        name: {part: torch.stack([way(output) for output in outputs]) for part, way in (WAYS | ways).items()}
+        for name, outputs in kept.items()
+    }
+
+
+@exercise(
+    "09-activation-stats",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="Every layer's statistics, step by step",
+    hints=(
+        "Register one forward hook on each module of `layers`, then loop over the batches. Whenever a hook is called, "
+        "it appends three things to the lists of its layer.",
+        "`values = output.detach()`, then `values.mean()`, `values.std()` and `values.histc(40, 0, 4)`. Compute them "
+        "inside the hook: a later layer may overwrite the output.",
+        "At the end, `torch.stack(list)` puts the steps into rows. An `ExitStack` or `try` and `finally` removes the "
+        "hooks. Do not switch gradients off: `step` needs them.",
+    ),
+    why=(
+        "The hooks turn each output into 42 numbers while it is still as the layer left it, so nothing large is kept "
+        "however long the training lasts. A class with `__enter__` and `__exit__` around the loop would do as well; so "
+        "would a copy of each output for later, at the price of its memory."
+    ),
+    scene=over_batches(
+        ask=call_with_layers_and_step,
+        only={"values": ("full",), "sizes": ("one",)},
+        words={
+            "task": "each layer has its statistics, a row for each step",
+            "runs": "the model trains as it does without you",
+        },
+    ),
+)
+class TestActivationStats:
+    """Write `activation_stats(layers, step, batches)`: call `step(batch)` for each batch, in order, which trains a
+    model. Return, under each key of the dict `layers`, a dict with `"mean"`, `"std"` and `"hist"` of the outputs of
+    that module: tensors with a row for each step.
+
+    **Example.**
+
+    >>> relu = nn.ReLU()
+    >>> batches = [torch.tensor([-2.0, 1.125, 2.25]), torch.tensor([5.0, 5.0, 5.0])]
+    >>> found = activation_stats({"relu": relu}, relu, batches)
+    >>> found["relu"]["mean"].tolist(), found["relu"]["std"].tolist()
+    ([1.125, 5.0], [1.125, 0.0])
+    >>> found["relu"]["hist"].nonzero()  # row 1 counts nothing: 5 lies above 4
+    tensor([[ 0,  0],
+            [ 0, 11],
+            [ 0, 22]])
+
+    **Fine print.** Each step runs each module of `layers` once. `"mean"` and `"std"` are what `output.mean()` and
+    `output.std()` give. `"hist"`, of shape [steps, 40], counts the values in 40 equal bins from 0 to 4, and no others.
+    The tensors are detached, and may be of any numeric dtype. A later layer may overwrite an output in place.
+    """
+
+    def reference(layers, step, batches):
+        return stats(layers, step, batches, hist=lambda values: values.double().histogram(40, range=(0.0, 4.0)).hist)
+
+    class Mistakes:
+        def late_binding(layers, step, batches):
+            """All layers wrote into the record of one: your hooks read the loop variable when they run, and by then it
+            has its last value. Bind it with a default argument, `name=name`.
+            """
+            return stats(layers, step, batches, key=lambda name: list(layers)[-1])
+
+        def only_the_last_step(layers, step, batches):
+            """You kept only one step: each call of a hook replaced what the call before had found. Append to a list."""
+            found = stats(layers, step, batches)
+            return {name: {part: value[-1] for part, value in parts.items()} for name, parts in found.items()}
+
+        def bins_of_their_own(layers, step, batches):
+            """Without limits, `histc` spreads its bins from the smallest to the largest value of each step, so no two
+            rows can be compared. Give it the limits: `histc(40, 0, 4)`.
+            """
+            return stats(layers, step, batches, hist=lambda values: values.histc(40))
+
+        def stored_alias(layers, step, batches):
+            """You kept the outputs for later, and a ReLU overwrote them in place. Compute the statistics in the
+            hook.
+            """
+            return stats(layers, step, batches, copy=lambda output: output.detach())
+
+        def gradients_off(layers, step, batches):
+            """You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead."""
+            return stats(layers, step, batches, how={"block": torch.no_grad})
+
+        def divided_by_n(layers, step, batches):
+            """Your standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1."""
+            return stats(layers, step, batches, std=lambda values: values.std(correction=0))
+
+        def hook_left_behind(layers, step, batches):
+            return stats(layers, step, batches, how={"removal": lambda went_well: False})
+
+        def hook_left_after_exception(layers, step, batches):
+            return stats(layers, step, batches, how={"removal": lambda went_well: went_well})

@@ -1,0 +1,154 @@
+"""Exercise 09-channel-stats."""
+
+import contextlib
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_09_feature_maps.programs import watched
+from graders.scenes.over_batches import call_with_layer_and_batches, in_float64, over_batches
+
+
+def rows_of(output):
+    """A copy of the values in float64, a row for each channel."""
+    return output.detach().double().transpose(0, 1).flatten(1).clone()
+
+
+def parts_of(model, layer, batches, rows=rows_of, block=torch.no_grad, **how):
+    """The rows of each call of the layer."""
+    parts = []
+    watched({"": layer}, lambda name, output: parts.append(rows(output)), model, batches, block=block, **how)
+    return parts
+
+
+def described(parts, correction=0):
+    """The three statistics of all parts together."""
+    rows = torch.cat(parts, 1)
+    zeros = (rows == 0).double().mean(1)
+    return {"mean": rows.mean(1), "var": rows.var(1, correction=correction), "zero_frac": zeros}
+
+
+@exercise(
+    "09-channel-stats",
+    points=3,
+    minutes=30,
+    difficulty=3,
+    title="Statistics of every channel, batch by batch",
+    hints=(
+        "In the hook, add to three sums for each channel: of the values, of their squares, and of the zeros; and count "
+        "the values. At the end, the mean is sum / count and the variance is sum of squares / count - mean².",
+        "Convert with `.double()` before you square and add. `output.transpose(0, 1).flatten(1)` has one row for each "
+        "channel, whatever the number of dimensions.",
+        "Do not average the means of the batches: the batches differ in size. Read the batches in one loop only, "
+        "inside `torch.no_grad()`, with the hook in a `with` block.",
+    ),
+    why=(
+        "A few sums are all that is kept, so memory does not grow with the data, and float64 keeps the digits"
+        " that the subtraction needs. Updating mean and squared deviations batch by batch (Chan, Golub and "
+        "LeVeque) would do as well, and cancels less."
+    ),
+    scene=over_batches(
+        ask=call_with_layer_and_batches,
+        exactly=in_float64,
+        only={
+            "named": ("first", "relu", "root"),
+            "source": ("list", "generator"),
+            "grad_mode": ("on", "off"),
+            "values": ("round",),
+            "sizes": ("several",),
+        },
+        words={
+            "task": "the statistics describe all values of each channel",
+            "runs": "each batch runs once, in its mode and without gradients",
+            "exactly": "float64 keeps the digits",
+        },
+    ),
+)
+class TestChannelStats:
+    """Write `channel_stats(model, layer, batches)`: run `model(batch)` for each batch, without gradients, and return
+    `"mean"`, `"var"` and `"zero_frac"` of the outputs of `layer`, tensors [C] of dtype float64 in a dict. Each
+    describes all values of a channel.
+
+    **Example.** The batches differ in size.
+
+    >>> relu = nn.ReLU()
+    >>> batches = [torch.tensor([[-1.0, 2.0]]), torch.tensor([[3.0, 4.0], [0.0, 6.0], [1.0, 4.0]])]
+    >>> found = channel_stats(relu, relu, batches)
+    >>> found["mean"], found["var"]
+    (tensor([1., 4.], dtype=torch.float64), tensor([1.5000, 2.0000], dtype=torch.float64))
+    >>> found["zero_frac"]
+    tensor([0.5000, 0.0000], dtype=torch.float64)
+
+    **Fine print.** `layer` is a part of `model`, or `model` itself; its output is [B, C, ...], two or more dimensions.
+    If a run calls it several times, all calls count. `batches` may be a generator, which can be read only once. `"var"`
+    divides by the number of values n, not by n - 1; `"zero_frac"` is the share of exact zeros. Add up in float64: the
+    mean may be large compared with the spread. Other people's hooks on `layer` only watch.
+    """
+
+    def reference(model, layer, batches):
+        return described(parts_of(model, layer, batches))
+
+    class Mistakes:
+        def averaged_batch_stats(model, layer, batches):
+            """You averaged what you had found for each batch. Batches differ in size, so a value in a small batch
+            counts more; and a mean of variances leaves out how far the means are apart. Add up sums and counts, and
+            divide once at the end.
+            """
+            each = [described([part]) for part in parts_of(model, layer, batches)]
+            return {name: sum(one[name] for one in each) / len(each) for name in each[0]}
+
+        def only_last_call(model, layer, batches):
+            """Your result describes only the last output: each call of the layer overwrites what was kept from the call
+            before. All calls and all batches count.
+            """
+            return described(parts_of(model, layer, batches)[-1:])
+
+        def only_last_call__2(model, layer, batches):
+            return described([parts_of(model, layer, [batch])[-1] for batch in batches])
+
+        def stored_alias(model, layer, batches):
+            """You kept the outputs as they are, and a later in-place operation overwrote them. Add up inside the hook;
+            then there is nothing to keep.
+            """
+            outputs = parts_of(model, layer, batches, rows=lambda output: output)
+            return described([rows_of(output) for output in outputs])
+
+        def four_dimensions_only(model, layer, batches):
+            """Your reduction names dimensions that a two-dimensional output does not have.
+            `output.transpose(0, 1).flatten(1)` has one row for each channel in any case.
+            """
+            return described(parts_of(model, layer, batches, lambda output: output.double().sum((0, 2, 3))[:, None]))
+
+        def unbiased_variance(model, layer, batches):
+            """You divided by n - 1. The contract asks for the variance of these very values: divide by n
+            (`correction=0`, or `unbiased=False`).
+            """
+            return described(parts_of(model, layer, batches), correction=1)
+
+        def float32_sums(model, layer, batches):
+            """The variance is lost in rounding: with a large mean, squares are larger still, and float32 keeps seven
+            digits of them. Convert each output with `.double()` before you square and add.
+            """
+            parts = parts_of(model, layer, batches, rows=lambda output: output.transpose(0, 1).flatten(1).clone())
+            n = sum(part.shape[1] for part in parts)
+            mean = sum(part.sum(1) for part in parts) / n
+            var = sum(part.square().sum(1) for part in parts) / n - mean**2
+            return described(parts) | {"mean": mean.double(), "var": var.double()}
+
+        def read_the_batches_twice(model, layer, batches):
+            """`batches` may be a generator, which has no length and no index, and can be read only once. Loop over it
+            directly, and collect sums and sums of squares in the same loop.
+            """
+            return described(parts_of(model, layer, [batches[i] for i in range(len(batches))]))
+
+        def graph_was_built(model, layer, batches):
+            """The model ran with gradients switched on, so autograd saved tensors of every batch. Run it inside
+            `with torch.no_grad():`.
+            """
+            return described(parts_of(model, layer, batches, block=contextlib.nullcontext))
+
+        def hook_left_behind(model, layer, batches):
+            return described(parts_of(model, layer, batches, removal=lambda went_well: False))
+
+        def hook_left_after_exception(model, layer, batches):
+            return described(parts_of(model, layer, batches, removal=lambda went_well: went_well))

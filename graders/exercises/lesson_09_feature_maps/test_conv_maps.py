@@ -1,0 +1,101 @@
+"""Exercise 09-conv-maps."""
+
+from torch import nn
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
+from graders.scenes.captures import call_without_names, captures_outputs
+from graders.scenes.conv_nets import a_conv_net, only_a_convolution
+
+
+def convolutions(model):
+    """The names of all `nn.Conv2d` of a model."""
+    return [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)]
+
+
+def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: output.detach().clone()):
+    """What several modules put out, copied, in the order in which they ran."""
+    found = {}
+
+    def note(name, output):
+        found[name] = copy(output)
+        return found[name]
+
+    run(model, {name: lambda output, name=name: note(name, output) for name in names(model)}, x)
+    return found
+
+
+@exercise(
+    "09-conv-maps",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="The maps of every convolution",
+    hints=(
+        "`isinstance(module, nn.Conv2d)` is true for Conv2d and its subclasses, and for no other convolution. "
+        "`model.named_modules()` visits every level.",
+        "Store `output.detach().clone()`. An in-place operation after the convolution rewrites anything else.",
+        "Let each hook fill the dict when it fires: then the keys are in the order of execution. Bind the name with a "
+        "default argument, and remove all handles in a `finally` block.",
+    ),
+    why=(
+        "The dict is filled when hooks fire, so its keys are in the order of execution, and each copy is made before "
+        "the next layer can overwrite the output. One hook for all modules, with a dict from modules to names, would "
+        "do as well, and so would `functools.partial` in place of `name=name`."
+    ),
+    scene=captures_outputs(
+        ask=call_without_names,
+        model_of=a_conv_net,
+        also=only_a_convolution,
+        only={"named": ("identity",), "unused": (), "length": ()},
+        words={
+            "results": "every nn.Conv2d has its map as it returned it",
+            "order": "the keys are in order of execution",
+            "also": "a model may be a convolution",
+        },
+    ),
+)
+class TestConvMaps:
+    """Write `conv_maps(model, x)`: run the model on `x` and return a dict that maps the name of every `nn.Conv2d` in it
+    to a copy of what this convolution returned. The keys are in the order in which the convolutions ran.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Conv2d(1, 1, 1, bias=False), nn.ReLU(inplace=True))
+    >>> _ = nn.init.ones_(model[0].weight)
+    >>> conv_maps(model, torch.tensor([[[[-1.0, 2.0]]]]))
+    {'0': tensor([[[[-1.,  2.]]]])}
+
+    **Fine print.** Subclasses of `nn.Conv2d` count. Other convolutions, such as `nn.Conv1d` and `nn.ConvTranspose2d`,
+    do not, and neither do modules that the model calls although they are not part of it (from a plain list, say). If
+    the model itself is an `nn.Conv2d`, its name is `""`. Each `nn.Conv2d` is called once. Other people's hooks on a
+    convolution only watch.
+    """
+
+    reference = maps
+
+    class Mistakes(wrong_runs(maps, without=["before_the_callers_hook"])):
+        def only_sequential_recursed(model, x):
+            return maps(model, x, names=lambda model: [name for name in convolutions(model) if "." not in name])
+
+        def late_binding(model, x):
+            """All your hooks wrote under one name. They read the loop variable when they run, and by then it has its
+            last value. Bind it with a default argument: `def hook(module, args, output, name=name):`.
+            """
+            last = [name for name, _ in model.named_modules()][-1]  # of the loop, which went through all
+            return {last: list(maps(model, x).values())[-1]}
+
+        def stored_alias(model, x):
+            return maps(model, x, copy=lambda output: output.detach())
+
+        def definition_order(model, x):
+            found = maps(model, x)
+            return {name: found[name] for name in convolutions(model)}
+
+        def subclass_missed(model, x):
+            """A convolution of a subclass of `nn.Conv2d` is missing. `isinstance(module, nn.Conv2d)` is true for
+            subclasses, too; `type(module) is nn.Conv2d` is not.
+            """
+            exact = [name for name, module in model.named_modules() if type(module) is nn.Conv2d]
+            return maps(model, x, names=lambda model: exact)

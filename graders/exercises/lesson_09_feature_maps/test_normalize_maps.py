@@ -1,0 +1,126 @@
+"""Exercise 09-normalize-maps."""
+
+import numpy as np
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.maps import makes_of_maps, of_many_sizes
+
+
+def scaled(values, axes=(1, 2), flat=0.0, least=0.0):
+    """From 0 to 1 over these axes; `flat` where the span is not larger than `least`."""
+    low, high = values.min(axis=axes, keepdims=True), values.max(axis=axes, keepdims=True)
+    return np.where(high - low <= least, flat, (values - low) / np.where(high == low, 1, high - low)).astype(np.float32)
+
+
+def as_array(fm):
+    """In float32, as another array than the tensor's."""
+    return fm.detach().float().numpy().copy()
+
+
+def scaled_in_place(fm):
+    """In the tensor's own memory, where that is float32."""
+    values = fm.detach().float().numpy()
+    values -= values.min(axis=(1, 2), keepdims=True)
+    span = values.max(axis=(1, 2), keepdims=True)
+    values /= np.where(span == 0, 1, span)
+    return values
+
+
+@exercise(
+    "09-normalize-maps",
+    points=1,
+    minutes=10,
+    difficulty=1,
+    title="Every map from 0 to 1",
+    hints=(
+        "Detach, then `.float()`, then `.numpy()`. With `keepdims=True` (or `keepdim=True`) the minima have the shape "
+        "[C, 1, 1] and can be subtracted from all pixels at once.",
+        "Where the span `max - min` is 0, divide by 1 instead: `np.where(span == 0, 1, span)`. The channel is 0 "
+        "already, because its minimum has been subtracted.",
+        "Do not add a small number to the span. There are maps whose whole range is smaller than your small number.",
+    ),
+    why=(
+        "After `.float()` numpy can take the maps whatever their dtype, and dividing by 1 where the span is 0"
+        " leaves a flat map at 0. Doing it all in torch and calling `.numpy()` at the end would do as well, "
+        "and so would `np.nan_to_num` for the flat ones."
+    ),
+    scene=makes_of_maps(
+        draw=of_many_sizes,
+        only={"precision": ("float32", "float64", "bfloat16", "float16"), "requires_grad": (False, True)},
+        words={"task": "every channel goes from 0 to 1"},
+    ),
+)
+class TestNormalizeMaps:
+    """Write `normalize_maps(fm)`: return a numpy array of dtype float32 and the shape of `fm`, [C, H, W], in which each
+    channel goes from 0 to 1: `v` becomes `(v - min) / (max - min)`, with the minimum and the maximum of that channel.
+
+    **Example.**
+
+    >>> normalize_maps(torch.tensor([[[1.0, 2.0, 5.0]], [[7.0, 7.0, 7.0]]]))
+    array([[[0.  , 0.25, 1.  ]],
+           [[0.  , 0.  , 0.  ]]], dtype=float32)
+
+    **Fine print.** `fm` has any floating-point dtype, even `float16` or `bfloat16`, and may require grad. The array
+    shares no memory with it. A channel with only one value becomes 0 everywhere; in others `max - min` may be as small
+    as 1e-30. Compute in float32 or better; you may round `fm` to float32 first.
+    """
+
+    def reference(fm):
+        fm = fm.detach().double()
+        low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+        return torch.where(high > low, (fm - low) / (high - low), 0.0).float().numpy()
+
+    class Mistakes:
+        def one_range_for_all(fm):
+            """You used one minimum and one maximum for all channels. Each channel has its own: take them over H and W
+            only, with `axis=(1, 2), keepdims=True`.
+            """
+            return scaled(as_array(fm), axes=(0, 1, 2))
+
+        def not_detached(fm):
+            """A tensor that requires grad has no `.numpy()`, because numpy would know nothing about its graph. Call
+            `.detach()` first.
+            """
+            return scaled(fm.float().numpy())
+
+        def no_float_cast(fm):
+            """Numpy has no bfloat16, so `.numpy()` fails on such a tensor. Call `.float()` first, then `.numpy()`."""
+            return scaled(fm.detach().numpy().astype(np.float32))
+
+        def cast_too_late(fm):
+            """You subtracted and divided in half precision, which keeps only two or three digits, and turned the
+            rounded result into float32. Call `.float()` first.
+            """
+            fm = fm.detach()
+            low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+            return ((fm - low) / torch.where(high > low, high - low, 1)).float().numpy()
+
+        def nan_on_constant(fm):
+            """A channel with only one value has the span 0, and 0 / 0 is NaN. Divide by 1 where the span is 0."""
+            return scaled(as_array(fm), flat=np.nan)
+
+        def epsilon_in_the_span(fm):
+            """The largest value of a weak channel does not become 1. You added a small number to the span, and for this
+            channel it is not small. Treat the span 0 separately instead.
+            """
+            values = as_array(fm) - as_array(fm).min(axis=(1, 2), keepdims=True)
+            return values / (values.max(axis=(1, 2), keepdims=True) + 1e-8)
+
+        def taken_for_constant(fm):
+            """A channel whose values differ became 0 everywhere: your function takes it to be constant. Only a span of
+            exactly 0 makes it so; other spans may be very small.
+            """
+            return scaled(as_array(fm), least=1e-8)
+
+        def changed_callers_tensor(fm):
+            """You changed the caller's tensor. `.detach()`, `.float()` on float32 and `.numpy()` share its memory, so
+            `-=` and `/=` write into it. Compute new arrays: `a - low`, not `a -= low`.
+            """
+            return scaled_in_place(fm)
+
+        def changed_callers_tensor__2(fm):
+            return scaled_in_place(fm).copy()
+
+        def not_float32(fm):
+            return scaled(as_array(fm)).astype(np.float64)

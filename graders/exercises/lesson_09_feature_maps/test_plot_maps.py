@@ -1,0 +1,142 @@
+"""Exercise 09-plot-maps."""
+
+import math
+
+from graders.exercises.authoring import exercise
+from graders.scenes.figures import draws_maps
+
+
+def a_figure():
+    """One that pyplot knows nothing of."""
+    from matplotlib.figure import Figure  # here, because graders are collected without it
+
+    return Figure()
+
+
+def pyplot():
+    """It takes a while to be imported."""
+    import matplotlib.pyplot
+
+    return matplotlib.pyplot
+
+
+def plot(fm, ncols, shared, make=a_figure, squeeze=False, all_off=True, cmap="gray", title=str):
+    """The figure, with what is wrong about it."""
+    columns = min(ncols, len(fm))
+    figure = make()
+    axes = figure.subplots(math.ceil(len(fm) / columns), columns, squeeze=squeeze)
+    for k, one in enumerate(axes.flat):
+        if k < len(fm):
+            of = fm if shared else fm[k]
+            one.imshow(fm[k], cmap=cmap, vmin=of.min().item(), vmax=of.max().item())
+            one.set_title(title(k))
+        if k < len(fm) or all_off:
+            one.axis("off")
+    return figure
+
+
+@exercise(
+    "09-plot-maps",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    core=True,
+    title="A figure of all maps",
+    hints=(
+        "`matplotlib.figure.Figure()` makes a figure that pyplot knows nothing about, so there is nothing to close. "
+        "With `plt.subplots`, call `plt.close(figure)` before you return it.",
+        "`figure.subplots(rows, columns, squeeze=False)` gives a two-dimensional array of axes even for one map. "
+        "`axes.flat` runs through it row by row. Switch all of them off, even those that stay empty.",
+        "Pass `vmin` and `vmax` to `imshow`: the minimum and the maximum of all of `fm` with `shared`, otherwise those "
+        "of the channel.",
+    ),
+    why=(
+        "A `Figure` of your own is unknown to pyplot, so nothing has to be closed, and with `squeeze=False` a single "
+        "map is no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
+        "`figure.add_subplot` for each map."
+    ),
+    scene=draws_maps(),
+)
+class TestPlotMaps:
+    """Write `plot_maps(fm, ncols=8, shared=False)`: return a matplotlib `Figure` in which each channel of `fm`, [C, H,
+    W], has axes with one gray `imshow` image of its values. They are arranged row by row, from left to right, in
+    `min(ncols, C)` columns.
+
+    **Example.** The colour limits of an image are the smallest and the largest value of its channel.
+
+    >>> figure = plot_maps(torch.tensor([[[0.0, 1.0]], [[2.0, 5.0]]]))
+    >>> sorted(image.get_clim() for axes in figure.axes for image in axes.get_images())
+    [(0.0, 1.0), (2.0, 5.0)]
+
+    **Fine print.** `fm` is detached and of dtype float32. The colour map is `gray`, and values are unscaled. With
+    `shared=True` the limits are those of all of `fm`. The title is the channel's number and nothing else: `"0"`, `"1"`.
+    All axes are switched off, even those that stay empty. You may add a colour bar. None of your figures is left open
+    in pyplot; other people's open figures stay as they are, and so do the settings of matplotlib (`rcParams`).
+    """
+
+    def reference(fm, ncols=8, shared=False):
+        columns = min(ncols, len(fm))
+        rows = -(-len(fm) // columns)
+        figure = a_figure()
+        for k, channel in enumerate(fm):
+            shown = fm if shared else channel
+            axes = figure.add_subplot(rows, columns, k + 1)
+            axes.imshow(channel, cmap="gray", vmin=shown.min().item(), vmax=shown.max().item())
+            axes.set_title(k)
+            axes.set_axis_off()
+        return figure
+
+    class Mistakes:
+        def no_figure_returned(fm, ncols=8, shared=False):
+            """Your function returns `None`. Return the figure: `return figure`. A call of `plt.show()` displays it and
+            gives the caller nothing.
+            """
+            plot(fm, ncols, shared, make=pyplot().figure)
+
+        def figure_left_open(fm, ncols=8, shared=False):
+            """Your figure is still open in pyplot, which keeps every figure that it made until it is closed. Call
+            `plt.close(figure)` before you return it, or make it with `matplotlib.figure.Figure()`.
+            """
+            return plot(fm, ncols, shared, make=pyplot().figure)
+
+        def callers_figure(fm, ncols=8, shared=False):
+            """A figure that somebody else had open was closed, or changed. `plt.close("all")` closes everybody's
+            figures, `plt.figure(1)` takes the one that has this number, and functions such as `plt.axis` change the
+            current one, which may not be yours. Name your own: `plt.close(figure)`, `axes.axis(...)`.
+            """
+            figure = plot(fm, ncols, shared, make=pyplot().figure)
+            pyplot().close("all")
+            return figure
+
+        def squeezed_axes(fm, ncols=8, shared=False):
+            """With a single row or column, `subplots` returns axes in a smaller array, and with a single map no
+            array at all. Pass `squeeze=False`: then it is always two-dimensional.
+            """
+            return plot(fm, ncols, shared, squeeze=True)
+
+        def ignored_shared(fm, ncols=8, shared=False):
+            """With `shared=True` every image needs the same colour limits: the minimum and the maximum of all of `fm`.
+            Left alone, `imshow` scales each image by itself.
+            """
+            return plot(fm, ncols, False)
+
+        def empty_axes_visible(fm, ncols=8, shared=False):
+            """Some places stay empty, and their axes still show a frame and ticks. Switch all axes off, not only those
+            that got an image.
+            """
+            return plot(fm, ncols, shared, all_off=False)
+
+        def titles_from_one(fm, ncols=8, shared=False):
+            """Your titles count from 1. The title is the index of the channel, and `fm[0]` is the first."""
+            return plot(fm, ncols, shared, title=lambda k: str(k + 1))
+
+        def another_colour_map(fm, ncols=8, shared=False):
+            """The colour map is not `gray`. Without `cmap="gray"`, `imshow` takes the one from the settings; `gray_r`
+            has black and white swapped.
+            """
+            return plot(fm, ncols, shared, cmap=None)
+
+        def scaled_the_values(fm, ncols=8, shared=False):
+            """Your images hold scaled values. Give `imshow` the values as they are, and `vmin` and `vmax` with them."""
+            low, high = fm.amin((1, 2), keepdim=True), fm.amax((1, 2), keepdim=True)
+            return plot((fm - low) / (high - low + 1e-9), ncols, shared)

@@ -1,0 +1,111 @@
+"""Exercise 09-tile-maps."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from graders.exercises.authoring import exercise
+from graders.scenes.maps import SHEETS, call_with_columns, makes_of_maps, sheet_maps
+
+
+def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
+    """A sheet of tiles; `empty` is what fills places without one, and `rim` is the space around the sheet."""
+    fm = fm.numpy()
+    count, height, width = fm.shape
+    rows = math.ceil(count / columns) if rows is None else rows
+    inner = (rows * (height + pad) - pad, columns * (width + pad) - pad)
+    made = np.full(tuple(max(size, 0) + 2 * rim for size in inner), fill, dtype=np.float32)
+    for k in range(rows * columns):
+        row, column = place(k, rows, columns)
+        top, left = rim + row * (height + pad), rim + column * (width + pad)
+        made[top : top + height, left : left + width] = fm[k] if k < count else fill if empty is None else empty
+    return made
+
+
+@exercise(
+    "09-tile-maps",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    title="Many maps on one sheet",
+    hints=(
+        "Tile `k` is in row `k // columns` and column `k % columns`; `divmod(k, columns)` gives both.",
+        "Start from `np.full((height, width), fill, dtype=np.float32)` and write the tiles into it. That takes care "
+        "of gaps and unused places.",
+        "n tiles of height H with n - 1 gaps between them are n * H + (n - 1) * pad pixels high. There is no pad "
+        "around the sheet. Round the number of rows up: `math.ceil(C / columns)`.",
+    ),
+    why=(
+        "The sheet starts out full of `fill`, so gaps and unused places need no code, and each tile is one "
+        "slice. Padding the tiles and rearranging them with `reshape` and `permute`, as `sheet` does, would "
+        "do as well."
+    ),
+    scene=makes_of_maps(
+        draw=sheet_maps,
+        ask=call_with_columns,
+        only={"grid": tuple(SHEETS), "fill": (-1.5, 0.3125)},
+        words={"task": "the channels stand row by row"},
+    ),
+)
+class TestTileMaps:
+    """Write `tile_maps(fm, ncols, pad=1, fill=0.0)`: return a sheet with all channels of `fm`, [C, H, W], unscaled: a
+    numpy array of dtype float32. They are arranged row by row, from left to right, in `min(ncols, C)` columns, with
+    `pad` pixels of the value `fill` between neighbours.
+
+    **Example.**
+
+    >>> tile_maps(torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]], [[5.0, 6.0]]]), 2)
+    array([[1., 2., 0., 3., 4.],
+           [0., 0., 0., 0., 0.],
+           [5., 6., 0., 0., 0.]], dtype=float32)
+
+    **Fine print.** `fm` is detached and of dtype float32; `ncols` is 1 or more, `pad` 0 or more. There are gaps across
+    and down, and none around the sheet. Places that stay empty in the last row hold the value `fill`, too. The array
+    shares no memory with `fm`.
+    """
+
+    def reference(fm, ncols, pad=1, fill=0.0):
+        columns = min(ncols, len(fm))
+        tiles = F.pad(fm, (0, pad, 0, pad), value=fill)
+        empty = torch.full((-len(fm) % columns, *tiles.shape[1:]), fill)
+        rows = torch.cat([tiles, empty]).split(columns)
+        made = torch.cat([torch.cat([*row], 1) for row in rows])
+        return made[: len(made) - pad, : made.shape[1] - pad].contiguous().numpy().copy()
+
+    class Mistakes:
+        def dropped_last_row(fm, ncols, pad=1, fill=0.0):
+            """The last row, which is not full, is missing. Round the number of rows up: `math.ceil(C / columns)`."""
+            columns = min(ncols, len(fm))
+            return sheet(fm, columns, pad, fill, rows=len(fm) // columns)
+
+        def column_major(fm, ncols, pad=1, fill=0.0):
+            """Your sheet is filled column by column. Fill it row by row: tile `k` goes into row `k // columns` and
+            column `k % columns`.
+            """
+            return sheet(fm, min(ncols, len(fm)), pad, fill, place=lambda k, rows, columns: divmod(k, rows)[::-1])
+
+        def pad_around_the_sheet(fm, ncols, pad=1, fill=0.0):
+            """Your sheet has padding at its rim. The `pad` pixels go between tiles only: n tiles have n - 1 gaps."""
+            return sheet(fm, min(ncols, len(fm)), pad, fill, rim=pad)
+
+        def columns_without_maps(fm, ncols, pad=1, fill=0.0):
+            """With fewer channels than `ncols`, your sheet has empty columns. Use `min(ncols, C)` columns."""
+            return sheet(fm, ncols, pad, fill)
+
+        def another_fill(fm, ncols, pad=1, fill=0.0):
+            """All tiles are right. What differs is a gap, or a place that stays empty: these hold the value `fill`."""
+            return sheet(fm, min(ncols, len(fm)), pad, 0.0)
+
+        def another_fill__2(fm, ncols, pad=1, fill=0.0):
+            return sheet(fm, min(ncols, len(fm)), pad, fill, empty=0.0)
+
+        def shared_memory(fm, ncols, pad=1, fill=0.0):
+            """When the caller's tensor changed, an array that you had returned changed, too: the two share their
+            memory. `.numpy()` copies nothing; add `.copy()`.
+            """
+            return fm[0].numpy() if len(fm) == 1 else sheet(fm, min(ncols, len(fm)), pad, fill)
+
+        def not_float32(fm, ncols, pad=1, fill=0.0):
+            return sheet(fm, min(ncols, len(fm)), pad, fill).astype(np.float64)

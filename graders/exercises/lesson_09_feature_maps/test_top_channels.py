@@ -1,0 +1,79 @@
+"""Exercise 09-top-channels."""
+
+from graders.exercises.authoring import exercise
+from graders.scenes.maps import COUNTS, call_with_count, makes_of_maps, ranked_maps
+
+
+@exercise(
+    "09-top-channels",
+    points=1,
+    minutes=5,
+    difficulty=1,
+    title="The strongest channels",
+    hints=(
+        "`fm.mean((1, 2))` is a tensor with one number for each channel.",
+        "`torch.topk(values, k)` returns a pair: the k largest values in descending order, and their indices.",
+        "`.tolist()` turns a tensor of indices into Python ints.",
+    ),
+    why=(
+        "`topk` sorts no more than it has to, and its indices are the channels. "
+        "`argsort(descending=True)[:k]` would do as well, and so would Python's `sorted` with the means as "
+        "`key`."
+    ),
+    scene=makes_of_maps(
+        draw=ranked_maps,
+        ask=call_with_count,
+        only={"dtype": ("float32", "float64"), "asked": tuple(COUNTS)},
+        words={"task": "the channels with the largest means come first"},
+    ),
+)
+class TestTopChannels:
+    """Write `top_channels(fm, k)`: return the indices of the `k` channels of `fm`, [C, H, W], that have the largest
+    mean over all their pixels, as a list of Python ints, the largest first.
+
+    **Example.**
+
+    >>> fm = torch.tensor([[[9.0, 0.0, 0.0]], [[4.0, 4.0, 4.0]], [[-8.0, -8.0, -8.0]]])  # means: 3, 4, -8
+    >>> top_channels(fm, 2)
+    [1, 0]
+
+    **Fine print.** `fm` is detached, and `k` is from 1 to C. Means are signed: -5 is smaller than 1. No two are equal,
+    even when they are computed in the dtype of `fm`.
+    """
+
+    def reference(fm, k):
+        means = [sum(channel.double().flatten().tolist()) / channel.numel() for channel in fm]
+        return sorted(range(len(means)), key=lambda channel: means[channel], reverse=True)[:k]
+
+    class Mistakes:
+        def ranked_by_max(fm, k):
+            """You ranked the channels by their largest pixel, and a single spike decides that. Rank them by their
+            mean.
+            """
+            return fm.amax((1, 2)).topk(k).indices.tolist()
+
+        def ranked_by_abs(fm, k):
+            """You ranked the channels by absolute values, and a strongly negative channel came to the front. Use the
+            signed mean.
+            """
+            return fm.abs().mean((1, 2)).topk(k).indices.tolist()
+
+        def values_not_indices(fm, k):
+            """These are the means of the channels, not their indices. `torch.topk` returns both: values and indices."""
+            return fm.mean((1, 2)).topk(k).values.tolist()
+
+        def smallest_first(fm, k):
+            """Your order is ascending. The channel with the largest mean comes first."""
+            return fm.mean((1, 2)).argsort()[:k].tolist()
+
+        def smallest_first__2(fm, k):
+            return fm.mean((1, 2)).argsort()[-k:].tolist()
+
+        def no_python_ints(fm, k):
+            """The contract asks for a list of Python ints, not for a tensor, an array, or a list of those. `.tolist()`
+            makes one.
+            """
+            return fm.mean((1, 2)).topk(k).indices
+
+        def no_python_ints__2(fm, k):
+            return list(fm.mean((1, 2)).topk(k).indices)

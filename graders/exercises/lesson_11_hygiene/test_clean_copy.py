@@ -1,0 +1,115 @@
+"""Exercise 11-clean-copy."""
+
+import copy
+from collections import OrderedDict
+
+from torch import nn
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
+from graders.scenes.hooks_off import copies_models
+
+
+def stripped_copy(model, modules=nn.Module.modules, **how):
+    """A copy, and then its hooks are gone."""
+    copied = copy.deepcopy(model)
+    stripped(modules(copied), **how)
+    return copied
+
+
+@exercise(
+    "11-clean-copy",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    title="A copy without hooks",
+    hints=(
+        "`copy.deepcopy(model)` copies everything that counts: types, parameters, buffers and modes, and what is "
+        "shared stays shared. It also copies the module hooks.",
+        "So strip the copy afterwards. You wrote the function for that in the last exercise.",
+        "Strip the copy, not the original: the original keeps its hooks. Never run either of them.",
+    ),
+    why=(
+        "`deepcopy` copies everything else as it should be, and clearing the hooks of the copy leaves the original "
+        "alone. You could also take the hooks off the original while it is being copied, if you put them back into "
+        "the same dicts, in the same order, in `finally`."
+    ),
+    scene=copies_models(),
+)
+class TestCleanCopy:
+    """Write `clean_copy(model)`: return a deep copy of `model`, as `copy.deepcopy` makes it, but without module hooks
+    of any kind (the last exercise lists them), on any of its `modules()`. The original keeps its hooks.
+
+    **Example.**
+
+    >>> model = nn.Linear(2, 1)
+    >>> _ = model.register_forward_hook(lambda module, args, output: 2 * output)
+    >>> copied, x = clean_copy(model), torch.tensor([[1.0, 3.0]])
+    >>> torch.equal(model(x), 2 * copied(x))
+    True
+
+    **Fine print.** Everything that `copy.deepcopy` copies, apart from module hooks, is in the copy: modes,
+    `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It
+    leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original fires in the
+    meantime. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
+    original, or `None`. What `copy.deepcopy` raises comes through.
+    """
+
+    reference = stripped_copy
+
+    class Mistakes:
+        def hooks_copied(model):
+            """The copy still has the hooks. `deepcopy` copies module hooks, too, and a copied function is the same
+            function: the copy writes into the log of the original. Strip the copy.
+            """
+            return copy.deepcopy(model)
+
+        def cleared_original(model):
+            """The original has lost its hooks. Make the deep copy first, then strip the copy, and leave the original
+            alone.
+            """
+            stripped(model.modules())
+            return copy.deepcopy(model)
+
+        def shared_parameters(model):
+            """The copy and the original share parameters, buffers or modules, so what changes one changes the other.
+            `copy.copy` and `load_state_dict(..., assign=True)` share; `copy.deepcopy` does not.
+            """
+            copied = copy.copy(model)
+            for kind in KINDS:
+                setattr(copied, kind, OrderedDict())
+            return copied
+
+        def one_kind_only(model):
+            return stripped_copy(model, kinds=KINDS[:2])
+
+        def children_only(model):
+            return stripped_copy(model, modules=nn.Module.children)
+
+        def children_only__2(model):
+            return stripped_copy(model, modules=lambda copied: [copied])
+
+        def replaced_the_dict(model):
+            copied = copy.deepcopy(model)
+            for module in copied.modules():
+                for kind in KINDS:
+                    setattr(module, kind, {})
+            return copied
+
+        def flag_set(model):
+            """You set the flag `_is_full_backward_hook`, and a module of the copy now refuses backward hooks of one
+            kind. Leave the flag, or set it back to `None`.
+            """
+            copied = stripped_copy(model)
+            for module in copied.modules():
+                module._is_full_backward_hook = True
+            return copied
+
+        def changed_the_mode(model):
+            """A module of the copy is not in the mode of its original. A copy should be the same: leave out `eval()`
+            and `train()`.
+            """
+            return stripped_copy(model).eval()
+
+        def changed_the_mode__2(model):
+            return stripped_copy(model).train()

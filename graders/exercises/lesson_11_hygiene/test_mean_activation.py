@@ -1,0 +1,91 @@
+"""Exercise 11-mean-activation."""
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_05_capturing_activations.programs import (
+    outputs,
+    skipped_the_model,
+    stored_the_input,
+    wrong_runs,
+)
+from graders.scenes.captures import call_with_name, captures_outputs
+
+
+def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how):
+    """What becomes of the output of a module in a run of the model: its mean."""
+    return outputs(model, [name], x, copy=statistic, **how)[name][0]
+
+
+@exercise(
+    "11-mean-activation",
+    points=1,
+    minutes=15,
+    difficulty=1,
+    core=True,
+    title="A statistic that keeps no graph",
+    hints=(
+        "The mean of a tensor with a graph has a graph, too: one number that holds the whole forward pass. "
+        "Detach first: `output.detach().mean()`.",
+        "Take the mean inside the hook, while the output is as it left the module, and store nothing else: not the "
+        "output, not a clone of it.",
+        "The handle is a context manager: `with module.register_forward_hook(hook):` removes the hook at the end of "
+        "the block, even when the model raises.",
+    ),
+    why=(
+        "Detached, the mean is one number that keeps nothing else alive; it is taken in the hook, before a later layer "
+        "can overwrite the output in place. Running the model under `torch.no_grad()` would do as well: then there is "
+        "no graph to keep."
+    ),
+    scene=captures_outputs(
+        ask=call_with_name,
+        counts_saved=True,
+        words={"results": "the mean of the output is returned", "kept": "nothing keeps the graph alive"},
+    ),
+)
+class TestMeanActivation:
+    """Write `mean_activation(model, name, x)`: run the model on `x` and return the mean over all entries of the output
+    of its submodule `name`, for example `"stem.0"`, as a 0-dim tensor. Afterwards, nothing keeps the graph of this run
+    alive.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Flatten(), nn.ReLU())
+    >>> mean_activation(model, "1", torch.tensor([[-1.0, 2.0]]))
+    tensor(1.)
+
+    **Fine print.** In this run the submodule is called once, and its output is a floating-point tensor. The result has
+    its dtype. Other parts of the model may return anything. The output counts as it left the module, even when a later
+    layer works in place. Neither the result nor anything you stored elsewhere, as in a list, may hold the graph. The
+    model runs once, to its end, in its own mode, and goes on with the output itself.
+    """
+
+    reference = mean
+
+    class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model)):
+        def graph_kept_alive(model, name, x):
+            """Your mean still has its graph, and the graph holds the tensors that the forward pass saved. `cpu()` and
+            `clone()` do not help: both pass the graph on. Detach before you take the mean: `output.detach().mean()`.
+            """
+            return mean(model, name, x, statistic=lambda output: output.mean())
+
+        def stored_the_output(model, name, x, store=[]):  # noqa: B006 - the mistake
+            """The result has no graph, but a tensor that has one is still stored somewhere: in a list, in a global
+            variable, on the model. It keeps the whole forward pass alive. Store only the detached mean.
+            """
+
+            def statistic(output):
+                store.append(output)
+                return output.detach().mean()
+
+            return mean(model, name, x, statistic=statistic)
+
+        def stored_alias(model, name, x):
+            """You took the mean when the model was done. By then a later in-place layer had rewritten the output.
+            Take the mean inside the hook.
+            """
+            return mean(model, name, x, statistic=lambda output: output.detach()).mean()
+
+        def number_not_tensor(model, name, x):
+            """You returned a Python number. It keeps no graph, but the task asks for a 0-dim tensor: return
+            `output.detach().mean()`.
+            """
+            return mean(model, name, x, statistic=lambda output: output.mean().item())

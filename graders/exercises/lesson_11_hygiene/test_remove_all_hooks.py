@@ -1,0 +1,113 @@
+"""Exercise 11-remove-all-hooks."""
+
+from collections import OrderedDict
+
+from torch.nn.modules import module as module_file
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
+from graders.scenes.hooks_off import removes_hooks
+
+
+def with_new_dicts(model, new):
+    """Count the hooks, and put new dicts in the place of those in which they are."""
+    count = sum(len(getattr(module, kind)) for module in model.modules() for kind in KINDS)
+    for module in model.modules():
+        for kind in KINDS:
+            setattr(module, kind, new())
+    return count
+
+
+@exercise(
+    "11-remove-all-hooks",
+    points=2,
+    minutes=20,
+    difficulty=2,
+    title="Remove every hook of a model",
+    hints=(
+        "PyTorch has no public call for this. *A look inside* showed the four dicts in which a module keeps its "
+        "hooks: forward pre-hooks, forward hooks, backward pre-hooks and backward hooks.",
+        "`model.modules()` visits the model itself and every module below it, at any depth, and a shared module once.",
+        "Add up the lengths of the dicts, and empty them with `clear()`. Do not put a new dict in their place: handles "
+        "refer to the old one.",
+    ),
+    why=(
+        "`clear()` empties the very dicts that old handles refer to, so those handles stay harmless and new hooks work "
+        "as usual. A new `OrderedDict` in place of each would do as well; a plain `{}` would not, since a handle "
+        "cannot refer to it weakly."
+    ),
+    scene=removes_hooks(),
+)
+class TestRemoveAllHooks:
+    """Write `remove_all_hooks(model)`: remove all module hooks of `model` and of every module in it: forward pre-hooks,
+    forward hooks, backward pre-hooks and backward hooks. Return how many there were, as an `int`.
+
+    **Example.**
+
+    >>> layer = nn.ReLU()
+    >>> model = nn.Sequential(layer, layer)
+    >>> _ = layer.register_forward_hook(lambda module, args, output: 2 * output)
+    >>> _ = model.register_forward_pre_hook(lambda module, args: None)
+    >>> remove_all_hooks(model), remove_all_hooks(model)
+    (2, 0)
+
+    **Fine print.** A function that was registered twice is two hooks; a module with two names counts once. Those of
+    `register_backward_hook` are backward hooks, too. Hooks on parameters, of `state_dict` and `load_state_dict`, and
+    for all modules stay. New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or
+    become `None`. Old handles are harmless: `remove()` raises nothing and removes no new hook.
+    """
+
+    def reference(model):
+        return stripped(model.modules())
+
+    def reference_with_new_dicts(model):
+        return with_new_dicts(model, OrderedDict)
+
+    class Mistakes:
+        def one_kind_only(model):
+            return stripped(model.modules(), KINDS[1:2])
+
+        def one_kind_only__2(model):
+            return stripped(model.modules(), KINDS[:2])
+
+        def children_only(model):
+            return stripped(model.children())
+
+        def children_only__2(model):
+            return stripped([model, *model.children()])
+
+        def counted_twice(model):
+            """You counted the hooks of a shared module twice, once for each of its names. It is one module: `modules()`
+            yields it once.
+            """
+            modules = [module for _, module in model.named_modules(remove_duplicate=False)]
+            count = sum(len(getattr(module, kind)) for module in modules for kind in KINDS)
+            stripped(modules)
+            return count
+
+        def counted_functions(model):
+            """One hook is missing from your count: a function that was registered twice on one module. Each
+            registration is a hook of its own.
+            """
+            count = sum(len(set(getattr(module, kind).values())) for module in model.modules() for kind in KINDS)
+            stripped(model.modules())
+            return count
+
+        def other_hooks_removed(model):
+            """You removed too much: hooks on parameters, hooks of `state_dict` and `load_state_dict`, and hooks for all
+            modules have to stay. Touch only the four dicts of module hooks.
+            """
+            return stripped(model.modules(), [name for name in vars(model) if name.endswith("_hooks")])
+
+        def other_hooks_removed__2(model):
+            module_file._global_forward_hooks.clear()
+            return stripped(model.modules())
+
+        def replaced_the_dict(model):
+            return with_new_dicts(model, dict)
+
+        def no_count(model):
+            """The hooks are gone, but your function returned `None`. Return how many there were: add up the lengths of
+            the dicts before you empty them.
+            """
+            stripped(model.modules())

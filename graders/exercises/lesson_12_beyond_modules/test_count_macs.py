@@ -1,0 +1,140 @@
+"""Exercise 12-count-macs."""
+
+import contextlib
+import math
+
+from torch import nn
+from torch.nn.modules.module import register_module_forward_hook
+from torch.utils.flop_counter import FlopCounterMode
+
+from graders.exercises.authoring import exercise
+from graders.scenes.counted_runs import a_workload, linear_layers
+from graders.scenes.inspections import inspects_models
+
+LAYERS = (nn.Conv2d, nn.Linear)
+
+
+def dots(layer, x, output):
+    """The multiply-adds of a call."""
+    return output.numel() * math.prod(layer.weight.shape[1:])
+
+
+def added_up(model, x, work=dots):
+    """What `work(layer, input, output)` says of the calls of convolutions and linear layers in a run."""
+    counts = []
+
+    def note(layer, args, kwargs, output):
+        counts.append(work(layer, *args, *kwargs.values(), output))
+
+    with contextlib.ExitStack() as hooks:
+        for layer in model.modules():
+            if isinstance(layer, LAYERS):
+                hooks.enter_context(layer.register_forward_hook(note, with_kwargs=True))
+        model(x)
+    return sum(counts)
+
+
+@exercise(
+    "12-count-macs",
+    points=2,
+    minutes=25,
+    difficulty=2,
+    title="Count the multiply-adds of a model",
+    hints=(
+        "Each number of the output is a dot product. So the work of a call is `output.numel()` times the number of "
+        "multiply-adds for one number of the output.",
+        "Which weights make one number of the output? Look at the shape of `weight` in a `Linear`, and in a `Conv2d` "
+        "with groups: its first dimension counts the outputs.",
+        "A module can be called several times with inputs of different sizes: add up in a forward hook, at every call. "
+        "Remove the hooks in `finally`.",
+    ),
+    why=(
+        "`module.weight[0]` holds the weights that one number of the output sees, in both kinds of layer and with "
+        "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
+        "the kernel for a convolution."
+    ),
+    scene=inspects_models(
+        made=a_workload,
+        also=linear_layers,
+        words={"task": "all MACs are counted", "special": "one layer counts", "runs": "the model runs once as it is"},
+    ),
+)
+class TestCountMacs:
+    """Write `count_macs(model, x)`: run the model, and return, as an `int`, how many multiply-adds (MACs) all calls of
+    the `nn.Conv2d` and `nn.Linear` modules in it make together, for the whole batch. A dot product of length n has n
+    MACs.
+
+    **Example.**
+
+    >>> count_macs(nn.Linear(10, 4), torch.ones(3, 10))  # 12 numbers, 10 MACs each
+    120
+    >>> count_macs(nn.Conv2d(2, 6, 3), torch.ones(1, 2, 5, 5))  # 6 * 3 * 3 numbers, 2 * 3 * 3 MACs each
+    972
+
+    **Fine print.** Zeros, from padding or not, are multiplied like all numbers; adding a bias is not a MAC. Each call
+    counts, even one by keyword, with its own sizes. Subclasses of the two count, even with modules in them; other
+    modules and functions that multiply, such as `nn.Conv1d` or `F.linear`, do not. A module may have two names.
+    Convolutions have any groups, strides, dilation, padding (also `"same"`) and kernels; the input of a linear layer
+    has any number of dimensions.
+    """
+
+    reference = added_up
+
+    def reference_with_a_global_hook(model, x):  # it counts in a run of another model in the middle of this one, too
+        counts = []
+
+        def note(layer, args, output):
+            counts.append(isinstance(layer, LAYERS) and dots(layer, args, output))
+
+        with register_module_forward_hook(note):
+            model(x)
+        return sum(counts)
+
+    class Mistakes:
+        def ignored_groups(model, x):
+            """You used all input channels for each number of the output. With groups, an output channel sees only
+            `in_channels / groups` of them; `weight[0].numel()` knows that.
+            """
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) * getattr(layer, "groups", 1))
+
+        def input_size_used(model, x):
+            """You used the size of the input. The work is done once for each number of the *output*, which is smaller
+            after a stride or without padding: start from `output.numel()`.
+            """
+            return added_up(model, x, lambda layer, x, output: x.numel() * layer.weight[:, 0].numel())
+
+        def square_kernel(model, x):
+            """You squared one side of the kernel. A kernel has a height and a width, and they can differ:
+            `kernel_size[0] * kernel_size[1]`.
+            """
+
+            def squared(layer, x, output):
+                return output.numel() * layer.weight.shape[1] * math.prod(layer.weight.shape[2:3]) ** 2
+
+            return added_up(model, x, squared)
+
+        def only_last_call(model, x):
+            """A module that is called twice counted only once. Add up in the hook at each call, and do not overwrite
+            the module's entry.
+            """
+            counts = {}
+            added_up(model, x, lambda layer, x, output: counts.update({layer: dots(layer, x, output)}) or 0)
+            return sum(counts.values())
+
+        def ignored_batch(model, x):
+            """You counted the work of one sample. The task asks for the whole batch: use all of `output.numel()`."""
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output[0]))
+
+        def subclasses_left_out(model, x):
+            """The calls of a subclass of `nn.Linear` or `nn.Conv2d` are missing. Check with `isinstance`, which knows
+            subclasses, and do so even where such a layer has modules in it.
+            """
+            return added_up(model, x, lambda layer, x, output: dots(layer, x, output) if type(layer) in LAYERS else 0)
+
+        def counted_all_operations(model, x):
+            """You counted every product with weights. Here only calls of `nn.Conv2d` and `nn.Linear` modules count, and
+            `FlopCounterMode` cannot tell them from `nn.Conv1d`, `F.linear` or `@`. Forward hooks can.
+            """
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+            return counter.get_total_flops() // 2

@@ -1,0 +1,133 @@
+"""Exercise 12-grad-into-nodes."""
+
+import contextlib
+from functools import partial
+
+from graders.exercises.authoring import exercise
+from graders.scenes.graph_worlds import a_graph
+from graders.scenes.recorders import runs_passes
+
+
+def nodes_of(y, following=lambda node: node.next_functions):
+    """The nodes of a graph, with their names."""
+    found, todo = {}, [y.grad_fn]
+    while todo:
+        node = todo.pop()
+        if node is not None and node not in found:
+            found[node] = node.name()
+            todo += [after for after, _ in following(node)]
+    return found
+
+
+def keep(result, name, grads):
+    """Keep a copy of the first gradient."""
+    result[name] = grads[0].detach().clone()
+
+
+def collected(y, node_names, note=keep, nodes=None):
+    """A dict that `note(result, name, grads)` fills in a pass when gradients arrive at these nodes, or at all."""
+    result = {}
+    with contextlib.ExitStack() as hooks:
+        for node, name in (nodes or nodes_of(y)).items():
+            if name in node_names:
+                hooks.callback(node.register_prehook(partial(note, result, name)).remove)
+        y.backward()
+    return result
+
+
+@exercise(
+    "12-grad-into-nodes",
+    points=2,
+    minutes=30,
+    difficulty=3,
+    title="Read gradients at the nodes of the graph",
+    hints=(
+        "Start at `y.grad_fn`. Each entry of `node.next_functions` is a pair, and its first element is the next node, "
+        "or `None`. Each node has a `name()`.",
+        "Branches meet again: keep a set of the nodes that you have visited, and visit each once. Use a loop with a "
+        "list of nodes to visit; a function that calls itself fails on a deep graph.",
+        "The gradient that *arrives* at a node goes to its pre-hook: `node.register_prehook(fn)`, where `fn` gets the "
+        "tuple `grad_outputs`. Collect the handles, run backward, remove them.",
+    ),
+    why=(
+        "What arrives at a node is complete, so its pre-hook gets the sum over all uses, as the tensor hooks left it. "
+        "`node.register_hook` would do as well: it gets the same `grad_outputs`, once the node has done its work."
+    ),
+    scene=runs_passes(
+        world=a_graph,
+        only={"raised_in": ("backward",), "failure": ("own", "KeyboardInterrupt")},
+        words={
+            "results": "the gradients arrive at the nodes",
+            "passes": "backward runs once and fills the leaves",
+            "own": "the gradients are copies of their own",
+            "exception": "an exception comes through and leaves no hook",
+        },
+    ),
+)
+class TestGradIntoNodes:
+    """Write `grad_into_nodes(y, node_names)`: run `y.backward()` once, for a scalar `y` with a graph, and return a
+    dict. For each of these node names that is in the graph, it has the gradient that arrives at the node.
+
+    **Example.**
+
+    >>> x = torch.tensor([2.0, -1.0], requires_grad=True)
+    >>> grad_into_nodes(torch.relu(x).sum(), {"ReluBackward0", "ExpBackward0"})  # [1., 0.] leaves the node
+    {'ReluBackward0': tensor([1., 1.])}
+
+    **Fine print.** `node_names` is a set, and a name is what a node's method `name()` returns; each occurs at most once
+    in the graph. For a node with several outputs, take the gradient of the first: the complete one, the sum over all
+    uses, as hooks on tensors leave it. Zeros are a gradient, too. The graph may have thousands of nodes in a row, and
+    many paths to one node. The leaves get their `.grad`, on top of what it holds.
+    """
+
+    reference = collected
+
+    class Mistakes:
+        def grad_leaving_the_node(y, node_names):
+            """You took the first entry of `grad_inputs`, the gradient that leaves the node. What arrives at it is in
+            `grad_outputs`: the only argument of a pre-hook, the second of a hook.
+            """
+            result = {}
+            for node, name in nodes_of(y).items():
+                if name in node_names:
+                    node.register_hook(lambda leaving, arriving, name=name: keep(result, name, leaving))
+            y.backward()
+            return result
+
+        def top_node_only(y, node_names):
+            """You looked at `y.grad_fn` only. Go on: each entry of `node.next_functions` holds a next node."""
+            return collected(y, node_names, nodes={y.grad_fn: y.grad_fn.name()})
+
+        def first_branch_only(y, node_names):
+            """Nodes that are not on the path of the first inputs are missing. A node has one next node for each input:
+            walk over all of `next_functions`, not only over `next_functions[0]`.
+            """
+            return collected(y, node_names, nodes=nodes_of(y, lambda node: node.next_functions[:1]))
+
+        def late_binding(y, node_names):
+            *_, last = [name for name in nodes_of(y).values() if name in node_names]
+            return collected(y, node_names, lambda result, name, grads: keep(result, last, grads))
+
+        def absent_as_none(y, node_names):
+            """A name that the graph does not contain must not be in the dict; you have an entry for it."""
+            return dict.fromkeys(node_names) | collected(y, node_names)
+
+        def too_deep(y, node_names):
+            """Your walk is a function that calls itself, which Python allows about a thousand times. A graph can be
+            deeper: keep a list of nodes to visit, and take one out in a loop.
+            """
+            seen = {None}
+
+            def visit(node):
+                if node not in seen:
+                    seen.add(node)
+                    for after, _ in node.next_functions:
+                        visit(after)
+
+            visit(y.grad_fn)
+
+        def zeros_left_out(y, node_names):
+            return {name: grad for name, grad in collected(y, node_names).items() if grad.any()}
+
+        def stored_alias(y, node_names):
+            return collected(y, node_names, lambda result, name, grads: result.update({name: grads[0]}))

@@ -1,0 +1,154 @@
+"""Exercise 13-changed-by-hooks."""
+
+from contextlib import contextmanager
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_11_hygiene.programs import KINDS
+from graders.exercises.lesson_13_broken_runs.programs import grads_and_buffers_kept
+from graders.exercises.lesson_13_broken_runs.ways import CHANGED
+from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
+from graders.scenes.inspections import inspects_models
+from graders.scenes.streams import AXES
+
+OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
+
+@contextmanager
+def without_hooks(model, of_modules=KINDS, of_parameters=OF_PARAMETERS):
+    """In the block, the hooks of a model are away; some of them, if you say so."""
+    hooks = [getattr(module, kind) for module in model.modules() for kind in of_modules]
+    hooks += [getattr(p, kind) or {} for p in model.parameters() for kind in of_parameters]
+    kept = [dict(entries) for entries in hooks]
+    for entries in hooks:
+        entries.clear()
+    try:
+        yield
+    finally:
+        for entries, old in zip(hooks, kept):
+            entries.update(old)
+
+
+def one_pass(model, loss_fn, x):
+    """What one pass leaves in `.grad`, by name."""
+    for leaf in (*model.parameters(), x):
+        leaf.grad = None
+    loss = loss_fn(model(x))
+    if loss.requires_grad:
+        loss.backward()
+    return {name: p.grad for name, p in model.named_parameters()}
+
+
+def both(model, loss_fn, x, **which):
+    """By name, the gradient without hooks (`which` is for `without_hooks`), and with them."""
+    with grads_and_buffers_kept(model, x):
+        now = one_pass(model, loss_fn, x)
+    with grads_and_buffers_kept(model, x), without_hooks(model, **which):
+        before = one_pass(model, loss_fn, x)
+    return {name: (before[name], now[name]) for name in now}
+
+
+def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
+    """The names of those that differ."""
+    return [name for name, (a, b) in pairs.items() if not (a is b if a is None or b is None else equal(a, b))]
+
+
+@exercise(
+    "13-changed-by-hooks",
+    points=3,
+    minutes=35,
+    difficulty=3,
+    title="Which gradients the hooks change",
+    hints=(
+        "Two passes answer it: one with the model as it is, one without its hooks. Then compare the gradients, name "
+        "by name.",
+        "A copy without hooks: `deepcopy` drops the hooks on parameters and keeps those of modules, which you clear on "
+        "the copy (lesson 11). Or take the hooks off the model for one pass: a module has four dicts of hooks (lesson "
+        "11), and a parameter has `_backward_hooks` and `_post_accumulate_grad_hooks`. Put the same dicts back, in "
+        "`finally`.",
+        "A post-accumulate-grad hook changes `.grad` itself (lesson 4), which `torch.autograd.grad` does not show. Set "
+        "`.grad` to `None`, call `backward()`, read it, and put the old tensor back.",
+        "A layer in training mode may change its buffers, and the second pass would begin with different ones (lesson "
+        "9). Clone them first, and `copy_` them back under `no_grad`.",
+    ),
+    why=(
+        "A deep copy has no hooks on parameters, and those of its modules can be cleared without touching the model's. "
+        "Emptying the dicts of the model itself for one pass would do as well, if all entries go back into them, in "
+        "the same order, in `finally`."
+    ),
+    scene=inspects_models(
+        made=with_hooks,
+        also=hooks_stay,
+        only=AXES | {"on_the_model": ("rolled", "detached"), "hooks": ()},
+        words={
+            "task": "the parameters that hooks change are named",
+            "special": "the hooks act as before and their handles remove them",
+        },
+    ),
+    planted=CHANGED,
+)
+class TestChangedByHooks:
+    """Write `changed_by_hooks(model, loss_fn, x)`. Return a list, in the order of `model.named_parameters()`: the names
+    of the parameters whose gradient would be different without the model's hooks.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))
+    >>> _ = model[0].weight.register_hook(lambda grad: 2 * grad)
+    >>> _ = model[1].register_forward_hook(lambda module, args, output: None)
+    >>> changed_by_hooks(model, torch.sum, torch.ones(1, 1))
+    ['0.weight']
+
+    **Fine print.** The model's hooks are all hooks on its modules, itself included, and on its parameters, of every
+    kind. The gradient is what `loss_fn(model(x)).backward()` leaves in `.grad`, from `None`; the loss may need no
+    gradient. `None` and zeros are different gradients. A change in the last digits does not count; small gradients do.
+    The model can be copied, and draws no random numbers. Afterwards buffers, `.grad` of all leaves, and the hooks are
+    as before; their handles still remove them.
+    """
+
+    def reference(model, loss_fn, x):
+        return unlike(both(model, loss_fn, x))
+
+    class Mistakes:
+        def module_hooks_left(model, loss_fn, x):
+            """You miss what the hooks on modules change: they were still there in the pass without hooks. A deep copy
+            of a model has them, too.
+            """
+            return unlike(both(model, loss_fn, x, of_modules=()))
+
+        def parameter_hooks_missed(model, loss_fn, x):
+            """You miss what the hooks on parameters change. Either they were still there in the pass without hooks, or
+            they were not there in the other one: a deep copy of a model does not have them.
+            """
+            return unlike(both(model, loss_fn, x, of_parameters=()))
+
+        def accumulated_missed(model, loss_fn, x):
+            """You miss what post-accumulate-grad hooks change. Either they were still there in the pass without hooks
+            (they sit in `_post_accumulate_grad_hooks`), or they never ran: `torch.autograd.grad` does not call them.
+            """
+            return unlike(both(model, loss_fn, x, of_parameters=["_backward_hooks"]))
+
+        def last_digits(model, loss_fn, x):
+            """You name a parameter whose gradient differs in the last digits only. Compare with a tolerance."""
+            return unlike(both(model, loss_fn, x), torch.equal)
+
+        def small_gradients(model, loss_fn, x):
+            """You miss a gradient that a hook multiplies, because it is small (about 1e-12). `torch.allclose` has an
+            `atol` of 1e-8: give it one that is in proportion to the largest entry of the gradient.
+            """
+            return unlike(both(model, loss_fn, x), torch.allclose)
+
+        def none_is_not_zero(model, loss_fn, x):
+            """You miss parameters that get a gradient in one of the passes and none in the other: that is a
+            difference.
+            """
+            found = both(model, loss_fn, x).items()
+            return unlike({name: (a, b) for name, (a, b) in found if a is not None and b is not None})
+
+        def old_grad(model, loss_fn, x):
+            found = both(model, loss_fn, x)
+            for name, p in model.named_parameters():
+                if p.grad is not None:
+                    found[name] = [p.grad if grad is None else p.grad + grad for grad in found[name]]
+            return unlike(found)

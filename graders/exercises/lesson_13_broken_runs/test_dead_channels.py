@@ -1,0 +1,126 @@
+"""Exercise 13-dead-channels."""
+
+from functools import partial
+
+import torch
+from torch import nn
+
+from graders.exercises.authoring import exercise
+from graders.scenes.inspections import inspects_models
+from graders.scenes.relus import plain_relu, with_relus
+
+
+def fired(
+    model, batches, alive=lambda rows: (rows != 0).any(1), among=nn.Module.named_modules, keep=torch.clone, **how
+):
+    """For each ReLU that is called, the channels that fire in each of its calls. The options are ways to go wrong."""
+    calls, hooks = [], []
+
+    def note(module, args, out, name):
+        calls.append((name, keep(out.detach())))
+
+    try:
+        for name, module in among(model):
+            if isinstance(module, nn.ReLU):
+                hooks.append(module.register_forward_hook(partial(note, name=name), **how))
+        for batch in batches:
+            model(batch)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    found = {}
+    for name, out in calls:
+        found.setdefault(name, []).append(alive(out.transpose(0, 1).flatten(1)))
+    return found
+
+
+def dead(found, join=lambda calls: torch.stack(calls).any(0)):
+    """The channels of each ReLU that are not there when its calls are joined."""
+    channels = {name: (~join(calls)).nonzero().flatten().tolist() for name, calls in found.items()}
+    return {name: listed for name, listed in channels.items() if listed}
+
+
+@exercise(
+    "13-dead-channels",
+    points=2,
+    minutes=25,
+    difficulty=2,
+    core=True,
+    title="Find the channels of a ReLU that never fire",
+    hints=(
+        "A forward hook on each `nn.ReLU` sees what it outputs (lesson 5). Register one on each entry of "
+        "`named_modules()` that is an instance of it, and bind the name (lesson 5, too).",
+        "`output.transpose(0, 1).flatten(1)` has one row for each channel, for 2 dimensions and for 5 (lesson 9). "
+        "`(rows != 0).any(1)` is one truth value for each channel: did it fire in this call?",
+        "A channel is dead when it fires in no call of any batch: join the truth values of all calls with `|`. Look "
+        "at the numbers in the hook itself, since the next layer may rewrite them in place (lesson 5), and remove all "
+        "hooks in `finally` (lesson 11).",
+    ),
+    why=(
+        "The hook looks at each output before a later layer can overwrite it, and keeps only one truth value for each "
+        "channel. A set of the channels that have been 0 so far, cut down at each call, would do as well."
+    ),
+    scene=inspects_models(
+        made=with_relus,
+        also=plain_relu,
+        only={"rank": (2, 3, 4, 5), "follower": ("plain", "in-place")},
+        words={
+            "task": "the dead channels are found",
+            "special": "the names are those of the model",
+            "runs": "each batch runs once",
+        },
+    ),
+)
+class TestDeadChannels:
+    """Write `dead_channels(model, batches)`. Run the model on each tensor in the list `batches`. Return a dict: for
+    each `nn.ReLU` with dead channels, its name and an ascending list of them. A channel is **dead** when it is exactly
+    0 in every call, for every batch.
+
+    **Example.**
+
+    >>> batches = [torch.tensor([[-1.0, 2.0, 0.0]]), torch.tensor([[0.0, -3.0, -4.0]])]
+    >>> dead_channels(nn.Sequential(nn.ReLU()), batches)  # channel 1 fires in the first batch
+    {'0': [0, 2]}
+
+    **Fine print.** Channels run along dimension 1 of the output, which has 2 to 5 dimensions; other sizes may differ
+    from call to call. They are `int`s. Subclasses of `nn.ReLU` count, but nothing else that computes the same. A ReLU
+    may be called several times in one run, or never: then it is not in the dict. The model may be a ReLU itself. What
+    leaves a ReLU is never negative.
+    """
+
+    def reference(model, batches):
+        return dead(fired(model, batches))
+
+    class Mistakes:
+        def last_call_of_all(model, batches):
+            """You listed the channels that are 0 in the last call of the last batch: each call overwrote what you knew
+            from the ones before. Join the calls.
+            """
+            return dead(fired(model, batches), join=lambda calls: calls[-1])
+
+        def dead_in_some_call(model, batches):
+            """You listed each channel that is 0 in one whole call. A dead channel is 0 in all calls of all batches."""
+            return dead(fired(model, batches), join=lambda calls: torch.stack(calls).all(0))
+
+        def nearly_zero(model, batches):
+            """A channel with very small numbers is not dead: something still comes through, and its gradient is not 0.
+            Compare with 0 itself, in the dtype of the output.
+            """
+            return dead(fired(model, batches, alive=lambda rows: (rows > 1e-6).any(1)))
+
+        def relus_left_out(model, batches):
+            """A ReLU that is inside another module and of a subclass of `nn.ReLU` is missing. `named_modules()` has
+            modules of every depth, `named_children()` does not. Check with `isinstance(module, nn.ReLU)`.
+            """
+            return dead(fired(model, batches, among=nn.Module.named_children))
+
+        def before_the_callers_hook(model, batches):
+            return dead(fired(model, batches, prepend=True))
+
+        def looked_too_late(model, batches):
+            return dead(fired(model, batches, keep=lambda out: out))
+
+        def empty_lists(model, batches):
+            """Modules without dead channels are in your dict, with an empty list. Leave them out."""
+            relus = [name for name, module in model.named_modules() if isinstance(module, nn.ReLU)]
+            return {**{name: [] for name in relus}, **dead(fired(model, batches))}

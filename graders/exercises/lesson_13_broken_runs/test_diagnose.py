@@ -1,0 +1,104 @@
+"""Exercise 13-diagnose."""
+
+from functools import partial
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_13_broken_runs.faults import BROKEN
+from graders.exercises.lesson_13_broken_runs.labels import RULES, answer, dead, exploding, first, hook, nan, vanishing
+from graders.scenes.diagnoses import diagnoses_models
+
+
+@exercise(
+    "13-diagnose",
+    points=4,
+    minutes=60,
+    difficulty=3,
+    title="Which layer, and why?",
+    hints=(
+        "Go down the list, and return at the first label that fits. Nearly all of it is in one pass: a hook on every "
+        "leaf keeps each output in the order of the calls, and `retain_grad()` on these tensors (lesson 2) keeps what "
+        "arrives at them. It raises for a tensor that needs no gradient.",
+        "Each label is an exercise: `11-first-nonfinite`, `13-changed-by-hooks`, `13-wrong-mode`, "
+        "`13-why-no-gradient`, `13-signal-report`, `13-dead-channels`. You may call your functions here.",
+        "To learn which hook it is, make one more model, take the hooks off one module and its parameters "
+        "(`11-remove-all-hooks` knows where they are), run the pass with the same random numbers, and compare the "
+        "gradients.",
+    ),
+    why=(
+        "What could spoil the other answers comes first, and each experiment has a new model, so nothing has to be "
+        "put back. `torch.autograd.grad` for the parameters and all outputs at once would do as well, in place of "
+        "`retain_grad()` and `backward()`."
+    ),
+    scene=diagnoses_models(),
+    planted=BROKEN,
+)
+class TestDiagnose:
+    """Write `diagnose(make, x, y, loss_fn, lr)`. `make()` returns new, equal models. Return a tuple: the first that
+    fits of `"nan"`, `"hook"`, `"mode"`, `"unused"`, `"frozen"`, `"cut"`, `"exploding"`, `"dead"` and `"vanishing"` (see
+    the lesson's table), and the name of the module where it starts; or `("healthy", None)`.
+
+    **Example.**
+
+    >>> def make():
+    ...     model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 1))
+    ...     model[0].requires_grad_(False)
+    ...     return model
+    >>> diagnose(make, torch.ones(3, 2), torch.zeros(3, 1), F.mse_loss, 0.1)
+    ('frozen', '0')
+
+    **Fine print.** All labels are about one pass of a new model: `loss_fn(model(x), y)` and its `backward()`. At most
+    one thing is wrong; other labels may fit what follows from it. A leaf is a module without children; only leaves have
+    parameters, and each gets and returns one tensor of shape (inputs, channels). What a dropout draws decides nothing;
+    all numbers are far from the bounds. Afterwards `.grad` of `x` and `y`, and the state of the random number
+    generator, are as before.
+    """
+
+    def reference(make, x, y, loss_fn, lr):
+        return answer(make, x, y, loss_fn, lr)
+
+    class Mistakes:
+        def infinite_is_no_number(*args):
+            """Here an output becomes infinite, some calls before the first NaN. An infinite entry counts just as a NaN
+            does: `isnan` does not see it, `isfinite` does.
+            """
+            return answer(*args, nan=partial(nan, good=lambda output: ~output.isnan()))
+
+        def named_the_consequence(*args):
+            """The label fits, and one before it in the list fits, too. The first that fits is the answer; the others
+            follow from it. If you do go through the labels in order, you are missing the earlier one.
+            """
+            return answer(*args, order=list(RULES)[::-1])
+
+        def hooks_that_watch(*args):
+            """The hook changes no gradient: it watches, or returns what it got. Compare the gradients with it and
+            without it, all else being equal: the other hooks stay, and a dropout draws the same random numbers.
+            """
+            return answer(*args, hook=partial(hook, matters=lambda run, without: True))
+
+        def modes_that_do_not_matter(*args):
+            """The module is in eval mode, and computes the same in both modes: with the same random numbers, and with
+            the modes of all that is in it as they are. So its mode does not matter.
+            """
+            return answer(*args, mode=lambda run, lr: first(n for n, m in run.modules.items() if not m.training))
+
+        def the_first_of_those_cut(*args):
+            """The label is right. But of the layers that no gradient reaches, you did not name the one that is called
+            last: the graph is cut after that one.
+            """
+            return answer(*args, cut=lambda run, lr: first(name for name in run.called if name in run.without))
+
+        def the_first_call_of_all(*args):
+            """The label is right. You named a layer far from the loss, where the gradient is smallest or largest. Going
+            back from the loss, it starts where the bound is passed: the last call beyond it. A leaf that is called
+            several times has a gradient for each call.
+            """
+            forward = lambda sizes: [*sizes[-2::-1], sizes[-1]]  # noqa: E731
+            return answer(
+                *args, exploding=partial(exploding, among=forward), vanishing=partial(vanishing, among=forward)
+            )
+
+        def only_the_first_pass(*args):
+            """In the first pass all is well, but one step of SGD with this `lr` is too large, and kills a ReLU. You
+            miss that: it shows in the pass after the step.
+            """
+            return answer(*args, dead=lambda run, lr: dead(run))

@@ -1,0 +1,152 @@
+"""Exercise 13-signal-report."""
+
+import contextlib
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.inspections import inspects_models
+from graders.scenes.signals import single_leaf, with_signals
+
+
+def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):
+    """(name, values, gradients) of each call of a leaf; `None` where none arrives. The options are ways to go wrong."""
+    names = {m: name for name, m in model.named_modules() if not list(m.children())}
+    calls = []
+
+    def note(m, args, out):
+        out = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
+        tensors = [t for t in out if torch.is_tensor(t) and t.is_floating_point()]
+        edges = [torch.autograd.graph.get_gradient_edge(t) if t.requires_grad else None for t in tensors]
+        calls.append((names[m], [keep(t.detach()) for t in tensors], edges))
+
+    hooks = [m.register_forward_hook(note, **how) for m in names]
+    try:
+        with recording():
+            loss = loss_fn(model(x))
+        wanted = list({edge for _, _, edges in calls for edge in edges if edge and loss.requires_grad})
+        found = dict(zip(wanted, torch.autograd.grad(loss, wanted, allow_unused=True))) if wanted else {}
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return [(name, values, [found.get(edge) for edge in edges]) for name, values, edges in calls]
+
+
+def rms(tensors):
+    """The root of the mean of the squares of all numbers in these tensors; 0 when there are none."""
+    numbers = torch.cat([t.flatten().double() for t in tensors or [torch.zeros(1)]])
+    return numbers.square().mean().sqrt().item()
+
+
+def report(calls, size=rms):
+    """The rows. Where no gradient arrives, there are zeros."""
+
+    def filled(values, grads):
+        return [torch.zeros_like(value) if grad is None else grad for value, grad in zip(values, grads)]
+
+    return [(name, size(values), size(filled(values, grads))) for name, values, grads in calls]
+
+
+@exercise(
+    "13-signal-report",
+    points=2,
+    minutes=30,
+    difficulty=2,
+    title="The size of every output, and of what comes back",
+    hints=(
+        "A forward hook fires at each call, in order, and sees the output (lesson 5). A leaf is a module without "
+        "children (lesson 11). An output may be a tuple or a dict (lesson 5, too).",
+        "In that forward hook, register a tensor hook on the output: it gets the gradient that arrives there (lesson "
+        "2). A tensor that does not require grad refuses a hook: there the gradient is 0.0. A full backward hook on a "
+        "module does not get along with an in-place layer after it (lesson 7).",
+        "`backward()` writes into `.grad` of the parameters. Put aside what is there first, and put it back in "
+        "`finally` (lesson 4), or use `torch.autograd.grad(loss, parameters, allow_unused=True)`, which writes "
+        "nothing (lesson 1). Remove the tensor hooks, too: a layer may return its own parameter (lesson 11).",
+    ),
+    why=(
+        "A tensor hook on each output gets what arrives at that call, so a layer that is called twice gets two lines. "
+        "`torch.autograd.grad` would do as well, with the edges that `get_gradient_edge` gives for the outputs; it "
+        "leaves every `.grad` alone."
+    ),
+    scene=inspects_models(
+        made=with_signals,
+        also=single_leaf,
+        only={
+            "rank": (1, 2, 3),
+            "follower": ("plain", "in-place"),
+            "frozen": ("nothing", "part"),
+            "grad": ("empty", "filled"),
+        },
+        words={
+            "task": "each call of a leaf is reported",
+            "special": "any model and any loss has a report",
+            "runs": "the model and the loss run once",
+        },
+    ),
+)
+class TestSignalReport:
+    """Write `signal_report(model, loss_fn, x)`. Compute `loss_fn(model(x))` and its gradients. Return a list with a
+    tuple `(name, output, gradient)` for each call of a leaf (a module without children), in the order of the calls:
+    the RMS of what it returned, and of the gradient there, as `float`s.
+
+    **Example.** The output of the layer is 2 and 14, and the root of (4 + 196) / 2 is 10.
+
+    >>> layer = nn.Linear(2, 2, bias=False)
+    >>> _ = layer.weight.data.copy_(2 * torch.eye(2))
+    >>> signal_report(nn.Sequential(layer), lambda out: out.sum(), torch.tensor([[1.0, 7.0]]))
+    [('0', 10.0, 1.0)]
+
+    **Fine print.** The RMS is the root of the mean of the squares. Where no gradient arrives, `gradient` is `0.0`; the
+    loss may have no graph. A leaf may return a tuple or dict: all floating-point tensors in it count as one long
+    tensor, with a gradient of 0 where none arrives. It may return its own parameter. Your function may be called under
+    `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
+    """
+
+    def reference(model, loss_fn, x):
+        return report(calls_of(model, loss_fn, x))
+
+    class Mistakes:
+        def norm(model, loss_fn, x):
+            """You computed the norm: the root of the sum of the squares. The RMS is the root of their mean, and does
+            not grow with the number of entries.
+            """
+            norm = lambda tensors: sum(t.double().square().sum() for t in tensors).sqrt().item()  # noqa: E731
+            return report(calls_of(model, loss_fn, x), norm)
+
+        def mean_of_means(model, loss_fn, x):
+            """Where a leaf returns several tensors, you averaged over the tensors. All their numbers count alike, as
+            if they were one long tensor.
+            """
+            one = lambda tensors: sum(rms([t]) ** 2 for t in tensors) / len(tensors)  # noqa: E731
+            return report(calls_of(model, loss_fn, x), lambda tensors: one(tensors) ** 0.5)
+
+        def last_calls_only(model, loss_fn, x):
+            """A leaf that is called twice has one entry, with its last call. Each call has an entry of its own: append
+            to a list, and do not store by name.
+            """
+            return list({row[0]: row for row in report(calls_of(model, loss_fn, x))}.values())
+
+        def calls_without_a_gradient_left_out(model, loss_fn, x):
+            """Calls where no gradient arrives are missing. They are in the list, with 0.0: that is where to look when
+            a run does not learn.
+            """
+            return [row for row in report(calls_of(model, loss_fn, x)) if row[2]]
+
+        def no_graph_under_no_grad(model, loss_fn, x):
+            """Called under `torch.no_grad()`, your function finds no gradient anywhere. Run both the model and the loss
+            under `torch.enable_grad()`.
+            """
+            return report(calls_of(model, loss_fn, x, recording=contextlib.nullcontext))
+
+        def tensors_without_a_gradient_left_out(model, loss_fn, x):
+            """Where a leaf returns several tensors, and no gradient arrives at one of them, you left that one out. Its
+            gradient is 0 everywhere and counts towards the mean.
+            """
+            calls = calls_of(model, loss_fn, x)
+            return [(name, rms(values), rms([g for g in grads if g is not None])) for name, values, grads in calls]
+
+        def looked_too_late(model, loss_fn, x):
+            return report(calls_of(model, loss_fn, x, keep=lambda out: out))
+
+        def before_the_callers_hook(model, loss_fn, x):
+            return report(calls_of(model, loss_fn, x, prepend=True))

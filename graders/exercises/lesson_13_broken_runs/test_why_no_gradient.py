@@ -1,0 +1,115 @@
+"""Exercise 13-why-no-gradient."""
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
+from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
+from graders.scenes.inspections import inspects_models
+from graders.scenes.streams import AXES
+from graders.scenes.without_gradient import without_gradient
+
+
+@exercise(
+    "13-why-no-gradient",
+    points=3,
+    minutes=30,
+    difficulty=3,
+    core=True,
+    title="Why a parameter gets no gradient",
+    hints=(
+        "Which modules are called? A forward pre-hook on each will tell you (lesson 5). Which parameters get a "
+        "gradient, and what is it? A hook on each parameter that requires grad will tell you (lesson 2), or "
+        "`torch.autograd.grad(loss, parameters, allow_unused=True)`, which gives `None` where nothing arrives.",
+        "`backward()` adds to `.grad`. Keep `p.grad` of each parameter (and `x.grad`), set it to `None`, and put the "
+        "same tensors back in `finally`. `torch.autograd.grad` leaves `.grad` alone (lesson 1).",
+        "A parameter that two modules hold appears once in `named_parameters()`. Ask each module for "
+        "`parameters(recurse=False)` to find all that hold it (lesson 7).",
+        "A layer in training mode may change its buffers (lesson 9). Clone `model.buffers()` first, and `copy_` the "
+        "values back under `no_grad`, even when something raises.",
+    ),
+    why=(
+        "`torch.autograd.grad` with `allow_unused=True` gives `None` where no gradient arrives, and touches no "
+        "`.grad`; the pre-hooks show which modules were called. `backward()` and a tensor hook on each parameter "
+        "would do as well, if you put each `.grad` back."
+    ),
+    scene=inspects_models(
+        made=without_gradient,
+        only=AXES,
+        words={"task": "each parameter without a gradient has its reason", "runs": "one pass is enough"},
+    ),
+    planted=WITHOUT,
+)
+class TestWhyNoGradient:
+    """Write `why_no_gradient(model, loss_fn, x)`. Run `loss_fn(model(x))` and one backward pass. Return a dict: the
+    name of each parameter that gets no gradient, or one whose entries are all 0, and why: the first of `"frozen"`,
+    `"zero"`, `"never called"` and `"cut"` that is true.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1))
+    >>> for p in model.parameters():
+    ...     _ = p.data.fill_(-9)  # a dead ReLU
+    >>> why_no_gradient(model, torch.sum, torch.ones(1, 1))
+    {'0.weight': 'zero', '0.bias': 'zero', '2.weight': 'zero'}
+
+    **Fine print.** `"frozen"`: the parameter does not require grad. `"zero"`: a gradient arrives, and is exactly 0
+    after the tensor hooks on it. `"never called"`: none arrives, and no module that holds the parameter is called in
+    this run, although other code may use it. `"cut"`: none arrives, though one is called. A module holds its
+    `parameters(recurse=False)`; `module.forward(...)` is not a call. The loss may need no gradient. Afterwards all
+    buffers, and `.grad` of each parameter and of `x`, are as before.
+    """
+
+    def reference(model, loss_fn, x):
+        return told(model, loss_fn, x)
+
+    class Mistakes:
+        def old_grad(model, loss_fn, x):
+            came, called = one_pass(model, loss_fn, x, clear=False)
+            total = {p: p.grad for p in model.parameters() if p.grad is not None}
+            return reasons(model, {**came, **total}, held_by(called))
+
+        def small_is_not_zero(model, loss_fn, x):
+            """You call a gradient zero that is small (about 1e-30). `torch.allclose` does so, too; `grad.any()` and
+            `(grad == 0).all()` do not.
+            """
+            return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))
+
+        def zeros_left_out(model, loss_fn, x):
+            """A gradient of zeros has arrived, and you leave this parameter out: its reason is `"zero"`."""
+            return told(model, loss_fn, x, zero=lambda grad: False)
+
+        def used_by_other_code(model, loss_fn, x):
+            """You list a parameter that gets a gradient. Its module is never called, but other code uses its weight:
+            ask first what arrives at the parameter, and only then why.
+            """
+            came, called = one_pass(model, loss_fn, x)
+            held = held_by(called)
+            return reasons(model, {p: grad for p, grad in came.items() if p in held}, held)
+
+        def frozen_comes_first(model, loss_fn, x):
+            """A parameter that does not require grad is `"frozen"`, whatever else there is to say about it."""
+            came, called = one_pass(model, loss_fn, x)
+            held = held_by(called)
+            frozen = {name for name, p in model.named_parameters() if not p.requires_grad and p not in held}
+            return {**reasons(model, came, held), **dict.fromkeys(frozen, "never called")}
+
+        def never_called_is_not_cut(model, loss_fn, x):
+            """You say `"cut"` of a parameter whose module is never called. A forward pre-hook on each module shows
+            which are called; a call of a container is not a call of the modules in it.
+            """
+            came, _ = one_pass(model, loss_fn, x)
+            return reasons(model, came, set(model.parameters()))
+
+        def called_is_called(model, loss_fn, x):
+            """You say `"never called"` of a parameter, but a module that holds it is called: not the one in its name. A
+            parameter may be held by several modules.
+            """
+            came, called = one_pass(model, loss_fn, x)
+            owner = {p: model.get_submodule(name.rpartition(".")[0]) for name, p in model.named_parameters()}
+            return reasons(model, came, {p for p in owner if owner[p] in called})
+
+        def none_is_not_zero(model, loss_fn, x):
+            """You say `"zero"` of a parameter that no gradient reaches at all. A gradient of zeros is a tensor, as
+            after a multiplication by 0; where the graph is cut, there is none.
+            """
+            found = told(model, loss_fn, x)
+            return {name: "frozen" if why == "frozen" else "zero" for name, why in found.items()}

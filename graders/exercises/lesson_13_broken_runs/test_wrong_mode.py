@@ -1,0 +1,176 @@
+"""Exercise 13-wrong-mode."""
+
+from contextlib import ExitStack
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.exercises.lesson_13_broken_runs.programs import State
+from graders.exercises.lesson_13_broken_runs.suspects import IN_WRONG_MODE
+from graders.scenes.inspections import inspects_models
+from graders.scenes.modes import with_modes
+
+
+def in_another_mode(model):
+    """The modules whose mode is not that of the model."""
+    return [m for m in model.modules() if m.training != model.training]
+
+
+def tensors(output):
+    """Copies of the tensors in an output."""
+    values = output.values() if isinstance(output, dict) else output if isinstance(output, tuple) else [output]
+    return [value.clone().double() for value in values if torch.is_tensor(value)]
+
+
+def differ(ones, others):
+    """Whether two of them differ; the contract promises 0.01 then."""
+    return any((one - other).abs().max() > 0.005 for one, other in zip(ones, others))
+
+
+def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.clone):
+    """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
+    found, busy, at_first = {}, [], State(model)
+
+    def weigh(module, args, kwargs):
+        if busy:
+            return
+        busy.append(module)
+        now, outputs = State(model), []
+        for training in (True, False):
+            now.put_back(equal if outputs else ())
+            module.train(training) if whole else setattr(module, "training", training)
+            words = {key: copied(value) for key, value in kwargs.items()}
+            outputs.append(tensors(module.forward(*map(copied, args), **words)))
+        now.put_back()
+        busy.clear()
+        found.setdefault(module, []).append(differ(*outputs))
+
+    with torch.no_grad(), ExitStack() as stack:
+        stack.callback(at_first.put_back)
+        for module in in_another_mode(model):
+            stack.enter_context(module.register_forward_pre_hook(weigh, with_kwargs=True))
+        model(x)
+    return found
+
+
+def named(model, found, matters=any):
+    """The names of the modules whose calls say so."""
+    return [name for name, m in model.named_modules() if m in found and matters(found[m])]
+
+
+@exercise(
+    "13-wrong-mode",
+    points=3,
+    minutes=35,
+    difficulty=3,
+    title="Left in the wrong mode",
+    hints=(
+        "A module's mode is its attribute `training`, and `train()` and `eval()` set it for all children, too. Which "
+        "modules are not in the mode of the model? Of these you want the ones that would return something else.",
+        "To know what a module would return, call it again, with the very input that it got in the model: pre-hooks "
+        "see it (lesson 5), and see it before a module that works in place overwrites it (`11-first-nonfinite`). Call "
+        "`module.forward` in the hook: a call of the module would fire your hook again, and so would a call of a "
+        "copy. `with_kwargs=True` gives a pre-hook the keyword arguments (lesson 6).",
+        "Two calls may differ for reasons other than the mode. Random numbers: `torch.random.fork_rng()` and "
+        "`torch.get_rng_state()`. Buffers: keep copies of all, and put them back with `copy_` before each call and in "
+        "`finally` at the end.",
+    ),
+    why=(
+        "Each module runs in both modes on the input, buffers and random numbers of its own call, so only the mode can "
+        "make a difference. Two deep copies of the model for each suspect, one in each mode and run with the same "
+        "seed, would do as well."
+    ),
+    scene=inspects_models(
+        made=with_modes,
+        only={"mode": (), "rank": (2, 3)},
+        words={"task": "the modules in the wrong mode are named"},
+    ),
+    planted=IN_WRONG_MODE,
+)
+class TestWrongMode:
+    """Write `wrong_mode(model, x)`. Return a list of the names of all modules whose `training` is not that of the model
+    itself, and whose mode **matters** in a call that `model(x)` makes, in the order of `model.named_modules()`.
+
+    **Example.** The model is in training mode.
+
+    >>> class Half(nn.Module):
+    ...     def forward(self, x):
+    ...         return x / 2 if self.training else x
+    >>> model = nn.Sequential(nn.ReLU(), Half(), nn.Dropout(0.0), Half())
+    >>> _ = model[:3].eval()
+    >>> wrong_mode(model, torch.ones(4))
+    ['1']
+
+    **Fine print.** It matters if the output differs between `training = True` and `False`, everything else being equal
+    when the call begins: input, random numbers, all buffers, other modes. A module gets one tensor, by position or
+    keyword, may work in place, and returns a tensor, or a tuple or dict with tensors; an entry then differs by 0.01 or
+    more. What it raises in either mode comes through. The model may run several times. Afterwards buffers and random
+    state are as before.
+    """
+
+    def reference(model, x):
+        return named(model, verdicts(model, x))
+
+    class Mistakes:
+        def by_class(model, x):
+            """You went by class: a `Dropout` or a `BatchNorm`, and nothing else. A module of any class may look at
+            `self.training`, and a dropout of 0 does not care. Call each module in both modes, and compare.
+            """
+            kinds = torch.nn.Dropout, torch.nn.modules.batchnorm._BatchNorm
+            return named(model, {m: [True] for m in in_another_mode(model) if isinstance(m, kinds)})
+
+        def all_in_the_other_mode(model, x):
+            """You returned all modules that are not in the mode of the model. Of these, only those count that return
+            something else in the other mode: call each in both modes, and compare.
+            """
+            return named(model, {m: [True] for m in in_another_mode(model)})
+
+        def all_in_the_other_mode__2(model, x):  # those that are called
+            return named(model, {m: [True] for m in verdicts(model, x)})
+
+        def switched_the_children(model, x):
+            """You named a container whose children depend on the mode, and not the container itself. `train()` and
+            `eval()` switch all modules inside: set `module.training` of this one alone.
+            """
+            return named(model, verdicts(model, x, whole=True))
+
+        def other_random_numbers(model, x):
+            """You named a module that draws random numbers in both modes: its two outputs differ only because of these.
+            Give both calls the same ones, with `torch.get_rng_state()` and `torch.set_rng_state()`.
+            """
+            return named(model, verdicts(model, x, equal=["buffers"]))
+
+        def buffers_moved_on(model, x):
+            """You named a module that changes its buffers after it has computed its output: your second call found
+            buffers that the first had changed. Put them back between the two.
+            """
+            return named(model, verdicts(model, x, equal=["random"]))
+
+        def only_first_call(model, x):
+            """A module may be called more than once, and here its mode matters only in the second call. Look at every
+            call.
+            """
+            return named(model, verdicts(model, x), lambda calls: calls[0])
+
+        def input_overwritten(model, x):
+            """A module here works in place. By the time its forward hook fires, its input is overwritten, and a call of
+            it overwrites what you give it: keep a copy of the input in a pre-hook, and give each call a copy of that.
+            """
+            return named(model, verdicts(model, x, copied=lambda value: value))
+
+        def output_of_the_model(model, x):
+            """You compared what the whole model returns: what comes after a module may hide what it does, or its mode
+            may matter only to other modules. Compare what the call of the module itself returns.
+            """
+            at_first = State(model)
+
+            def output(module, training):
+                with torch.no_grad():
+                    try:
+                        module.training = training
+                        return tensors(model(x))
+                    finally:
+                        at_first.put_back()
+
+            both = {m: (output(m, True), output(m, False)) for m in in_another_mode(model)}
+            return named(model, {m: [differ(*outputs)] for m, outputs in both.items()})

@@ -1,0 +1,151 @@
+"""Exercise 14-ablate-head."""
+
+import contextlib
+
+import torch
+
+from graders.exercises.authoring import exercise
+from graders.scenes.transformer_edits import silences_a_head
+
+
+def columns(block, head):
+    """The columns of a head in what `mix` gets."""
+    size = block.mix.in_features // block.attention.num_heads
+    return slice(head * size, (head + 1) * size)
+
+
+def zeroed(t, part):
+    """A copy with zeros in some columns."""
+    t = t.clone()
+    t[..., part] = 0
+    return t
+
+
+def before_mix(block, change):
+    """A hook that gives `mix` what `change` makes of the heads."""
+    return block.mix.register_forward_pre_hook(lambda module, args: change(args[0]))
+
+
+@exercise(
+    "14-ablate-head",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="Switch off a head",
+    hints=(
+        "`model.blocks[layer].mix` gets the heads side by side. What does a forward pre-hook on it return?",
+        "A head has `mix.in_features // attention.num_heads` columns. Write zeros into them, in a copy.",
+        "The handle of a hook is a context manager: at the end of a `with`, it takes the hook off, whatever happens. "
+        "So return the handle.",
+    ),
+    why=(
+        "Before `mix` each head still has columns of its own, so zeros there switch off one head and nothing else, and "
+        "the handle is a context manager already. Zeros in what `attention` returns do the same, and so does a "
+        "generator with `@contextlib.contextmanager` that has its `yield` inside the `with` of the handle."
+    ),
+    scene=silences_a_head(),
+)
+class TestAblateHead:
+    """Write the context manager `ablate_head(model, layer, head)`: inside its `with`, head number `head` of
+    `model.blocks[layer]` adds nothing to the stream, and everything else is as before. Afterwards the model is as it
+    was, even when something raised.
+
+    **Example.**
+
+    >>> from graders.nets import decode, echo_decoder, encode
+    >>> model, tokens = echo_decoder(), encode(". fox owl bee cow yak . fox owl bee")
+    >>> with ablate_head(model, 1, 3):
+    ...     without = decode(model(tokens)[0, -1].argmax())
+    >>> decode(model(tokens)[0, -1].argmax()), without
+    ('cow', 'fox')
+
+    **Fine print.** `model` is built as `graders.nets.Decoder` is. The `mix` of a block gets its heads side by side:
+    head 0 in the first `width // heads` columns, head 1 in the next ones, and so on. Even inside the `with`, weights
+    keep their values, and nobody writes into a tensor that `attention` returned. Several may be open at once, each for
+    a different head.
+    """
+
+    def reference(model, layer, head):
+        def hook(module, args, output):
+            width = output[0].shape[-1]
+            others = torch.arange(width) // (width // module.num_heads) != head
+            return output[0] * others, *output[1:]
+
+        return model.blocks[layer].attention.register_forward_hook(hook)  # a handle is a context manager
+
+    class Mistakes:
+        @contextlib.contextmanager
+        def hook_left_after_exception(model, layer, head):
+            block = model.blocks[layer]
+            handle = before_mix(block, lambda heads: zeroed(heads, columns(block, head)))
+            yield
+            handle.remove()
+
+        @contextlib.contextmanager
+        def swallowed_the_exception(model, layer, head):
+            """An exception inside the `with` does not come through. Use `try` with `finally` and without `except`, or
+            a `with` around your `yield`.
+            """
+            block = model.blocks[layer]
+            hook = before_mix(block, lambda heads: zeroed(heads, columns(block, head)))
+            with hook, contextlib.suppress(BaseException):
+                yield
+
+        def forgot_return(model, layer, head):
+            return before_mix(model.blocks[layer], lambda heads: None)
+
+        def written_into(model, layer, head):
+            """Your hook wrote zeros into the tensor that `attention` returned, and one of the caller's hooks had kept
+            it. Write into a clone, and return that.
+            """
+            block = model.blocks[layer]
+            return before_mix(block, lambda heads: [heads[..., columns(block, head)].zero_()].clear())
+
+        def behind_mix(model, layer, head):
+            """You put zeros into what `mix` returns. Each of its columns has something from every head. The heads lie
+            side by side in what `mix` gets: use a pre-hook.
+            """
+            block = model.blocks[layer]
+            return block.mix.register_forward_hook(lambda module, args, output: zeroed(output, columns(block, head)))
+
+        def all_heads(model, layer, head):
+            """All heads of the block are off. Put zeros only into the columns of this head."""
+            return before_mix(model.blocks[layer], torch.zeros_like)
+
+        def only_this_head(model, layer, head):
+            """You put zeros into the columns of all the other heads, and only this one is left."""
+            block = model.blocks[layer]
+            return before_mix(block, lambda heads: heads - zeroed(heads, columns(block, head)))
+
+        def every_nth_column(model, layer, head):
+            """You took every `heads`-th column. A head has `width // heads` columns in a row: from `head * size` up to
+            `(head + 1) * size`.
+            """
+            block = model.blocks[layer]
+            return before_mix(block, lambda heads: zeroed(heads, slice(head, None, block.attention.num_heads)))
+
+        def size_is_number(model, layer, head):
+            """You took as many columns as there are heads. A head has `width // heads` columns."""
+            size = model.blocks[layer].attention.num_heads
+            return before_mix(model.blocks[layer], lambda heads: zeroed(heads, slice(head * size, (head + 1) * size)))
+
+        @contextlib.contextmanager
+        def edited_weights(model, layer, head):
+            """You put zeros into `mix.weight`. Weights are the caller's, and somebody may save or train them inside the
+            `with`. Change what `mix` gets, with a hook.
+            """
+            block = model.blocks[layer]
+            before = block.mix.weight.data
+            block.mix.weight.data = zeroed(before, columns(block, head))
+            try:
+                yield
+            finally:
+                block.mix.weight.data = before
+
+        def cut_the_graph(model, layer, head):
+            """Gradients do not flow as before: what your hook returned has no graph. Leave out `detach()`, `.data` and
+            `torch.no_grad()`.
+            """
+            block = model.blocks[layer]
+            return before_mix(block, lambda heads: zeroed(heads.detach(), columns(block, head)))

@@ -1,0 +1,133 @@
+"""Exercise 14-attention-pattern."""
+
+import torch
+
+from graders.exercises.authoring import exercise, wrong_ways
+from graders.exercises.lesson_05_capturing_activations.programs import copied
+from graders.exercises.lesson_14_inside_a_transformer.programs import RUNS, inputs_of, kept_graph, run
+from graders.scenes.transformers import call_for_each_block, reads_transformers
+
+
+def pattern(model, tokens, layer, *, run=run, copy=copied, **wanted):
+    """The weights that `attention` returns when it is asked for them; `wanted` are other keyword arguments of it."""
+    attention, kept = model.blocks[layer].attention, []
+
+    def ask(module, args, kwargs):
+        return args, {**kwargs, "need_weights": True, "average_attn_weights": False, **wanted}
+
+    def keep(module, args, output):
+        kept.append(copy(output[1]))
+
+    asking = attention.register_forward_pre_hook(ask, with_kwargs=True)
+    run(model, tokens, [asking, attention.register_forward_hook(keep)])
+    return kept[0]
+
+
+def by_hand(attention, normed):
+    """The weights of causal attention, from the queries and the keys."""
+    queries, keys, _ = (normed @ attention.in_proj_weight.T).chunk(3, -1)
+    queries, keys = (t.unflatten(-1, (attention.num_heads, -1)).transpose(1, 2) for t in (queries, keys))
+    scores = queries @ keys.mT / attention.head_dim**0.5
+    return scores.masked_fill(torch.ones_like(scores).bool().triu(1), -torch.inf).softmax(-1).detach()
+
+
+@exercise(
+    "14-attention-pattern",
+    points=3,
+    minutes=20,
+    difficulty=2,
+    title="Where each head looks",
+    hints=(
+        "A pre-hook that is registered with `with_kwargs=True` gets `(module, args, kwargs)`, and what it returns, "
+        "`(args, kwargs)`, is what the module is called with.",
+        "`nn.MultiheadAttention` returns a pair. With `need_weights=True` its second item is the weights, and with "
+        "`average_attn_weights=False` they come for each head.",
+        "A forward hook on `model.blocks[layer].attention` keeps `output[1]`. Leave the other keyword arguments as "
+        "they are: the mask is one of them.",
+    ),
+    why=(
+        "The pre-hook changes what `attention` is asked for, and its own code computes the weights, mask and all. "
+        "A forward hook that calls `module.forward` once more and asks for weights would do as well, or a softmax of "
+        "queries times keys."
+    ),
+    scene=reads_transformers(
+        ask=call_for_each_block,
+        only={"output": (), "stream": ()},
+        words={"task": "these are the weights of each head", "runs": "the model runs once and as ever"},
+    ),
+)
+class TestAttentionPattern:
+    """Block `layer` does not ask its `attention` for weights (`need_weights=False`). Write
+    `attention_pattern(model, tokens, layer)`: run `model(tokens)` once, and return the weights anyway, for each head by
+    itself: [batch, heads, token, token], where row t says how much token t looks at each token.
+
+    **Example.** Head 3 of block 1 knows what comes after `cow`: it looks at the word after the last `cow`.
+
+    >>> from graders.nets import decode, echo_decoder, encode
+    >>> model, tokens = echo_decoder(), encode(". fox owl cow yak . fox owl cow")
+    >>> weights = attention_pattern(model, tokens, 1)
+    >>> list(weights.shape)
+    [1, 4, 9, 9]
+    >>> decode(tokens[0, weights[0, 3, -1].argmax()])
+    'yak'
+
+    **Fine print.** `model.blocks[layer].attention` is an `nn.MultiheadAttention`. The model calls it once, and gives it
+    `attn_mask` and `need_weights` as keyword arguments. No token looks at later ones. What the model returns stays as
+    it is. Other people's hooks on `attention` only watch. The result has no graph.
+    """
+
+    def reference(model, tokens, layer):
+        block = model.blocks[layer]
+        return by_hand(block.attention, *inputs_of([block.attention], model, tokens))
+
+    class Mistakes(wrong_ways(pattern, (*RUNS, kept_graph))):
+        def averaged(model, tokens, layer):
+            """You got the mean over the heads, which `nn.MultiheadAttention` returns by default. Ask for
+            `average_attn_weights=False` as well.
+            """
+            return pattern(model, tokens, layer, average_attn_weights=True)
+
+        def forgot_mask(model, tokens, layer):
+            """Tokens look at later ones: the mask got lost. It is among the keyword arguments with which the block
+            calls `attention`: hand them on, and change only those about the weights.
+            """
+            return pattern(model, tokens, layer, attn_mask=None)
+
+        def forgot_norm(model, tokens, layer):
+            """You computed the weights from what the block gets. Attention reads it through `norm1`."""
+            block = model.blocks[layer]
+            return by_hand(block.attention, *inputs_of([block], model, tokens))
+
+        def another_block(model, tokens, layer):
+            """These are the weights of another block. `layer` counts `model.blocks` from 0."""
+            return pattern(model, tokens, layer - 1)
+
+        def another_block__2(model, tokens, layer):
+            return pattern(model, tokens, -1)
+
+        def transposed(model, tokens, layer):
+            """Rows and columns are swapped: row t is what token t looks at, and adds up to 1. That is how
+            `nn.MultiheadAttention` returns it.
+            """
+            return pattern(model, tokens, layer).mT.contiguous()
+
+        def first_row_alone(model, tokens, layer):
+            """You kept only the first row of the batch. The result has the batch as its first dimension."""
+            return pattern(model, tokens, layer)[0]
+
+        def forward_replaced(model, tokens, layer):
+            """You replaced `attention.forward`, and it is still replaced. Put it back in `finally`, or use hooks:
+            a pre-hook with `with_kwargs=True` changes what a module is called with.
+            """
+            attention, kept = model.blocks[layer].attention, []
+
+            def forward(*args, **kwargs):
+                output = type(attention).forward(
+                    attention, *args, **{**kwargs, "need_weights": True, "average_attn_weights": False}
+                )
+                kept.append(copied(output[1]))
+                return output
+
+            attention.forward = forward
+            model(tokens)
+            return kept[0]

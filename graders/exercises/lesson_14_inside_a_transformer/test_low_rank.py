@@ -1,0 +1,179 @@
+"""Exercise 14-low-rank."""
+
+from types import SimpleNamespace
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from graders.exercises.authoring import exercise
+from graders.scenes.low_rank import adds_low_rank
+
+
+def random(rank, layer):
+    """Numbers for `low_rank_a`."""
+    return torch.randn(rank, layer.in_features, dtype=layer.weight.dtype) / layer.in_features**0.5
+
+
+def product(layer, x):
+    """What goes through both parameters."""
+    return x @ layer.low_rank_a.T @ layer.low_rank_b.T
+
+
+def scaled(factor):
+    """The hook that adds `factor` times the product."""
+    return lambda layer, x, output: output + factor * product(layer, x)
+
+
+def added(
+    model, name, rank, add, *, a=None, b=None, keep=nn.Parameter, freeze=None, undo=("hook", "parameters", "frozen")
+):
+    """A right answer with `add(layer, x, output)` as its hook, of which other parts may be replaced, too."""
+    layer, required = model.get_submodule(name), {p: p.requires_grad for p in model.parameters()}
+    for parameter in required if freeze is None else freeze:
+        parameter.requires_grad_(False)
+    layer.low_rank_a = keep(random(rank, layer) if a is None else a)
+    layer.low_rank_b = keep(torch.zeros(layer.out_features, rank, dtype=layer.weight.dtype) if b is None else b)
+    hook = layer.register_forward_hook(lambda module, args, output: add(module, args[0], output))
+
+    def remove():
+        if "hook" in undo:
+            hook.remove()
+        if "parameters" in undo:
+            del layer.low_rank_a, layer.low_rank_b
+        for parameter, before in required.items() if "frozen" in undo else ():
+            parameter.requires_grad_(before)
+
+    return SimpleNamespace(remove=remove)
+
+
+@exercise(
+    "14-low-rank",
+    name="add_low_rank",
+    points=3,
+    minutes=25,
+    difficulty=3,
+    title="A small addition that can be trained",
+    hints=(
+        "Note the `requires_grad` of all parameters, and freeze them, before you make new ones.",
+        "`layer.low_rank_a = nn.Parameter(...)` registers a parameter, and `del layer.low_rank_a` takes it off. "
+        "`layer.weight` is [out, in], and tells you the dtype.",
+        "The forward hook returns `output + alpha / rank * args[0] @ module.low_rank_a.T @ module.low_rank_b.T`.",
+        "The handle is an object of a small class of yours, whose `remove()` undoes all three steps.",
+    ),
+    why=(
+        "The hook reads both parameters in every call, so training them changes the layer, and `low_rank_b` of zeros "
+        "makes the start harmless. `F.linear(x, weight + alpha / rank * b @ a, bias)` in the hook gives the same "
+        "numbers, but multiplies by a whole matrix twice."
+    ),
+    scene=adds_low_rank(),
+)
+class TestLowRank:
+    """Write `add_low_rank(model, name, rank, alpha)`, known as LoRA: freeze all parameters, give the linear layer
+    `name` new ones, `low_rank_a` [rank, in] and `low_rank_b` [out, rank], and let a hook add
+    `alpha / rank * x @ low_rank_a.T @ low_rank_b.T` to its output. Return a handle.
+
+    **Example.**
+
+    >>> model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    >>> handle = add_low_rank(model, "0", 1, 10.0)
+    >>> [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    ['0.low_rank_a', '0.low_rank_b']
+    >>> x, before = torch.ones(3), model[0](torch.ones(3))
+    >>> _ = torch.nn.init.ones_(model[0].low_rank_a), torch.nn.init.ones_(model[0].low_rank_b)
+    >>> (model[0](x) - before).detach().round()  # 10 / 1 * (1 + 1 + 1)
+    tensor([30., 30.])
+    >>> handle.remove()
+    >>> [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    ['0.weight', '0.bias']
+
+    **Fine print.** To begin with, `low_rank_a` is random and `low_rank_b` zero, so nothing is added yet. Each is an
+    `nn.Parameter` of the layer, in the dtype of its weight. `handle.remove()` takes off the hook and both parameters,
+    and gives each other parameter the `requires_grad` that it had. The output of the layer is not written into. A model
+    has one addition at a time, on a layer that the model calls.
+    """
+
+    def reference(model, name, rank, alpha):
+        def merged(layer, x, output):
+            return F.linear(x, layer.weight + alpha / rank * layer.low_rank_b @ layer.low_rank_a, layer.bias)
+
+        return added(model, name, rank, merged)
+
+    class Mistakes:
+        def nothing_added(model, name, rank, alpha):
+            """What the layer returns does not depend on the two parameters. Your hook has to compute the sum anew in
+            each call, and return it.
+            """
+            return added(model, name, rank, lambda layer, x, output: None)
+
+        def nothing_frozen(model, name, rank, alpha):
+            """The parameters that were there can still be trained. Freeze all of them: `requires_grad_(False)`."""
+            return added(model, name, rank, scaled(alpha / rank), freeze=[])
+
+        def new_ones_frozen(model, name, rank, alpha):
+            """The two new parameters are frozen, too. Freeze those that are there before you make new ones."""
+
+            def frozen(t):
+                return nn.Parameter(t, requires_grad=False)
+
+            return added(model, name, rank, scaled(alpha / rank), keep=frozen)
+
+        def without_scale(model, name, rank, alpha):
+            """You added the product itself. Multiply it by `alpha / rank`."""
+            return added(model, name, rank, scaled(1))
+
+        def not_by_rank(model, name, rank, alpha):
+            """You multiplied by `alpha`. The factor is `alpha / rank`."""
+            return added(model, name, rank, scaled(alpha))
+
+        def b_random(model, name, rank, alpha):
+            """`low_rank_b` is not zero, so the layer gives something else from the start. It has to begin as zeros."""
+            layer = model.get_submodule(name)
+            b = torch.randn(layer.out_features, rank, dtype=layer.weight.dtype)
+            return added(model, name, rank, scaled(alpha / rank), b=b)
+
+        def both_zero(model, name, rank, alpha):
+            """Both parameters are zero. Then the gradient of each is zero, too, and they never learn: `low_rank_a` has
+            to be random.
+            """
+            a = torch.zeros_like(random(rank, model.get_submodule(name)))
+            return added(model, name, rank, scaled(alpha / rank), a=a)
+
+        def no_parameters(model, name, rank, alpha):
+            """`low_rank_a` and `low_rank_b` are plain tensors, which the model does not know about and no optimizer
+            gets. Make each an `nn.Parameter`.
+            """
+            return added(model, name, rank, scaled(alpha / rank), keep=lambda t: t.requires_grad_())
+
+        def cut_the_graph(model, name, rank, alpha):
+            """No gradient reaches the two parameters: leave out `detach()`, `.data` and `torch.no_grad()`."""
+            return added(model, name, rank, lambda layer, x, output: output + alpha / rank * product(layer, x).detach())
+
+        def written_into(model, name, rank, alpha):
+            """Your hook wrote into the output of the layer, and one of the caller's hooks had kept it. `output += ...`
+            does that: return `output + ...`.
+            """
+            return added(model, name, rank, lambda layer, x, output: output.add_(product(layer, x), alpha=alpha / rank))
+
+        def hook_stays(model, name, rank, alpha):
+            """After `remove()` your hook is still there. It has to take off the hook, too."""
+            return added(model, name, rank, scaled(alpha / rank), undo=("parameters", "frozen"))
+
+        def parameters_stay(model, name, rank, alpha):
+            """After `remove()` the layer still has the two parameters: `del layer.low_rank_a, layer.low_rank_b`."""
+            return added(model, name, rank, scaled(alpha / rank), undo=("hook", "frozen"))
+
+        def stays_frozen(model, name, rank, alpha):
+            """After `remove()` the model is still frozen. Give each parameter the `requires_grad` that it had."""
+            return added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
+
+        def all_thawed(model, name, rank, alpha):
+            """After `remove()` every parameter requires grad, even one that did not. Note which ones did before you
+            freeze them.
+            """
+            handle = added(model, name, rank, scaled(alpha / rank), undo=("hook", "parameters"))
+            return SimpleNamespace(remove=lambda: (handle.remove(), model.requires_grad_(True)))
+
+        def no_handle(model, name, rank, alpha):
+            """Your function has to return a handle: an object whose `remove()` undoes it all."""
+            added(model, name, rank, scaled(alpha / rank))

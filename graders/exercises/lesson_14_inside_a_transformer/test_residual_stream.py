@@ -1,0 +1,96 @@
+"""Exercise 14-residual-stream."""
+
+import torch
+
+from graders.exercises.authoring import exercise, wrong_ways
+from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
+from graders.scenes.transformers import call_with_tokens, reads_transformers
+
+
+@exercise(
+    "14-residual-stream",
+    points=2,
+    minutes=15,
+    difficulty=2,
+    core=True,
+    title="What flows between the blocks",
+    hints=(
+        "The first value is an input, all the others are outputs: a pre-hook on `model.blocks[0]`, and a forward hook "
+        "on each block.",
+        "A block of `Decoder` returns a tuple. The stream is `output[0]` then, and `output` itself where a block "
+        "returns a tensor: check with `isinstance(output, tuple)`.",
+        "Keep copies: `.detach().clone()`, since a block may write over what it got. `torch.stack` makes the list "
+        "into one tensor. `contextlib.ExitStack` takes off any number of hooks, even after an exception.",
+    ),
+    why=(
+        "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
+        "passes on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
+    ),
+    scene=reads_transformers(
+        ask=call_with_tokens,
+        words={"task": "the stream is there before and after each block", "runs": "the model runs once and as ever"},
+    ),
+)
+class TestResidualStream:
+    """Write `residual_stream(model, tokens)`: run `model(tokens)` once, and return what flows between its blocks: what
+    the first of `model.blocks` gets, and then what each block passes on, as one tensor of shape
+    [blocks + 1, batch, token, width].
+
+    **Example.** The stream after the last block is all that the logits are made of.
+
+    >>> from graders.nets import echo_decoder, encode
+    >>> model, tokens = echo_decoder(), encode(". fox owl bee cow")
+    >>> stream = residual_stream(model, tokens)
+    >>> list(stream.shape)
+    [4, 1, 5, 64]
+    >>> torch.allclose(model.unembed(model.norm(stream[-1])), model(tokens), atol=1e-4)
+    True
+
+    **Fine print.** Blocks get the stream as their first argument. A block returns the stream after it, or a tuple that
+    begins with it, and may write it over what it got: each value counts as it flowed. Before the first block, the model
+    may do more than look up embeddings. If someone else's hook replaces what a block returns, that is what the block
+    passes on. The result has no graph.
+    """
+
+    def reference(model, tokens):
+        return torch.stack(inputs_of([*model.blocks, model.norm], model, tokens))
+
+    class Mistakes(wrong_ways(stream_of, STREAMS)):
+        def first_missing(model, tokens):
+            """The stream before the first block is missing. It is the input of that block: a pre-hook on
+            `model.blocks[0]` sees it.
+            """
+            return stream_of(model, tokens)[1:]
+
+        def last_missing(model, tokens):
+            """What the last block passes on is missing: you took what each block gets. Take what each one returns, and
+            what the first one gets.
+            """
+            return stream_of(model, tokens)[:-1]
+
+        def embeddings_alone(model, tokens):
+            """Your first entry is the output of `model.embed`. On its way to the first block the model adds positions
+            to it: take what `model.blocks[0]` gets.
+            """
+            return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
+
+        def rebuilt(model, tokens):
+            """You wrote the run of the model yourself, and the model does more than that: dropout in training mode, for
+            one. Run `model(tokens)`, and look on with hooks.
+            """
+            count = tokens.shape[1]
+            stream = [(model.embed(tokens) + model.position(torch.arange(count))).detach()]
+            for block in model.blocks:
+                mask = torch.ones(count, count, dtype=torch.bool).triu(1)
+                stream.append(first_of(block(stream[-1].clone(), attn_mask=mask)).detach())
+            return torch.stack(stream)
+
+        def what_blocks_add(model, tokens):
+            """You returned what each block adds. What flows on is the sum: what the block returns."""
+            stream = stream_of(model, tokens)
+            return torch.cat([stream[:1], stream[1:] - stream[:-1]])
+
+        def normed_at_the_end(model, tokens):
+            """Your last entry has been through `model.norm`. Take what the last block passes on."""
+            stream = stream_of(model, tokens)
+            return torch.cat([stream[:-1], model.norm(stream[-1:]).detach()])

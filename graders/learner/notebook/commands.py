@@ -1,0 +1,123 @@
+"""The commands of a notebook: `check`, `hint`, `solution`, `progress` and `rules`."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from graders.core import course
+from graders.core.cells import bound_names
+from graders.core.errors import ExerciseDefect, HookworkError
+from graders.core.exercise import Exercise
+from graders.core.results import ExerciseResult, Status
+from graders.core.rules import INTRODUCTION, RULES
+from graders.core.seeds import new_seed
+from graders.learner.notebook import record, render
+from graders.learner.notebook.standing import build_standing
+from graders.marking.in_process import mark_answer
+
+
+def check(key: str, *, more: bool = False) -> None:
+    """Check your answer to an exercise on inputs drawn just now, and show what was measured.
+
+    `key` is the exercise's key, for example `"03-scale-grad"`. If your mistake is recognised, the check that shows it
+    best comes first and the others are folded away; `more=True` shows them all.
+    """
+    exercise = _find_exercise(key)
+    if exercise is None:
+        return
+    try:
+        names = _learners_names()
+        result, outcomes = mark_answer(exercise, names, new_seed())
+        result = with_invalid_cell(exercise, result, names.get("_ih", ()))
+    except ExerciseDefect as error:
+        render.display_panel(render.note_panel(error.message_line()))
+        return
+    with record.edit_record() as notes:
+        notes.note(key, result.status)
+    after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
+    render.display_panel(render.result_panel(exercise, result, outcomes[-1], after, more=more))
+    _show_trouble(notes)
+
+
+def with_invalid_cell(exercise: Exercise, result: ExerciseResult, inputs: Any) -> ExerciseResult:
+    """The result; if only a stub or nothing was found, and an answer that was run is not valid Python, that is said.
+
+    `inputs` are all cells that were run, as IPython keeps them.
+    """
+    cells = [text for text in inputs if type(text) is str] if type(inputs) is list else []
+    answers = [text for text in cells if exercise.name in bound_names(text)]
+    if result.status is not Status.NOT_ATTEMPTED or not answers:
+        return result
+    try:
+        ast.parse(answers[-1])
+    except SyntaxError as error:
+        what = f"{type(error).__name__}: {error.msg} (line {error.lineno})"
+    except ValueError as error:  # a null character, before Python 3.12
+        what = f"{type(error).__name__}: {error}"
+    else:
+        return result
+    message = f"`{exercise.name}` was not defined, because its cell failed with {what}."
+    return replace(result, status=Status.SYNTAX_ERROR, message=message)
+
+
+def hint(key: str) -> None:
+    """Show the next hint for an exercise; after the last one, they start over."""
+    exercise = _find_exercise(key)
+    if exercise is None:
+        return
+    with record.edit_record() as notes:
+        given = notes.next_hint(key)
+    render.display_panel(render.hint_panel(exercise, given))
+    _show_trouble(notes)
+
+
+def solution(key: str) -> None:
+    """Show the worked answer, once your check has passed or you ask a second time."""
+    exercise = _find_exercise(key)
+    if exercise is None:
+        return
+    with record.edit_record() as notes:
+        opened = notes.ask_for_solution(key)
+    render.display_panel(
+        render.solution_panel(exercise, course.worked_answer(exercise)) if opened else render.not_yet_panel(exercise)
+    )
+    _show_trouble(notes)
+
+
+def progress() -> None:
+    """Show which exercises have passed, and what comes next."""
+    notes = record.load_record()
+    titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
+    render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
+    _show_trouble(notes)
+
+
+def rules() -> None:
+    """Show the rules that apply to every exercise."""
+    render.display_panel(render.rules_panel(RULES, INTRODUCTION))
+
+
+def _show_trouble(notes: record.Record) -> None:
+    """Show what went wrong with the progress file, if anything did."""
+    if notes.trouble:
+        render.display_panel(render.note_panel(notes.trouble))
+
+
+def _find_exercise(key: str) -> Exercise | None:
+    """The exercise with this key; None, after a message, if there is none: a typo should not end in a traceback."""
+    try:
+        return course.find_exercise(key)
+    except HookworkError as error:
+        render.display_panel(render.note_panel(error.message_line()))
+        return None
+
+
+def _learners_names() -> Mapping[str, Any]:
+    """The namespace of the notebook, or outside of IPython, of the main program."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell.user_ns if shell is not None else vars(sys.modules["__main__"])

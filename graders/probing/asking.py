@@ -1,0 +1,261 @@
+"""Run a probe, and give it what it needs: the learner's functions, and small instruments that count and compare.
+
+`Student` gives a probe the learner's functions by name. `answer_probe` runs one probe and turns whatever happens into
+data: what was seen, or how it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType, TracebackType
+from typing import Any, TypeGuard
+
+import torch
+from torch import Tensor, nn
+
+from graders.probing.endless_results import (
+    Clock,
+    EndlessResult,
+    alarm_for_endless_results,
+    bounded_iterator,
+    reads_result,
+    traceback_frames,
+)
+from graders.probing.known_state import count_global_hooks, known_state
+from graders.probing.process_limits import exceeded_limit
+from graders.wire.data import DataError, encode
+
+TEXT_LIMIT = 300
+"""Characters of a message, a line of code or a call."""
+PRINTED_ROOM = 3 << 10
+"""Characters of printed text as JSON: beside the largest tree, the head of a frame has room for 4 KiB."""
+_name_of_type = type.__dict__["__name__"].__get__
+"""Returns the real name of a class, whatever its metaclass says."""
+
+
+class NotAttempted(Exception):
+    """Raised when the notebook does not define the name."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How one probe ended: the head and the body of the frame that reports it.
+
+    The head has the "type" "seen" and a "tree", or the "type" "raised", a "status" and texts. "defined" is false in it
+    if the notebook does not define the name.
+    """
+
+    head: dict[str, Any]
+    body: bytes = b""
+
+
+class Student:
+    """The learner's definitions: `student.scale_grad(w, 2.0)` calls the function of that name."""
+
+    def __init__(self, namespace: Mapping[str, Any]) -> None:
+        """`namespace` holds the notebook's names, which are looked up when a probe asks for them."""
+        self._namespace = namespace
+        self._call = ""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return the learner's callable of this name, wrapped to remember its last call for messages.
+
+        Raises `NotAttempted` when the notebook does not define it.
+        """
+        if name not in self._namespace:
+            raise NotAttempted(f"the notebook defines no `{name}`")
+        target = self._namespace[name]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            given = [_describe_argument(arg) for arg in args] + [
+                f"{key}={_describe_argument(arg)}" for key, arg in kwargs.items()
+            ]
+            self._call = f"{name}({', '.join(given)})"
+            return bounded_iterator(target(*args, **kwargs))
+
+        return call
+
+
+def answer_probe(
+    probe: Callable[..., Any],
+    namespace: Mapping[str, Any],
+    draw: dict[str, Any],
+    seed: int,
+    *,
+    quiet: bool = True,
+    clock: Clock | None = None,
+) -> Answer:
+    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises.
+
+    With a `clock`, a result that is still being read when time is nearly over is reported as endless. With
+    `quiet=False`, output is shown instead of kept.
+    """
+    with known_state(seed, quiet=quiet) as printed, alarm_for_endless_results(clock, namespace):
+        found = _outcome_of_probe(probe, namespace, draw)
+    return replace(found, head={**found.head, "printed": text}) if (text := _truncate_for_head(printed.text)) else found
+
+
+def _outcome_of_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any]) -> Answer:
+    student = Student(namespace)
+    try:
+        tree, body = encode(probe(student, **draw))
+        return Answer({"type": "seen", "tree": tree}, body)
+    except NotAttempted as missing:
+        head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
+        return Answer(head)
+    except EndlessResult as error:
+        return _endless_answer(str(error))
+    except DataError as error:
+        return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
+    except BaseException as error:
+        if isinstance(error, MemoryError) and reads_result(traceback_frames(error.__traceback__), namespace):
+            return _endless_answer("the available memory")
+        return _raised_answer(error, namespace, student._call)
+
+
+def _endless_answer(within: str) -> Answer:
+    message = f"its result does not end within {within}; return a list"
+    return Answer({"type": "raised", "status": "over-limit", "message": message})
+
+
+def _truncate_for_head(text: str) -> str:
+    """Cut a text to what the head of a frame has room for beside the largest tree."""
+    text = text.encode("utf-8", "replace").decode()
+    while len(json.dumps(text)) > PRINTED_ROOM:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
+def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
+    """The learner's exception as data: its type and message, the learner's own line, and the call that led to it."""
+    own, innermost = _learners_lines(error.__traceback__, namespace, call.partition("(")[0])
+    name, message = _name_of_type(type(error)), _exception_text(error)
+    status = "raised"
+    if type(error) is NotImplementedError and innermost:
+        status = "not-attempted"
+    elif limit := exceeded_limit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
+        status, message = "over-limit", f"{limit}: {message}"
+    return Answer(
+        {
+            "type": "raised",
+            "status": status,
+            "error": str(name)[:100],
+            "message": message[:TEXT_LIMIT],
+            "line": own[:TEXT_LIMIT],
+            "call": call[:TEXT_LIMIT],
+            **_missing_names(error),
+        }
+    )
+
+
+def _missing_names(error: BaseException) -> dict[str, str]:
+    """The module or the name whose absence caused an exception; empty for any other cause."""
+    for kind, what in ((ModuleNotFoundError, "modules"), (NameError, "undefined")):
+        if isinstance(error, kind) and type(error.name) is str:
+            return {what: error.name[:TEXT_LIMIT]}
+    return {}
+
+
+def _learners_lines(trace: TracebackType | None, namespace: Mapping[str, Any], asked: str) -> tuple[str, bool]:
+    """The innermost line of the learner's own code, and whether the exception was raised in it.
+
+    Code of the notebook is recognised by its globals, which are the notebook's namespace. `asked` names the function
+    that was called; if the line belongs to a different cell, which has a file name of its own, its text says so.
+    """
+    own, innermost, function = "", False, namespace.get(asked)
+    home = function.__code__.co_filename if type(function) is FunctionType else None
+    while trace is not None:
+        innermost = trace.tb_frame.f_globals is namespace
+        if innermost:
+            code = trace.tb_frame.f_code
+            source = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+            cell = "its cell" if home in (None, code.co_filename) else f"the cell of {_outermost_name(code)}"
+            own = f"line {trace.tb_lineno} of {cell}" + (f": {source}" if source else "")
+        trace = trace.tb_next
+    return own, innermost
+
+
+def _outermost_name(code: CodeType) -> str:
+    """The name of the top-level function or class of a cell that code is part of; before Python 3.11 its own name."""
+    return str(getattr(code, "co_qualname", code.co_name)).partition(".")[0]
+
+
+def _exception_text(error: BaseException) -> str:
+    """`str(error)`, which may run the learner's code and fail."""
+    try:
+        text = str(error)
+    except BaseException:
+        return "(its message cannot be read)"
+    return text[: 4 * TEXT_LIMIT].encode("utf-8", "replace").decode() if type(text) is str else ""
+
+
+def _describe_argument(value: Any) -> str:
+    """An argument in a few words."""
+    kind = type(value)
+    if kind in (Tensor, nn.Parameter):
+        what = "Parameter" if kind is nn.Parameter else "tensor"
+        if value.numel() <= 4 and value.dtype.is_floating_point:
+            return f"{what}({[round(x, 4) for x in value.detach().reshape(-1).tolist()]}, {str(value.dtype)[6:]})"
+        return f"{what} of shape {tuple(value.shape)}, {str(value.dtype)[6:]}"
+    if kind in (list, tuple):
+        inner = ", ".join(_describe_argument(item) for item in value[:4]) + (", …" if len(value) > 4 else "")
+        return f"[{inner}]" if kind is list else f"({inner})"
+    if kind is dict:
+        return "{" + ", ".join(f"{key!r}: {_describe_argument(item)}" for key, item in list(value.items())[:4]) + "}"
+    if kind in (bool, int, float, str, type(None)):
+        return repr(value)[:80]
+    if isinstance(value, nn.Module):
+        return f"a {kind.__name__}"
+    return "a function" if callable(value) else f"a {kind.__name__}"
+
+
+# Instruments of probes.
+
+
+def count_tensor_hooks(*tensors: Tensor) -> int:
+    """Return how many hooks these tensors have: tensor hooks and post-accumulate-grad hooks.
+
+    Torch has no public way to ask. `retain_grad()` does not count as a hook.
+    """
+    kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    return sum(len(getattr(tensor, kind, None) or ()) for tensor in tensors for kind in kinds)
+
+
+def count_module_hooks(model: nn.Module) -> int:
+    """Return how many hooks the modules of `model` and its parameters have, plus the global ones."""
+    kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    own = sum(len(getattr(module, kind)) for module in model.modules() for kind in kinds)
+    return own + count_tensor_hooks(*model.parameters()) + count_global_hooks()
+
+
+def detached_copy(value: Any) -> Any:
+    """Return a copy of a tensor without its graph; any other value is returned as it is."""
+    return value.detach().clone() if isinstance(value, Tensor) else value
+
+
+def shares_storage(first: Any, second: Any) -> bool:
+    """Whether both are ordinary dense tensors with the same memory; false if the first has no entries."""
+    if not has_memory(first) or not has_memory(second) or not first.numel():
+        return False
+    return first.untyped_storage().data_ptr() == second.untyped_storage().data_ptr()
+
+
+def has_memory(value: Any) -> TypeGuard[Tensor]:
+    """Whether it is an ordinary dense tensor: a sparse one has no storage, and a subclass may report any."""
+    return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
+
+
+def remove_handle(handle: Any) -> bool:
+    """Call `handle.remove()`; return False if it is not a handle. A list has a `remove`, too, but for its entries."""
+    if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
+        return False
+    handle.remove()
+    return True
+
+
+def remove_all_handles(handles: Any) -> bool:
+    """Call `remove()` on every handle in a list or tuple; return False if one of them, or `handles` itself, is not."""
+    return isinstance(handles, (list, tuple)) and all(list(map(remove_handle, handles)))

@@ -1,0 +1,1 @@
+"""Finds and reads what was handed in: folders, archives, platforms, rosters, groups, attempts."""

@@ -1,0 +1,271 @@
+"""Defines exercises that are marked in a scene, with a contract, a reference, and wrong programs.
+
+    @exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
+              hints=(...), why=..., scene=changes_gradient(arguments=a_number))
+    class TestScaleGrad:
+        '''Multiply by `s` ... the gradient that arrives at `t`. Return the handle.
+
+        **Example.**
+
+        >>> ...
+
+        **Fine print.** ...
+        '''
+
+        def reference(t, s):
+            return t.register_hook(lambda grad: grad * s)
+
+        class Mistakes:
+            def forgot_return(t, s):
+                '''The message for the learner. Without it, `graders.core.mistakes` must have one for this name.'''
+                return t.register_hook(lambda grad: None)
+
+An answer is right when it shows in the scene what the reference shows. A mistake is recognised when the wrong program
+shows what the learner's function showed.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FunctionType
+from typing import Any, cast
+
+import numpy as np
+import torch
+
+from graders.core import course
+from graders.core.errors import ExerciseDefect
+from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
+from graders.core.expect import Mismatch, Seen
+from graders.core.explanations import Explanation
+from graders.core.mistakes import COMMON_MESSAGES
+from graders.core.transcript import Outcome
+from graders.scenes.scene import Scene
+from graders.verdict.comparison import Comparison
+from graders.verdict.contract import Contract
+from graders.verdict.covering import covering_cases
+from graders.verdict.explaining import NOTHING_DONE, explain_outcomes
+from graders.verdict.implementations import Implementation
+from graders.verdict.planting import NOTHING, Planted
+from graders.wire.data import decode, encode
+from graders.wire.draws import Rng
+from graders.wire.threads import one_thread
+
+KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
+LEAST_CASES = 3
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SceneExercise(Exercise):
+    """An exercise whose answers are compared with a reference in a scene."""
+
+    comparison: Comparison
+    scene: Scene
+    planted: Planted
+    contract_source: Contract
+
+    @functools.cached_property
+    def box_source(self) -> str:
+        """The source that defines `probe` in the box. Raises `NotInTheBox`."""
+        return box_source(self.scene, self.name)
+
+    def probe(self, student: Any, **draw: Any) -> Any:
+        """Use the learner's function, an attribute of `student`, in the scene; returns what shows."""
+        return self.scene.shown(getattr(student, self.name), self.name, draw["seed"], draw["case"], draw["example"])
+
+    def draws(self, seed: int) -> list[Inputs]:
+        """One draw for each case of the exercise.
+
+        Each is redrawn until rounding does not matter. Raises `IllConditionedDraws` after 100 attempts, and
+        `ReferenceFailed` when the reference does not run through.
+        """
+        return copy.deepcopy(self._kept_draws(seed))
+
+    @functools.cached_property
+    def _kept_draws(self) -> Callable[[int], list[Inputs]]:
+        """The draws of a seed, kept for the last one, because the control is asked the same thing again and again."""
+        return functools.lru_cache(maxsize=1)(self._make_draws)
+
+    def _make_draws(self, seed: int) -> list[Inputs]:
+        with one_thread(), self.comparison.stage.open() as play:
+            return [self._well_conditioned_draw(seed, index, play) for index in range(len(self.cases))]
+
+    def _well_conditioned_draw(self, seed: int, index: int, play: Any) -> Inputs:
+        example = [[step.code, bool(step.shows)] for step in self.contract_source.example] if index == 0 else []
+        for attempt in range(100):
+            inner = Rng(seed, self.key, index, attempt).integer(0, 2**31)
+            case = self.planted.in_box(Rng(seed, self.key, index, attempt, "planted"), self.cases[index])
+            draw = {"seed": inner, "case": case, "example": example}
+            if self.comparison.is_well_conditioned(play, draw):
+                return draw
+        raise IllConditionedDraws(f"exercise {self.key}, case {index}: rounding decided the result of all 100 draws")
+
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
+        """The mistake whose program shows what the learner's function showed; None when there is none, or several."""
+        return explain_outcomes(self.comparison, draws, outcomes)
+
+
+class NotInTheBox(ExerciseDefect):
+    """Raised when an exercise gives its scene an option that does not exist in the box, beside the learner's code."""
+
+
+def find_scene_exercise(key: str) -> SceneExercise:
+    """The exercise of the course with this key, with its scene and references. Raises `UnknownKey`."""
+    return cast(SceneExercise, course.find_exercise(key))
+
+
+def exercise(
+    key: str,
+    *,
+    scene: Scene,
+    title: str,
+    points: float,
+    hints: Sequence[str],
+    planted: Planted = NOTHING,
+    minutes: int = 0,
+    difficulty: int = 0,
+    core: bool = False,
+    why: str = "",
+    name: str = "",
+) -> Callable[[type], SceneExercise]:
+    """Make an exercise from a class. `scene` is the one in which the learner's function is used, and `planted` is what
+    it may not know of its own models.
+
+    `minutes` is how long a person with three months of PyTorch takes, `difficulty` is 1, 2 or 3, and `core` says
+    whether the exercise is on the core path; `build --check` asks for the first two. `why` is shown below the worked
+    answer: why it is done this way, and what else would work. `name` is what the learner defines; by default the words
+    of the key, joined by underscores.
+
+    The class has a contract as its docstring; one or more functions whose names begin with `reference`, where an answer
+    may agree with any of them at each place; a class `Mistakes` of wrong programs; and optionally a dict `may_differ`,
+    which maps the name of an observation to a function of what was seen and what the reference showed. It returns
+    whether they may differ in this way. A wrong program `forgot_return` is the mistake "forgot-return";
+    `forgot_return__2` is another form of it with the same message. `Mistakes` may inherit wrong programs.
+    Raises `TypeError` when a part is missing or invalid.
+    """
+    if not KEY.fullmatch(key):
+        raise TypeError(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
+    if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not chosen yet
+        raise TypeError(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
+    defined = name or key[3:].replace("-", "_")
+
+    def make(body: type) -> SceneExercise:
+        members = vars(body)
+        references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
+        if not references or not members.get("__doc__") or "Mistakes" not in members:
+            raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
+        slips = _wrong_programs(members["Mistakes"])
+        contract_source = Contract.from_docstring(members["__doc__"])
+        example = {step.code: expected_value(step.shows) for step in contract_source.example if step.shows}
+        comparison = Comparison(
+            key, defined, scene, references, [*slips, NOTHING_DONE], members.get("may_differ", {}), example
+        )
+        return SceneExercise(
+            key=key,
+            name=defined,
+            title=title,
+            points=points,
+            hints=tuple(hints),
+            contract=contract_source.markdown,
+            cases=_covering_cases(scene, planted),
+            checks=tuple(_section_check(comparison, section) for section in comparison.sections),
+            mistakes=tuple({slip.id: Mistake(slip.id, slip.message) for slip in slips}.values()),
+            file=Path(inspect.getfile(references[0].function)),
+            module=body.__module__,
+            class_name=body.__name__,
+            why=why,
+            minutes=minutes,
+            difficulty=difficulty,
+            core=core,
+            comparison=comparison,
+            scene=scene,
+            planted=planted,
+            contract_source=contract_source,
+        )
+
+    return make
+
+
+def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
+    """The cases of a covering design over all axes, at least `LEAST_CASES`, repeated if need be."""
+    axes = {**planted.axes, **scene.axes}
+    rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in (*planted.impossible, *scene.impossible)]
+    rules = [(names, rule) for names, rule in rules if set(names) <= set(axes)]
+    pairs = [pair for pair in scene.pairs if set(pair) <= set(axes)]
+    found = covering_cases(axes, pairs, rules)
+    return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
+
+
+def _section_check(comparison: Comparison, section: str) -> Check:
+    def run(seen: Seen, draw: Inputs) -> None:
+        if found := comparison.differences(seen, draw, section):
+            raise Mismatch(next(iter(found.values())))
+
+    return Check(f"test_{section.replace(' ', '_')}", run)
+
+
+def _wrong_programs(mistakes: type) -> list[Implementation]:
+    """The wrong programs, inherited ones first. Another form of a mistake shares its message unless it has its own."""
+    members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
+    found, messages = list[Implementation](), dict(COMMON_MESSAGES)
+    for part, program in members.items():
+        if part.startswith("__"):
+            continue
+        id = part.partition("__")[0].replace("_", "-")
+        messages[id] = " ".join((program.__doc__ or messages[id]).split())
+        found.append(Implementation(id, program, messages[id]))
+    return found
+
+
+def expected_value(text: str) -> Any:
+    """The value that an example prints, such as `tensor([1., 2.])`, `array([1.])`, `[1, 'a']` or `nan`, decoded."""
+    names = {"tensor": torch.tensor, "nan": float("nan"), "inf": float("inf"), "torch": torch}
+    names |= {"array": np.array, "float32": np.float32}
+    tree, body = encode(eval(text, names))
+    return decode(tree, body)
+
+
+def box_source(scene: Scene, name: str) -> str:
+    """Python source that defines `probe` for this scene. Raises `NotInTheBox` for an option that it cannot express."""
+    imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
+    options = ", ".join(f"{option}={_as_code(value, imports)}" for option, value in scene.given.items())
+    lines = [f"from {module} import {what}" for what, module in imports.items()]
+    return "\n".join(
+        [
+            "from __future__ import annotations",
+            *lines,
+            "def probe(student, seed, case, example):",
+            f"    scene = {scene.family.__name__}({options})",
+            f"    return scene.shown(getattr(student, {name!r}), {name!r}, seed, case, example)",
+        ]
+    )
+
+
+def _as_code(value: Any, imports: dict[str, str]) -> str:
+    """A value as Python code; the imports that it needs are added to `imports`. Raises `NotInTheBox`."""
+    if isinstance(value, FunctionType):
+        if not value.__module__.startswith("graders.scenes.") or "<" in value.__qualname__:
+            raise NotInTheBox(
+                f"{value.__qualname__} of {value.__module__} is not in the box: write it into a scene file"
+            )
+        imports[value.__name__] = value.__module__
+        return value.__name__
+    if isinstance(value, list | tuple):
+        inner = "".join(f"{_as_code(part, imports)}, " for part in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_as_code(part, imports)}" for key, part in value.items()) + "}"
+    if isinstance(value, float) and not -1e308 < value < 1e308:
+        return f"float({str(value)!r})"
+    try:
+        ast.literal_eval(repr(value))
+    except (SyntaxError, ValueError):
+        raise NotInTheBox(f"{value!r} cannot be written into the box: give the scene plain values") from None
+    return repr(value)

@@ -1,0 +1,184 @@
+"""The instruments of probes: tensors, models, hooks, passes and failures as a caller may have them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from graders.scenes.instruments.callers_hooks import CallersHooks
+from graders.scenes.instruments.failures import KINDS, Failure
+from graders.scenes.instruments.models import fill_grads, freeze_part, in_mode, tie_parameters
+from graders.scenes.instruments.passes import compute_gradients
+from graders.scenes.instruments.tensors import prepare_tensor, with_layout
+from graders.scenes.instruments.witness import Witness
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 1, 3, 2)])
+@pytest.mark.parametrize("layout", ["contiguous", "transposed", "slice"])
+def test_a_layout_keeps_shape_and_values(shape: tuple[int, ...], layout: str) -> None:
+    t = torch.randn(shape)
+    laid = with_layout(t, layout)
+    assert torch.equal(laid, t)
+    assert laid.untyped_storage().data_ptr() != t.untyped_storage().data_ptr()
+    assert laid.storage_offset() == (layout == "slice")
+    assert laid.is_contiguous() == (layout == "contiguous" or len(shape) < (2 if layout == "transposed" else 1))
+
+
+def test_an_expanded_tensor_has_one_cell_for_its_first_dimension() -> None:
+    rows = torch.tensor([[1.0, 2.0]] * 3)
+    assert with_layout(rows, "expanded").stride() == (0, 1)
+
+
+def test_leaves_parameters_and_non_leaves() -> None:
+    t = torch.ones(2)
+    leaf, parameter, inner = (prepare_tensor(t, place=place) for place in ("leaf", "parameter", "non-leaf"))
+    assert [tensor.is_leaf for tensor in (leaf, parameter, inner)] == [True, True, False]
+    assert isinstance(parameter, nn.Parameter)
+    assert inner.requires_grad
+    filled = prepare_tensor(t, grad="filled")
+    assert filled.grad is not None
+    assert filled.grad.tolist() == torch.full((2,), 0.7).tolist()
+
+
+def test_modes_frozen_parts_ties_and_gradients() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.Linear(2, 2))
+    assert [module.training for module in in_mode(model, "mixed").modules()] == [True, False, True, False]
+    assert [module.training for module in in_mode(model, "eval").modules()] == [False] * 4
+    assert [parameter.requires_grad for parameter in freeze_part(model).parameters()] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        True,
+    ]
+    assert [parameter.grad is None for parameter in fill_grads(model).parameters()] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
+    assert tie_parameters(model, "0.weight", "2.weight")[0].weight is model[2].weight
+
+
+def test_watching_hooks_change_nothing_and_are_counted() -> None:
+    model = nn.Linear(1, 1)
+    x = torch.ones(1, 1, requires_grad=True)
+    plain = model(x)
+    hooks = CallersHooks("watching").on_module(model, "model", backward=True).on_parameter(model.weight, "weight")
+    assert torch.equal(model(x), plain)
+    model(x).sum().backward()
+    assert hooks.log[:4] == ["pre model", "pre with kwargs model", "forward model", "watching forward model"]
+    order_is_torchs_own = sorted(hooks.log[-5:])
+    assert order_is_torchs_own == ["accumulated weight", "backward model", "backward pre model", "grad weight",
+                                   "watching grad weight"]  # fmt: skip
+
+
+def test_replacing_hooks_double_outputs_and_gradients_and_go_away_again() -> None:
+    model, x = nn.ReLU(), torch.tensor([3.0], requires_grad=True)
+    witness = Witness(model=model, x=x)
+    hooks = CallersHooks("replacing").on_module(model, "model").on_tensor(x, "x")
+    assert model(x).item() == 6.0
+    model(x).sum().backward()
+    assert x.grad is not None
+    assert x.grad.item() == 4.0  # twice by the output, twice by the tensor hook
+    assert witness.changes() == [["hook-left", "model"], ["grad-filled", "x"], ["hook-left", "x"]]
+    hooks.remove()
+    assert witness.changes() == [["grad-filled", "x"]]
+
+
+@pytest.mark.parametrize("way", ["plain", "create_graph", "autograd.grad", "after an aborted one"])
+@pytest.mark.filterwarnings("ignore:Using backward")  # with create_graph: it is what is tried
+def test_every_way_of_a_pass_gives_the_gradient_and_leaves_grad_alone(way: str) -> None:
+    x = prepare_tensor(torch.tensor([3.0]), grad="filled")
+    witness, calls = Witness(x=x), []
+    handle = x.register_hook(lambda grad: calls.append(grad.item()))
+    (grad,) = compute_gradients(lambda: (x * x).sum(), [x], way)
+    handle.remove()
+    assert grad is not None
+    assert (grad.tolist(), grad.requires_grad) == ([6.0], False)
+    assert calls == ([6.0, 6.0] if way == "after an aborted one" else [6.0])
+    assert witness.changes() == []
+
+
+def calls_twice(raise_if_due: Callable[[], None]) -> None:
+    raise_if_due()
+    raise_if_due()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("run", ["first", "second"])
+def test_an_exception_that_comes_through(kind: str, run: str) -> None:
+    failure = Failure(kind, run)
+    assert failure.outcome_during(lambda: calls_twice(failure.raise_if_due)) == "came through"
+
+
+def test_through_the_autograd_engine_it_is_the_same() -> None:
+    failure = Failure("KeyboardInterrupt")
+    x = torch.ones(1, requires_grad=True)
+    x.register_hook(failure.raise_if_due)
+    assert failure.outcome_during(lambda: x.sum().backward()) == "came through"
+
+
+def test_a_copy_of_a_model_counts_the_same_runs() -> None:
+    failure, model = Failure("own", "second"), nn.Identity()
+    model.register_forward_pre_hook(failure.raise_if_due)
+    copied = copy.deepcopy(model)
+    assert failure.outcome_during(lambda: (model(1), copied(1))) == "came through"
+
+
+def test_what_was_interrupted_is_not_kept_alive() -> None:
+    failure, left = Failure("KeyError"), []
+
+    def unfinished() -> Iterator[None]:
+        try:
+            yield
+        finally:
+            left.append("ended")
+
+    def interrupted() -> None:
+        going_on = unfinished()
+        next(going_on)
+        failure.raise_if_due()
+
+    assert failure.outcome_during(interrupted) == "came through"
+    assert left == ["ended"]
+
+
+def test_exceptions_that_do_not_come_through() -> None:
+    def swallow() -> None:
+        try:
+            swallowed.raise_if_due()
+        except RuntimeError:
+            return
+
+    def wrap() -> None:
+        try:
+            wrapped.raise_if_due()
+        except KeyError:
+            raise ValueError("no") from None
+
+    swallowed, wrapped, never = Failure("RuntimeError"), Failure("KeyError"), Failure("own", "second")
+    assert swallowed.outcome_during(swallow) == "swallowed"
+    assert wrapped.outcome_during(wrap) == "ValueError: no"
+    assert never.outcome_during(never.raise_if_due) == "never raised"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupt_of_a_person_and_a_stub_are_passed_on(kind: str) -> None:
+    def interrupted() -> Tensor:
+        raise KeyboardInterrupt
+
+    def stub() -> Tensor:
+        raise NotImplementedError
+
+    with pytest.raises(KeyboardInterrupt):
+        Failure(kind).outcome_during(interrupted)
+    with pytest.raises(NotImplementedError):
+        Failure(kind).outcome_during(stub)

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from graders.submissions.finding import NoSubmissions, Submission, find_submissions
+from graders.submissions.intake import Unreadable, read_notebook
+from graders.submissions.lessons import Lessons
+from tests import notebooks
+
+LESSONS = ("01_first_things", "02_second_things")
+
+
+def hand_in(folder: Path, *names: str) -> None:
+    """Put notebooks of these names into a folder; a name may start with a student's folder."""
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(notebooks.text("x = 1"))
+
+
+def found(where: Path) -> list[tuple[str, str, str | None]]:
+    """Student, lesson and file name of all submissions."""
+    return [
+        (submission.student, submission.lesson, submission.file and submission.file.name)
+        for submission in find_submissions(where, LESSONS).submissions
+    ]
+
+
+def why_none(where: Path) -> str:
+    """The message when there is nothing to mark."""
+    with pytest.raises(NoSubmissions) as caught:
+        find_submissions(where, LESSONS)
+    return str(caught.value)
+
+
+def test_a_class_is_a_folder_for_each_student(tmp_path: Path) -> None:
+    hand_in(
+        tmp_path,
+        "bob/02_second_things.ipynb",
+        "ann/01_first_things.ipynb",
+        "ann/02_second_things.ipynb",
+        "bob/01_first_things.ipynb",
+    )
+    assert found(tmp_path) == [
+        ("ann", "01_first_things", "01_first_things.ipynb"),
+        ("ann", "02_second_things", "02_second_things.ipynb"),
+        ("bob", "01_first_things", "01_first_things.ipynb"),
+        ("bob", "02_second_things", "02_second_things.ipynb"),
+    ]
+
+
+def test_what_others_handed_in_is_missing_for_the_rest(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    (tmp_path / "bob").mkdir()
+    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb"), ("bob", "01_first_things", None)]
+
+
+def test_hidden_folders_and_loose_files_are_no_students(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb", ".git/01_first_things.ipynb", "__MACOSX/01_first_things.ipynb")
+    (tmp_path / "notes.txt").write_text("")
+    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb")]
+
+
+def test_a_folder_with_notebooks_is_one_students_work(tmp_path: Path) -> None:
+    hand_in(tmp_path / "ann", "01_first_things.ipynb", "02_second_things.ipynb", "scratch.ipynb")
+    assert found(tmp_path / "ann") == [
+        ("ann", "01_first_things", "01_first_things.ipynb"),
+        ("ann", "02_second_things", "02_second_things.ipynb"),
+    ]
+
+
+def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
+    hand_in(tmp_path / "ann", "01_first_things.ipynb", "02_second_things.ipynb")
+    file = tmp_path / "ann" / "02_second_things.ipynb"
+    assert find_submissions(file, LESSONS).submissions == [Submission("ann", "02_second_things", file)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["01_first_things.ipynb", "01_anything.ipynb", "01-first.ipynb", "01 first.ipynb", "ann_01_first_things.ipynb",
+     "01_first_things (2).ipynb", "01.ipynb"],
+)  # fmt: skip
+def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, name: str) -> None:
+    hand_in(tmp_path, name)
+    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) == "01_first_things"
+
+
+@pytest.mark.parametrize("name", ["1_first.ipynb", "homework.ipynb", "03_third.ipynb", "011_first.ipynb"])
+def test_another_name_says_none(tmp_path: Path, name: str) -> None:
+    hand_in(tmp_path, name)
+    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) is None
+
+
+@pytest.mark.parametrize(("lesson", "belongs_to"), [("02_second_things", "02_second_things"), ("09_none", None)])
+def test_else_its_metadata_says_it(tmp_path: Path, lesson: str, belongs_to: str | None) -> None:
+    file = tmp_path / "homework.ipynb"
+    file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": lesson}}))
+    assert Lessons(LESSONS).lesson_of(file, file.name) == belongs_to
+
+
+def test_the_name_counts_more_than_the_metadata(tmp_path: Path) -> None:
+    file = tmp_path / "01_mine.ipynb"
+    file.write_text(notebooks.text("x", metadata={"hookwork": {"lesson": "02_second_things"}}))
+    assert Lessons(LESSONS).lesson_of(file, file.name) == "01_first_things"
+
+
+def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_a.ipynb", "ann/01_first_things.ipynb", "ann/01_z.ipynb")
+    hand_in(tmp_path, "bob/01_a.ipynb", "bob/01_b.ipynb")
+    assert found(tmp_path) == [
+        ("ann", "01_first_things", "01_first_things.ipynb"),
+        ("bob", "01_first_things", "01_b.ipynb"),
+    ]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    name = "01_first_things.ipynb"
+    hand_in(tmp_path, f"ann/{name}", f"ann/old/{name}", f"bob/work/v1/{name}", f"bob/work/v2/{name}", "cy/01_a.ipynb")
+    seen = find_submissions(tmp_path, LESSONS)
+    assert seen.choices == (
+        f"ann, 01: 2 files; old/{name} counts (they are the same), not {name}",
+        f"bob, 01: 2 files; v2/{name} counts (its folder has the later number), not v1/{name}",
+    )
+    fates = {Path(one.file).relative_to(tmp_path).as_posix(): one.fate for one in seen.accounts}
+    assert fates[f"bob/work/v1/{name}"] == f"It does not count: v2/{name} does, its folder has the later number."
+
+
+def test_a_folder_named_like_a_notebook_is_none(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    (tmp_path / "bob" / "01_first_things.ipynb").mkdir(parents=True)
+    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb"), ("bob", "01_first_things", None)]
+
+
+def test_what_cannot_be_read_is_a_submission_all_the_same(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    (tmp_path / "bob").mkdir()
+    (tmp_path / "bob" / "01_first_things.ipynb").symlink_to(tmp_path / "ann" / "01_first_things.ipynb")
+    (tmp_path / "cy").mkdir()
+    os.mkfifo(tmp_path / "cy" / "01_first_things.ipynb")
+    assert [student for student, _, name in found(tmp_path) if name] == ["ann", "bob", "cy"]
+    pipe = tmp_path / "cy" / "01_first_things.ipynb"
+    assert find_submissions(pipe, LESSONS).submissions == [Submission("cy", "01_first_things", pipe)]
+
+
+def test_the_class_may_be_given_as_a_link(tmp_path: Path) -> None:
+    hand_in(tmp_path / "class", "ann/01_first_things.ipynb")
+    (tmp_path / "link").symlink_to(tmp_path / "class")
+    assert found(tmp_path / "link") == [("ann", "01_first_things", "01_first_things.ipynb")]
+
+
+def test_hostile_names_stay_names(tmp_path: Path) -> None:
+    names = ["'; touch x; '", "-rf --help", "=1+1", "jos\udce9", "jos\udcea", "a\nb\x1b[2J\u202e"]
+    for name in names:
+        hand_in(tmp_path, f"{name}/01_first_things.ipynb")
+    shown = ["'; touch x; '", "-rf --help", "=1+1", "a b\ufffd[2J\ufffd", "jos\ufffd", "jos\ufffd*"]
+    assert [student for student, *_ in found(tmp_path)] == shown
+
+
+def test_the_message_says_what_is_expected_where(tmp_path: Path) -> None:
+    nowhere, empty, single = tmp_path / "nowhere", tmp_path / "empty", tmp_path / "one"
+    empty.mkdir()
+    hand_in(single, "homework.ipynb")
+    known = "Name it after its lesson, for example 01_first_things.ipynb (lessons: 01_first_things, 02_second_things)."
+    assert why_none(nowhere) == f"{nowhere} does not exist. Give a notebook, or a folder with notebooks."
+    assert why_none(empty) == (
+        f"{empty} holds no notebook of a known lesson. Expected: {empty}/<student>/01_first_things.ipynb"
+    )
+    assert why_none(single) == f"{single / 'homework.ipynb'} belongs to no known lesson. {known}"
+    assert why_none(single / "homework.ipynb") == f"{single / 'homework.ipynb'} belongs to no known lesson. {known}"
+
+
+def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
+    hand_in(tmp_path, *(f"{name}/01_first_things.ipynb" for name in (" zzz_good", "zzz_good", "zzz_good ", "ZZZ_good")))
+    by_name = {
+        submission.student: submission.file and submission.file.parent.name
+        for submission in find_submissions(tmp_path, LESSONS).submissions
+    }
+    assert by_name == {
+        "zzz_good": "zzz_good",
+        "ZZZ_good": "ZZZ_good",
+        "␣zzz_good": " zzz_good",
+        "zzz_good␣": "zzz_good ",
+    }
+
+
+def test_a_name_that_is_shown_like_another_stays_another(tmp_path: Path) -> None:
+    hand_in(tmp_path, "␣ann/01_first_things.ipynb", " ann/01_first_things.ipynb")
+    by_name = {
+        submission.student: submission.file and submission.file.parent.name
+        for submission in find_submissions(tmp_path, LESSONS).submissions
+    }
+    assert by_name == {"␣ann": "␣ann", "␣ann*": " ann"}
+
+
+def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
+    hand_in(tmp_path, "class/ann/01_first_things.ipynb", "elsewhere/01_first_things.ipynb")
+    (tmp_path / "class/bob").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "class/eve").mkdir()
+    (tmp_path / "class/eve/01_first_things.ipynb").symlink_to(tmp_path / "elsewhere/01_first_things.ipynb")
+    ann, bob, eve = find_submissions(tmp_path / "class", LESSONS).submissions
+    assert (ann.student, bob.student, eve.student) == ("ann", "bob", "eve")
+    assert bob.file is None
+    assert bob.problem == (
+        "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
+    )
+    assert eve.file is not None
+    with pytest.raises(Unreadable, match="it is a link to another file"):
+        read_notebook(eve.file)
+
+
+def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    (tmp_path / "bob/01_first_things.ipynb").mkdir(parents=True)
+    _, bob = find_submissions(tmp_path, LESSONS).submissions
+    assert (bob.student, bob.lesson, bob.file) == ("bob", "01_first_things", None)
+    assert bob.problem == ("01_first_things.ipynb is a folder, not a file. Hand in the saved notebook (.ipynb) itself.")
+    (alone,) = find_submissions(tmp_path / "bob", LESSONS).submissions
+    assert alone.problem == bob.problem
+
+
+def test_what_one_student_hands_in_makes_nobody_elses_missing(tmp_path: Path) -> None:
+    hand_in(tmp_path, "ann/01_first_things.ipynb", "bob/01_first_things.ipynb", "eve/02_second_things.ipynb")
+    assert [entry[:2] for entry in found(tmp_path)] == [
+        ("ann", "01_first_things"),
+        ("bob", "01_first_things"),
+        ("eve", "01_first_things"),
+        ("eve", "02_second_things"),
+    ]
+    said = find_submissions(tmp_path, LESSONS, due=["02_second_things"]).submissions
+    assert [
+        (submission.student, submission.lesson, submission.file is None)
+        for submission in said
+        if submission.student != "eve"
+    ] == [
+        ("ann", "01_first_things", False),
+        ("ann", "02_second_things", True),
+        ("bob", "01_first_things", False),
+        ("bob", "02_second_things", True),
+    ]

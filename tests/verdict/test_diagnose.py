@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from graders.author.prove import mark_source
+from graders.core import course
+from graders.core.difference import Difference, Kind
+from graders.core.expect import Seen
+from graders.core.results import Status
+from graders.core.transcript import Outcome
+from graders.verdict.diagnose import diagnose_answer
+from tests.sample import SCALE_SUM
+
+WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
+LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
+
+
+def found(
+    differences: Sequence[Sequence[Difference | None]], cases: Sequence[dict[str, Any]] = (), mistake: str | None = None
+) -> str | None:
+    """The id of what explains these differences, where the exercise itself recognises `mistake`."""
+    exercise = dataclasses.replace(
+        SCALE_SUM, cases=tuple(cases) or ({},) * len(differences), recognise=lambda draws, outcomes: mistake
+    )
+    count = len(differences)
+    explanation = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, differences)
+    return explanation and explanation.id
+
+
+def test_a_mistake_of_the_exercise_says_most() -> None:
+    assert found([[LEFT], [LEFT]], mistake="not-scaled") == "not-scaled"
+
+
+def test_without_one_the_kind_of_the_differences_explains() -> None:
+    assert found([[LEFT, None], [LEFT, LEFT]]) == "hook-left"
+    assert found([[LEFT], [WRONG]]) is None
+
+
+def test_or_the_circumstances_in_which_it_fails() -> None:
+    cases = [{"mode": "train"}, {"mode": "eval"}, {"mode": "train"}]
+    assert found([[None], [WRONG], [None]], cases) == "only-in-training"
+    assert found([[None], [WRONG], [WRONG]], cases) is None
+
+
+def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:
+    constant = "import torch\ndef per_pass_grads(p, losses):\n    return [torch.full_like(p, 0.123) for _ in losses]"
+    result = mark_source(course.find_exercise("01-per-pass-grads"), constant, 3)
+    assert (result.status, result.mistake) == (Status.WRONG, None)

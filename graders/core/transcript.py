@@ -18,7 +18,7 @@ from graders.core.expect import Seen
 from graders.core.missing_modules import missing_modules, undefined_name
 from graders.core.results import Status
 from graders.core.text import clean_text
-from graders.wire.data import DataError, count_empty_rows
+from graders.wire.data import DataError
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED_CHARACTERS
 
@@ -33,9 +33,8 @@ class Outcome:
 
     All texts are safe to print. `error` and `message` describe the learner's exception, `line` is the line of theirs
     that raised it, and `call` the call with its arguments. `defined` says whether the notebook has the name that was
-    asked for. `digest` identifies the values in `seen`. `size` is how much there is to judge: the sum of bytes,
-    characters, and rows of tensors without entries. `printed` is the beginning of what the answer printed. `undefined`
-    is the undefined name that made it fail, or empty.
+    asked for. `digest` identifies the values in `seen`. `printed` is the beginning of what the answer printed.
+    `undefined` is the undefined name that made it fail, or empty.
     """
 
     seen: Seen | None = None
@@ -46,7 +45,6 @@ class Outcome:
     call: str = ""
     digest: str = ""
     defined: bool = True
-    size: int = 0
     printed: str = ""
     undefined: str = ""
 
@@ -152,8 +150,7 @@ def _read_outcome(frame: Frame) -> Outcome:
             tree, body = json.dumps(head.get("tree")), frame.body
             digest = hashlib.sha256(tree.encode() + b"\0" + body).hexdigest()
             seen = _DECODED.decode_answer(digest, tree, body)
-            size = len(tree) + len(body) + count_empty_rows(seen.value)
-            return Outcome(seen=seen, digest=digest, size=size, printed=printed_text(head))
+            return Outcome(seen=seen, digest=digest, printed=printed_text(head))
         except DataError as error:
             return Outcome(status=Status.SUSPECT, message=clean_text(f"an answer that is not data: {error}"))
     return raised_outcome(head)

@@ -16,14 +16,7 @@ from typing import Any, TypeGuard
 import torch
 from torch import Tensor, nn
 
-from graders.probing.endless_results import (
-    Clock,
-    EndlessResult,
-    alarm_for_endless_results,
-    bounded_iterator,
-    reads_result,
-    traceback_frames,
-)
+from graders.probing.endless_results import EndlessResult, bounded_iterator
 from graders.probing.known_state import count_global_hooks, known_state
 from graders.probing.process_limits import exceeded_limit
 from graders.wire.data import DataError, encode
@@ -86,14 +79,12 @@ def answer_probe(
     seed: int,
     *,
     quiet: bool = True,
-    clock: Clock | None = None,
 ) -> Answer:
     """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises.
 
-    With a `clock`, a result that is still being read when time is nearly over is reported as endless. With
-    `quiet=False`, output is shown instead of kept.
+    With `quiet=False`, output is shown instead of kept.
     """
-    with known_state(seed, quiet=quiet) as printed, alarm_for_endless_results(clock, namespace):
+    with known_state(seed, quiet=quiet) as printed:
         found = _outcome_of_probe(probe, namespace, draw)
     return replace(found, head={**found.head, "printed": text}) if (text := _truncate_for_head(printed.text)) else found
 
@@ -107,18 +98,12 @@ def _outcome_of_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], d
         head = {"type": "raised", "status": "not-attempted", "message": str(missing), "defined": False}
         return Answer(head)
     except EndlessResult as error:
-        return _endless_answer(str(error))
+        message = f"its result does not end within {error}; return a list"
+        return Answer({"type": "raised", "status": "over-limit", "message": message})
     except DataError as error:
         return Answer({"type": "raised", "status": "over-limit", "message": f"the result is too large: {error}"})
     except BaseException as error:
-        if isinstance(error, MemoryError) and reads_result(traceback_frames(error.__traceback__), namespace):
-            return _endless_answer("the available memory")
         return _raised_answer(error, namespace, student._call)
-
-
-def _endless_answer(within: str) -> Answer:
-    message = f"its result does not end within {within}; return a list"
-    return Answer({"type": "raised", "status": "over-limit", "message": message})
 
 
 def _truncate_for_head(text: str) -> str:

@@ -9,7 +9,6 @@ from graders.core.cells import bound_names_by_cell
 from graders.core.exercise import Exercise, Inputs
 from graders.core.results import ExerciseResult, Status
 from graders.core.transcript import Cell, Outcome, Run
-from graders.verdict.bounded_worker import BOUNDED_WORKER, is_large
 from graders.verdict.judge_exercise import judge_exercise, unjudged_result
 
 _CELL_STATUS = {
@@ -22,18 +21,13 @@ _CELL_STATUS = {
 Judge = Callable[[Exercise, Sequence[Inputs], Sequence[Outcome]], ExerciseResult]
 
 
-def judge_within_bounds(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> ExerciseResult:
-    """The result of an exercise; large answers are judged in a process with limits on time and memory."""
-    return (BOUNDED_WORKER.judge if is_large(outcomes) else judge_exercise)(exercise, draws, outcomes)
-
-
 class Verdicts:
     """The inputs of a lesson, and a cache of results by what the probes saw.
 
     Right answers all give the same numbers, and many wrong ones the same wrong numbers, so each is judged only once.
     """
 
-    def __init__(self, draws: dict[str, list[Inputs]], judge: Judge = judge_within_bounds) -> None:
+    def __init__(self, draws: dict[str, list[Inputs]], judge: Judge = judge_exercise) -> None:
         """`draws` maps the key of each exercise to one draw for each case."""
         self.draws, self._judge = draws, judge
         self._judged: dict[tuple[str, tuple[Outcome, ...]], ExerciseResult] = {}

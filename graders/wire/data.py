@@ -52,8 +52,8 @@ MAX_TEXT = 4000
 MAX_ITEMS = 4000
 """Values in a whole tree."""
 MAX_DEPTH = 12
-MAX_BODY = 1 << 20
-"""Bytes of all tensors together."""
+MAX_BODY = 1 << 18
+"""Bytes of all tensors together. Right answers have at most 62,000: comparing this much takes a moment."""
 MAX_EMPTY = 1 << 16
 """Rows of all tensors without entries, such as those of shape [n, 0]: they take no bytes, but time."""
 MAX_TREE = 60 << 10
@@ -278,15 +278,6 @@ def _decode_tensor(content: list[Any], body: bytes, count: _Count) -> Array:
         torch.empty(shape, dtype=DTYPES[name], device="cpu") if raw is None else raw.view(DTYPES[name]).reshape(shape)
     )
     return Array(tensor=found, requires_grad=requires_grad, kind=kind)
-
-
-def count_empty_rows(value: Any) -> int:
-    """Return the rows of all tensors without entries in a decoded value, as `MAX_EMPTY` counts them."""
-    if type(value) is Array:
-        return 0 if value.tensor.numel() else math.prod(max(1, size) for size in value.tensor.shape)
-    if type(value) is dict:
-        return sum(map(count_empty_rows, value.values()))
-    return sum(map(count_empty_rows, value)) if type(value) in (list, tuple) else 0
 
 
 def arrays_to_tensors(value: Any) -> Any:

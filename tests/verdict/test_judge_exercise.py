@@ -194,3 +194,18 @@ def test_a_long_exception_leaves_room_for_the_line_and_the_call() -> None:
     assert len(sentence) <= 300
     for part in ("raised RuntimeError: mmmm", "m… at line 2 of its cell: xxx", "The call was f(1111"):
         assert part in sentence
+
+
+def test_a_check_that_fails_in_its_own_way_makes_the_answer_suspect() -> None:
+    def fails(seen: Seen, draw: Any) -> None:
+        raise TypeError("what is this?")
+
+    result = judge_exercise(
+        replace(SCALE_SUM, checks=(Check("test_it_holds", fails),)), DRAWS, [right(draw) for draw in DRAWS]
+    )
+    assert (result.status, result.score) == (Status.SUSPECT, 0.0)
+    assert result.message == (
+        "The answer could not be judged: the check whether it holds failed on it with TypeError: what is this?. "
+        "An instructor should look at it."
+    )
+    assert [(check.passed, check.message) for check in result.checks] == [(False, "not judged")]

@@ -22,7 +22,6 @@ from graders.marking.in_process import check_namespace
 from graders.scenes.given import a_number
 from graders.scenes.scene import family
 from graders.scenes.tensor_hooks import changes_gradient
-from graders.verdict.bounded_worker import BoundedWorker
 from graders.verdict.implementations import ReferenceFailed
 from graders.verdict.judge_exercise import judge_exercise
 from graders.verdict.scene_exercise import NotInTheBox, box_source, exercise
@@ -207,17 +206,6 @@ def test_draws_are_made_with_one_thread_however_many_there_are() -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
-
-
-def test_a_large_answer_is_judged_in_a_process_of_its_own() -> None:
-    scale_grad = course.find_exercise("03-scale-grad")
-    draws = scale_grad.draws(1)
-    bench = BoundedWorker()
-    try:
-        found = bench.judge(scale_grad, draws, [Outcome(seen=Seen({"much": "x"})) for _ in draws])
-    finally:
-        bench.close()
-    assert (found.status, found.score) == (Status.WRONG, 0)
 
 
 def test_whatever_comes_out_of_a_box_it_is_right_or_wrong_and_no_error() -> None:

@@ -188,10 +188,10 @@ def endless() -> list[Any]:
         (endless(), "nested deeper than 12 levels"),
         ([0.1234567890123456] * 3500, "more than 61440 characters of numbers and text outside tensors"),
         ({str(i): "x" * 4000 for i in range(20)}, "characters of numbers and text outside tensors"),
-        (torch.ones(1 << 18, dtype=torch.float32).repeat(2), "more than 1048576 bytes of tensors"),
-        ([torch.ones(1 << 17)] * 3, "more than 1048576 bytes of tensors"),
-        (np.ones(1 << 18), "more than 1048576 bytes of arrays"),
-        (torch.ones(1).expand(1 << 40), "more than 1048576 bytes of tensors"),
+        (torch.ones(1 << 16, dtype=torch.float32).repeat(2), "more than 262144 bytes of tensors"),
+        ([torch.ones(1 << 15)] * 3, "more than 262144 bytes of tensors"),
+        (np.ones(1 << 16), "more than 262144 bytes of arrays"),
+        (torch.ones(1).expand(1 << 40), "more than 262144 bytes of tensors"),
         (torch.empty(70_000, 0), "more than 65536 rows of tensors without entries"),
         ([torch.empty(300, 0, 300)], "more than 65536 rows of tensors without entries"),
         ([torch.empty(40_000, 0), np.empty((40_000, 0))], "more than 65536 rows of tensors without entries"),
@@ -204,7 +204,7 @@ def test_what_is_too_large_is_not_written(value: Any, message: str) -> None:
 
 
 def test_the_largest_values_are_written() -> None:
-    assert back(torch.ones(1 << 18)).tensor.sum() == 1 << 18
+    assert back(torch.ones(1 << 16)).tensor.sum() == 1 << 16
     assert len(back(list(range(3999)))) == 3999
     assert back(nested(12)) == nested(12)
 

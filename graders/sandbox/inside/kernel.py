@@ -21,7 +21,6 @@ from traitlets import Type
 from traitlets.config import Config
 
 from graders.probing.asking import Answer, answer_probe
-from graders.probing.endless_results import Clock
 from graders.probing.process_limits import apply_limits, limit_memory
 from graders.sandbox.inside import system_calls
 from graders.sandbox.inside.shell import CellShell
@@ -117,8 +116,7 @@ class ProbedKernel(IPythonKernel):  # type: ignore[misc]  # ipykernel is untyped
 
         for draw, size in asked["cases"]:
             seconds = min(max(until - time.monotonic(), asked["seconds"]["least"]), asked["seconds"]["most"])
-            head = {"type": "probe", "draw": draw, "seconds": seconds}
-            head |= {name: asked[name] for name in ("source", "seed", "pace")}
+            head = {"type": "probe", "draw": draw, "source": asked["source"], "seed": asked["seed"]}
             if not gathered:
                 since = time.monotonic()
             gathered.append(self._answer_probe(asked, Frame(head, body[:size]), seconds))
@@ -151,8 +149,7 @@ def run_probe(namespace: dict[str, Any], request: Frame) -> Answer:
             exec(_compile_probe(request.head["source"]), vars(module))
         except (DataError, KeyError) as error:
             return Answer({"type": "raised", "status": "crashed", "message": f"the probe could not start: {error}"})
-        clock = Clock(request.head["seconds"], request.head["pace"]) if "seconds" in request.head else None
-        return answer_probe(module.probe, namespace, draw, request.head["seed"], clock=clock)
+        return answer_probe(module.probe, namespace, draw, request.head["seed"])
 
 
 @functools.lru_cache(maxsize=1)

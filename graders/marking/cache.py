@@ -54,18 +54,23 @@ def digest_of_probes(probes: Sequence[Probe]) -> str:
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
-def run_key(cells: Sequence[str], questions: str, limits: Limits, *, keep_outputs: bool = False) -> str:
-    """32 hexadecimal digits for what determines a run: code, questions (a digest), limits, versions, box modules."""
+def installed_versions() -> tuple[str, ...]:
+    """What a run depends on beside the notebook and the questions: torch, Python, and what of ours is in a box."""
     import torch
 
-    content = [
-        list(cells),
-        questions,
-        limits.to_json(),
-        torch.__version__,
-        platform.python_version(),
-        box_modules_version(),
-    ]
+    return torch.__version__, platform.python_version(), box_modules_version()
+
+
+def run_key(
+    cells: Sequence[str],
+    questions: str,
+    limits: Limits,
+    *,
+    keep_outputs: bool = False,
+    versions: Sequence[str] | None = None,
+) -> str:
+    """32 hexadecimal digits for what determines a run: code, questions (a digest), limits, `installed_versions`."""
+    content = [list(cells), questions, limits.to_json(), *(installed_versions() if versions is None else versions)]
     content += ["outputs"] * keep_outputs
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 

@@ -2,51 +2,7 @@ from __future__ import annotations
 
 import errno
 
-import pytest
-
-from graders.core import course
-from graders.core.errors import ExitCode, FileTrouble, HookworkError, NotInstalled
-from graders.core.exercise import IllConditionedDraws
-from graders.core.source import SourceError
-from graders.instructor.request import BadRequest
-from graders.learner.folder import LearnerError
-from graders.report.policy import BadPolicy
-from graders.sandbox.outside.tier_choice import NoIsolation
-from graders.submissions.finding import NoSubmissions
-from graders.submissions.intake import Unreadable
-from graders.submissions.members import BadArchive
-from graders.submissions.tables import BadTable
-from graders.verdict.scene_exercise import NotInTheBox
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (course.UnknownKey, ExitCode.USAGE),
-        (course.UnknownLesson, ExitCode.USAGE),
-        (BadTable, ExitCode.USAGE),
-        (BadPolicy, ExitCode.USAGE),
-        (BadRequest, ExitCode.USAGE),
-        (BadArchive, ExitCode.USAGE),
-        (Unreadable, ExitCode.USAGE),
-        (NoSubmissions, ExitCode.USAGE),
-        (LearnerError, ExitCode.USAGE),
-        (SourceError, ExitCode.USAGE),
-        (NoIsolation, ExitCode.NOT_GRADED),
-        (IllConditionedDraws, ExitCode.NOT_GRADED),
-        (NotInTheBox, ExitCode.NOT_GRADED),
-    ],
-)
-def test_what_a_person_can_mend_has_one_base_and_an_exit_code(kind: type[HookworkError], code: ExitCode) -> None:
-    error = kind("There is no x. Write y.")
-    assert isinstance(error, HookworkError)
-    assert (error.exit_code, error.message_line()) == (code, "There is no x. Write y.")
-
-
-def test_the_exit_codes_are_those_of_the_readme() -> None:
-    assert [(code.name, int(code)) for code in ExitCode] == [
-        ("FINE", 0), ("NOT_PASSED", 1), ("USAGE", 2), ("NOT_GRADED", 3)
-    ]  # fmt: skip
+from graders.core.errors import FileTrouble, HookworkError, NotInstalled
 
 
 def test_a_message_is_one_line_that_steers_no_terminal() -> None:

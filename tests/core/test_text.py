@@ -18,6 +18,7 @@ from graders.core.text import clean_fields, clean_text, format_count, format_poi
         ("new\nline\r\nand\ttab", "new line and    tab"),
         ("back\rwards", "back\ufffdwards"),
         ("line\u2028separator", "line\ufffdseparator"),
+        ("not \u0378 assigned, \ue000 private", "not \ufffd assigned, \ufffd private"),
         (None, "None"),
         (12, "12"),
     ],

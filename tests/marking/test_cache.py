@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from graders.core.results import SubmissionResult, SubmissionStatus
 from graders.marking.batch import Marking
-from graders.marking.cache import RunCache, Unkept, run_key, transcript_from_bytes, transcript_to_bytes
+from graders.marking.cache import (
+    RunCache,
+    Unkept,
+    installed_versions,
+    run_key,
+    transcript_from_bytes,
+    transcript_to_bytes,
+)
 from graders.marking.cached_runner import CachedRunner
 from graders.marking.questions import Questions
 from graders.marking.setup import set_up_marking
+from graders.sandbox.outside.box_modules import box_modules_version
 from graders.sandbox.outside.conversation import Probe
 from graders.sandbox.outside.run_options import RunOptions
 from graders.sandbox.outside.runner import NoRunner, Transcript
@@ -160,10 +170,11 @@ def test_the_code_the_questions_and_the_limits_name_a_run() -> None:
     names = {
         run_key(["x"], "q", Limits()), run_key(["x", ""], "q", Limits()), run_key(["x"], "r", Limits()),
         run_key(["x"], "q", Limits(memory=1)), run_key(["\ud800"], "q", Limits()),
-        run_key(["x"], "q", Limits(), keep_outputs=True),
+        run_key(["x"], "q", Limits(), keep_outputs=True), run_key(["x"], "q", Limits(), versions=("2.13.0", "3.11.7")),
     }  # fmt: skip
-    assert len(names) == 6
+    assert len(names) == 7
     assert run_key(["x"], "q", Limits()) in names
+    assert installed_versions() == (torch.__version__, platform.python_version(), box_modules_version())
 
 
 def test_a_batch_keeps_its_seed_until_a_fresh_one(tmp_path: Path) -> None:

@@ -302,11 +302,14 @@ def bad_zip(case: str, file: Path) -> Path:
             return patched(evil, (struct.pack("<I", 1000), struct.pack("<I", 2**31)))
         case "too many members":
             return zipped(file, FIRST, *((f"{n}.ipynb", b"") for n in range(MAX_WANTED)))
-        case "a password":
+        case "a password" | "a certificate" | "hidden names":
             zipped(file, FIRST)
-            raw = bytearray(file.read_bytes())
-            raw[6] |= 1
-            raw[raw.index(b"PK\x01\x02") + 8] |= 1
+            raw, flag = (
+                bytearray(file.read_bytes()),
+                {"a password": 1, "a certificate": 0x40, "hidden names": 0x2000}[case],
+            )
+            for start in (6, raw.index(b"PK\x01\x02") + 8):
+                raw[start : start + 2] = (int.from_bytes(raw[start : start + 2], "little") | flag).to_bytes(2, "little")
             file.write_bytes(raw)
         case "an unusual compression":
             return zipped(file, FIRST, packing=zipfile.ZIP_LZMA)
@@ -409,7 +412,7 @@ def test_a_bad_archive_costs_its_student_alone_and_writes_nothing(case: str, tmp
         assert BAD_ZIPS[case] in why_none(archive, scratch / "..")
 
 
-@pytest.mark.parametrize("case", ["a password", "an unusual compression"])
+@pytest.mark.parametrize("case", ["a password", "a certificate", "hidden names", "an unusual compression"])
 def test_what_cannot_be_opened_is_said_of_the_notebook(case: str, tmp_path: Path, scratch: Path) -> None:
     beside_ann(case, tmp_path)
     _, (_, _, why) = found(tmp_path / "class", scratch)

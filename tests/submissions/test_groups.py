@@ -46,9 +46,9 @@ def test_who_is_in_which_group(text: str, expected: dict[str, list[str]]) -> Non
 
 
 def test_a_group_is_found_as_platforms_write_its_name() -> None:
-    groups = parse_groups("group,student\nGroup 1,a\ngroup-1,b\nLes Éléphants!,c\n")
-    found = map(groups.find, ("Group 1", "group1", "les_elephants", "", "Group 2"))
-    assert [group and group.name for group in found] == ["Group 1", None, "Les Éléphants!", None, None]
+    groups = parse_groups("group,student\nGroup 1,a\ngroup-1,b\nLes Éléphants!,c\n!!!,d\n")
+    found = map(groups.find, ("Group 1", "group1", "les_elephants", "", "???", "!!!", "Group 2"))
+    assert [group and group.name for group in found] == ["Group 1", None, "Les Éléphants!", None, None, "!!!", None]
 
 
 @pytest.mark.parametrize("text", ["Name,ID\nann,7\n", "group,student\n,ann\n-,bob\n", ""])

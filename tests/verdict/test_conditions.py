@@ -44,6 +44,11 @@ def test_a_probe_that_told_nothing_is_no_pass() -> None:
         unwanted_changes(Seen({})["changed"])
 
 
+def test_a_kind_that_no_witness_has_is_a_wrong_answer_and_no_error() -> None:
+    with pytest.raises(Mismatch, match="the witness told nothing"):
+        unwanted_changes(changed(["mode", "model"], ["forged", "model"]))
+
+
 def test_the_witness_knows_no_kind_without_a_sentence() -> None:
     source = inspect.getsource(witness)
     assert [kind for kind in CHANGE_SENTENCES if f'"{kind}"' not in source] == []

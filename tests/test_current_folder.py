@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graders.core.own_process import OwnProcesses, isolated_command, module_command
+from graders.author.workers import worker_pool
+from graders.learner.own_python import isolated_command, module_command
 from tests import notebooks
 from tests.notebooks import LESSON
 
@@ -19,8 +20,7 @@ OTHERS = ("_pytest", "execnet", "graders", "IPython", "ipykernel", "ipykernel_la
           "rich", "safetensors", "sitecustomize", "tests", "torch", "typer", "usercustomize", "xdist", "zmq",
           "conftest")  # fmt: skip
 """Modules of ours and of others that some command imports, and files that Python and pytest look for."""
-LARGE = "import torch\ndef branch_grads(w, x):\n    return torch.zeros(40_000)"
-"""An answer so large that a process of its own judges it."""
+ANSWER = "import torch\ndef branch_grads(w, x):\n    return torch.zeros(40)"
 HOOKWORK = "from graders.cli import app; app()"
 PYTEST = "import pytest; raise SystemExit(pytest.main())"
 
@@ -37,7 +37,7 @@ def trap(tmp_path: Path) -> Path:
     (folder / "jupyter_server_config.py").write_text(text)
     if hasattr(os, "mkfifo"):
         os.mkfifo(folder / "matplotlibrc")
-    (folder / "ann" / f"{LESSON}.ipynb").write_text(notebooks.text(LARGE))
+    (folder / "ann" / f"{LESSON}.ipynb").write_text(notebooks.text(ANSWER))
     return folder
 
 
@@ -88,10 +88,9 @@ def test_mutants(trap: Path) -> None:
     run_in(trap, HOOKWORK, "build", "--mutate", "01-chain-grads", "--part", "3/20", code=0)
 
 
-def test_a_pool_of_our_own_processes(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processes_of_authors(trap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(trap)
-    with OwnProcesses(2) as pool:
+    with worker_pool("graders.author.workers") as pool:
         assert [pool.submit(int, text).result() for text in ("1", "2", "3")] == [1, 2, 3]
-        with pytest.raises(ValueError, match="invalid literal"):
-            pool.submit(int, "x").result()
+    assert Path.cwd() == trap
     assert list(trap.parent.glob("sprung-*")) == []

@@ -17,7 +17,6 @@ READ_OTHERWISE = {
     "instructor/cluster.py": "the scheduler's file, which --cluster names",
     "instructor/lock.py": "opens what it creates",
     "instructor/request.py": "tables that options name",
-    "verdict/bounded_worker.py": "/proc",
     "learner/folder.py": "the course",
     "learner/reset.py": "the course",
     "learner/notebook/record.py": "locks a folder",
@@ -30,6 +29,7 @@ READ_OTHERWISE = {
     "sandbox/outside/memory.py": "/proc",
     "sandbox/outside/memory_cgroup.py": "/proc and /sys",
     "sandbox/outside/process_memory.py": "/proc",
+    "sandbox/outside/processor.py": "/proc",
     "sandbox/outside/tiers.py": "creates a file",
     "sandbox/outside/visible.py": "/etc",
 }
@@ -71,15 +71,15 @@ def commands() -> Iterator[str]:
 
 def test_python_is_started_in_one_way_and_for_boxes_in_their_own_folders() -> None:
     in_their_own_folder = {"sandbox/outside/tiers.py", "sandbox/outside/warm_process.py", "sandbox/inside/session.py"}
-    assert set(commands()) == {"core/own_process.py", *in_their_own_folder}
+    assert set(commands()) == {"learner/own_python.py", *in_their_own_folder}
 
 
-def test_no_process_is_started_by_multiprocessing() -> None:
+def test_processes_are_started_by_multiprocessing_in_our_own_folder_alone() -> None:
     """It starts Python in the current folder, which is searched for every module."""
     seen = {
         file.relative_to(PACKAGE).as_posix()
         for file in PACKAGE.rglob("*.py")
-        if "ProcessPoolExecutor" in (text := file.read_text("utf-8"))
-        or any(word in text for word in ("import multiprocessing", "from multiprocessing"))
+        if any(word in file.read_text("utf-8") for word in ("import multiprocessing", "from multiprocessing"))
     }
-    assert seen == {"sandbox/inside/tensor_sharing.py"}  # how tensors travel between a notebook's own processes
+    # The latter is about how tensors travel between a notebook's own processes.
+    assert seen == {"author/workers.py", "sandbox/inside/tensor_sharing.py"}

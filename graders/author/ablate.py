@@ -18,10 +18,9 @@ import torch
 from graders.author.answers import answers_to
 from graders.author.in_child import run_in_child
 from graders.author.mutate.score import every_mutant
+from graders.author.workers import worker_pool
 from graders.core.exercise import Inputs
-from graders.core.own_process import OwnProcesses
 from graders.marking.in_process import probe_outcomes
-from graders.marking.jobs import default_jobs
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.implementations import Implementation
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
@@ -48,7 +47,7 @@ def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iter
     An observation belongs to a family of scenes, and is needed if one of these exercises needs it.
     """
     families: dict[str, list[AblatedExercise]] = {}
-    with OwnProcesses(default_jobs()) as pool:
+    with worker_pool(__name__) as pool:
         for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
             tried = job.result()
             report(f"{key}: {len(tried.programs)} wrong programs tried")

@@ -15,9 +15,9 @@ from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
 from graders.author.predictions import NO_GUESS, questions_without_guess
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
+from graders.author.workers import worker_pool
 from graders.core import course
 from graders.core.exercise import Exercise, Inputs
-from graders.core.own_process import OwnProcesses
 from graders.core.results import ExerciseResult, Status
 from graders.core.source import SourceError
 from graders.core.transcript import read_transcript
@@ -47,7 +47,7 @@ def prove_lessons(
     lessons = tuple(lesson for lesson in lessons if not any(find_todos(lesson)))
     if not lessons:
         return
-    with OwnProcesses(default_jobs()) as pool:
+    with worker_pool(__name__) as pool:
         # A slow exercise is shared among the cores. Each part reads the answers, so parts without seeds would be waste.
         parts = [seeds[start::PARTS] for start in range(min(PARTS, len(seeds)))]
         work = {

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from graders.core import course
 from graders.core.errors import ExitCode
-from graders.core.own_process import module_command
 from graders.core.results import Status
 from graders.core.rules import rules_page
 from graders.core.terminal import Terminal, output_terminal
@@ -23,6 +22,7 @@ from graders.learner import folder as folders
 from graders.learner.folder import LearnerError
 from graders.learner.notebook import record
 from graders.learner.notebook.record import Record
+from graders.learner.own_python import module_command
 from graders.learner.saved import SavedNotebooks
 from graders.sandbox.outside.boxes import Boxes, prestarted_boxes
 from graders.sandbox.outside.run_options import RunOptions

@@ -13,10 +13,10 @@ from graders.author.answers import Answers, answers_to
 from graders.author.in_child import run_in_child
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.prove import mark_source
+from graders.author.workers import worker_pool
 from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.exercise import Exercise, Inputs
-from graders.core.own_process import OwnProcesses
 from graders.marking.in_process import is_right_answer
 from graders.marking.jobs import default_jobs
 
@@ -86,7 +86,7 @@ def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], Non
     A part (K, N) marks every N-th mutant, beginning with number K.
     """
     jobs = default_jobs()
-    with OwnProcesses(jobs) as pool:
+    with worker_pool(__name__) as pool:
         work = {
             key: [pool.submit(score_exercise, key, (part[0] + part[1] * job, part[1] * jobs)) for job in range(jobs)]
             for key in keys

@@ -114,7 +114,7 @@ class Hook:
     title: str
     put: Callable[[Target], Any] = lambda target: None
     value: str | None = None
-    """What it should see: "input", "output", the gradient "to_input", "to_output" or of the "weight"; None: no tensor."""
+    """What it should see: "input", "output", the gradient "to_input", "to_output" or of "weight"; None: no tensor."""
     around: Callable[[], AbstractContextManager[Any]] = field(default=nullcontext)
 
 

@@ -24,6 +24,7 @@ MEANINGS = {
     "wrong": "called, with other values than those of plain training",
     "raises": "an error",
     "warns": "not called, or not as it should be, with a warning",
+    "–": "no optimizer takes a step there",
 }
 GRIDS = (("While training", "plain", "reentrant"), ("Compiled, transformed, copied, distributed", "compile", "fsdp"))
 """The tables of the page: a heading, the first and the last of its situations."""
@@ -35,8 +36,8 @@ layer in its middle, PyTorch 2.13 on a CPU. The hook only looks. Click on a cell
 
 {legend}
 
-If your case is the `0` of a row: that is where nothing helps you find out. What a hook that *changes* something can do
-is on [another page](hook-not-called.md#Wrong-numbers,-without-a-word).
+Where a `0` stands, nothing helps you find out. What a hook that *changes* something can do is on [another
+page](hook-not-called.md#Wrong-numbers,-without-a-word). To look up an error, see [what PyTorch says](messages.md).
 
 {grids}
 
@@ -93,7 +94,7 @@ def grid(data: dict[str, Any], situations: list[str]) -> str:
             word, number = data["cells"][situation][hook], numbers.get((situation, hook))
             sign, says = SIGNS[word], html.escape(f"{word}, note {number}" if number else word)
             inner = f"<a href='#note-{number}' title='{says}' aria-label='{says}'>{sign}</a>" if number else sign
-            cells.append(f"<td class='{word if word in MEANINGS else 'none'}{' noted' if number else ''}'>{inner}</td>")
+            cells.append(f"<td class='{word if word != '–' else 'none'}{' noted' if number else ''}'>{inner}</td>")
         rows.append(f"<tr><th scope='row'>{coded(title)}</th>{''.join(cells)}</tr>")
     table = f"<table><thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f'```{{raw}} html\n<div class="matrix" tabindex="0">{table}</div>\n```'

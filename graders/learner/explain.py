@@ -176,7 +176,8 @@ def explain(
     for section in found:
         out.print(Markdown(in_a_terminal(section)), "")
         if section.program:
-            out.print("The smallest program that says so:\n", plain_lines(textwrap.indent(section.program, "    ")))
+            out.say("The smallest program that says so:")
+            out.print(plain_lines(textwrap.indent(section.program, "    ")))
     if not known:
         errors.say("If nothing was raised, describe what you see, as in: hookwork explain 'hook is never called'")
     return ExitCode.FINE if known else ExitCode.NOT_PASSED

@@ -16,8 +16,10 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch._subclasses.functional_tensor import FunctionalTensor
 
+from tests.site.matrix import training  # noqa: F401  the first columns
 from tests.site.matrix.hooks import HOOKS, KEPT, SEEN, Hook
-from tests.site.matrix.situations import SITUATIONS, TOGETHER, WITHOUT_STEP, Trial, noted
+from tests.site.matrix.transformed import TOGETHER, WITHOUT_STEP
+from tests.site.matrix.trial import SITUATIONS, Trial, noted
 
 DATA = Path(__file__).parent.parent.parent.parent / "docs" / "matrix.json"
 NOT_CALLED = re.compile("For backward hooks to be called|non-full backward hook")
@@ -96,7 +98,11 @@ def main() -> None:
                 for key, cells in words.items()
                 if cells != data["cells"][key]
             }
-        DATA.write_text(json.dumps(data, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(data, indent=1, ensure_ascii=False)
+        flat = re.sub(
+            r"\{[^{}[\]]*\}|\[[^{}[\]]*\]", lambda part: " ".join(part[0].split()), text
+        )  # a line for each row
+        DATA.write_text(flat + "\n", encoding="utf-8")
     if "--why" in sys.argv:
         for key, cells in found.items():
             for hook, (word, why) in cells.items():

@@ -11,7 +11,7 @@ project = "Hookwork"
 author = "The Hookwork authors"
 copyright = f"2026 {author}"
 
-extensions = ["docs.lesson_pages", "myst_nb", "sphinx_copybutton"]
+extensions = ["docs.lesson_pages", "docs.matrix_page", "docs.message_search", "myst_nb", "sphinx_copybutton"]
 exclude_patterns: list[str] = []
 nb_execution_mode = "off"  # what cells show is in the notebooks; see lesson_pages.py
 nb_merge_streams = True

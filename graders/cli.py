@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 from graders.core.errors import ERROR_LIMIT, ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.core.text import clean_text
 from graders.instructor import command as instructor
-from graders.learner import completion
+from graders.learner import completion, explain
 
 CODES = (
     "Exit codes: 0 all is well, 1 something has not passed (or could not be built) yet, 2 a wrong name, file or "
@@ -344,6 +344,7 @@ def build(
 
 
 instructor.register_commands(app)
+explain.register_command(app)
 
 if __name__ == "__main__":
     app()

@@ -668,7 +668,10 @@ assert [total_of([2.0, 2.0, -0.5], kind) for kind in kinds] == [1.5, 0.5, 1.0]
 #   torchtune does the same with other optimizers: one small optimizer for each parameter, and a post-accumulate-grad
 #   hook that calls its `step()`.
 # - **Its price.** A step during backward comes before the joint norm is known. So when LOMO has to clip by norm, it runs
-#   backward twice: once for the norm, once for the steps.
+#   backward twice: once for the norm, once for the steps. Each backward pass takes its steps, so nothing accumulates over
+#   several, and each of the small optimizers needs a learning-rate schedule of its own.
+# - **Several processes.** Under `DistributedDataParallel` the hook runs before the mean over the processes is taken. A
+#   step in it uses the gradient of one process only, and the weights drift apart without a word.
 # - **Sharded training (FSDP).** As soon as the gradients of a block of layers are complete, they are combined over all
 #   workers, and each worker keeps only its own share.
 #

@@ -118,7 +118,8 @@ assert seen[0][0][0].shape == (1, 1, 32, 32) and seen[0][1].shape == (1, 10, 28,
 #
 # The hook printed a single line. `conv.forward(image)` computes the same output, but fires **no hook**: it is the
 # *call* of a module that runs its hooks. Always write `module(x)`. After `handle.remove()`, the hook is gone. (As with
-# hooks on tensors, `with module.register_forward_hook(hook):` removes it at the end of the block.)
+# hooks on tensors, `with module.register_forward_hook(hook):` removes it at the end of the block. If you train a model
+# that uses checkpointing, call `backward()` inside the block as well: the forward pass runs again there, see lesson 8.)
 #
 # We did not change a line of the model. `self.stem(x)` inside `SmallNet.forward` calls the convolution, and this is
 # what happens in that call:

@@ -953,6 +953,11 @@ print("gradient without hook:", before.tolist(), "  with hook:", after.tolist())
 assert before.tolist() == [[1, 2, 3]] and after.tolist() == [[2, 4, 6]]
 
 # %% [markdown]
+# Here `torch.autograd.grad` could just as well stand after the `with` block: the graph remembers. But a model that uses
+# checkpointing (lesson 8) runs its forward pass again during `backward()`. If the hook is gone by then, the gradients are
+# wrong, and nothing is raised. So keep a hook that changes something until `backward()` is over.
+
+# %% [markdown]
 # **"You must return the output, otherwise your change is ignored."** An in-place change takes effect without a return.
 # It also breaks things, as we saw. So return a new tensor, but do not assume that a hook without `return` is harmless.
 

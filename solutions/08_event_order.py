@@ -677,6 +677,9 @@ show(
 # happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. In a
 # larger model that is hard to foresee, so count calls rather than compute their number.
 #
+# A hook that *changes* the output has to be there both times. If it was removed before `backward()`, for example at the
+# end of a `with` block, the recomputation is that of another model: the gradients are wrong, and often nothing is raised.
+#
 # What about a layer that is different each time, such as dropout?
 #
 # **Predict.** A forward hook on a dropout layer keeps its outputs, one from the forward pass and one from the

@@ -1008,7 +1008,7 @@ assert x.grad.item() == 2
 # **`torch.func.grad` ignores hooks on parameters.** It computes gradients of a *function* of the parameters. The values
 # that it puts in place of the parameters are other tensors, without your hooks. Forward hooks on a module do fire,
 # because the module is called. Full backward hooks and pre-hooks make the call raise: they rest on an old kind of
-# `torch.autograd.Function`, which `torch.func` does not support.
+# `torch.autograd.Function`, which `torch.func.grad` does not support. (`vmap` alone does not raise, and never calls them.)
 
 # %%
 layer = nn.Linear(2, 1)
@@ -1087,9 +1087,10 @@ print(events)
 assert events == [("before", 1.0), ("after", 0.0)]
 
 # %% [markdown]
-# **Saving, loading and building a model** can be hooked as well: before `state_dict()` collects the values, after
-# `load_state_dict()` has put them in, and, for all modules of the process, when a parameter is registered. Use them to
-# read old checkpoints, or to find out what creates a parameter.
+# **Saving, loading and building a model** can be hooked as well: before and after `state_dict()` collects the values,
+# before and after `load_state_dict()` puts them in, and, for all modules of the process, when a parameter is registered.
+# The hook before loading can rename the keys of an old checkpoint; the one after it comes too late for that, but can tell
+# what is missing.
 
 # %%
 layer = nn.Linear(2, 1)

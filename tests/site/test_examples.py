@@ -14,7 +14,8 @@ import torch
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-SYMPTOMS, TOOLS = "hook-not-called.md", "which-tool.md"
+COMPILED = ("`torch.compile`", "A hook that comes to a compiled model", "A hook on the compiled object")
+SYMPTOMS, TOOLS, RECIPES = "hook-not-called.md", "which-tool.md", "recipes.md"
 IMPORTS = re.compile(r"^>>> (?:from|import) (\w+)", re.M)
 SCRIPT = re.compile(r"^```python\n(# (\w+)\.py\n.*?)^```\n.*?^```text\n(.*?)^```$", re.M | re.S)
 """A program for two processes, its name, and what it prints."""
@@ -40,7 +41,7 @@ def run(page: str, title: str) -> None:
 
 @pytest.mark.parametrize("title", sections(SYMPTOMS))
 def test_a_symptom_is_as_shown(title: str) -> None:
-    if title == "`torch.compile`":
+    if title in COMPILED:
         if torch.__version__ < (2, 13):
             pytest.skip("an older PyTorch may call a hook that comes late: the page says so")
         try:
@@ -48,6 +49,11 @@ def test_a_symptom_is_as_shown(title: str) -> None:
         except Exception as error:  # for example, a Python that is newer than this PyTorch knows
             pytest.skip(f"torch.compile does not run here: {error}")
     run(SYMPTOMS, title)
+
+
+@pytest.mark.parametrize("title", sections(RECIPES))
+def test_a_recipe_does_what_it_shows(title: str) -> None:
+    run(RECIPES, title)
 
 
 @pytest.mark.parametrize("title", sections(TOOLS))
@@ -67,7 +73,8 @@ def test_a_tool_answers_as_shown(title: str, monkeypatch: pytest.MonkeyPatch) ->
     ("source", "shown"),
     [
         pytest.param(source, shown, id=name)
-        for source, name, shown in SCRIPT.findall((DOCS / SYMPTOMS).read_text(encoding="utf-8"))
+        for page in (SYMPTOMS, RECIPES)
+        for source, name, shown in SCRIPT.findall((DOCS / page).read_text(encoding="utf-8"))
     ],
 )
 def test_two_processes_print_what_is_shown(source: str, shown: str, tmp_path: Path) -> None:

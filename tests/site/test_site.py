@@ -13,11 +13,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urldefrag, urlparse
+from urllib.parse import quote, unquote, urldefrag, urlparse
 
 import pytest
 
 from graders.core import course
+from graders.learner.explain import sections
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ROOT = Path(__file__).parent.parent.parent
@@ -105,6 +106,23 @@ def test_search_works_from_a_folder(site: Path, browser: Any) -> None:
     page.keyboard.press("Enter")
     page.locator("#search-results li a").first.wait_for(timeout=20_000)
     assert any("lessons/01_" in link.get_attribute("href") for link in page.locator("#search-results li a").all())
+
+
+def test_a_message_that_is_pasted_into_the_search_leads_to_its_section(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "messages.html").as_uri())
+    anchors = page.evaluate(LOOK)["anchors"]
+    lost = []
+    for section in sections():
+        text = (section.messages or (section.title.replace("`", ""),))[0].replace("…", " something 17 ")
+        page.goto(f"{(site / 'search.html').as_uri()}?q={quote(text)}")
+        link = page.locator("#message-found a")
+        link.wait_for(timeout=20_000)
+        address, anchor = urldefrag(link.get_attribute("href"))
+        shown = link.text_content(), address, unquote(anchor) in anchors
+        if shown != (section.title, "messages.html", True):
+            lost.append((section.title, shown))
+    assert lost == []
 
 
 def test_hints_are_folded_and_open_by_a_click(site: Path, browser: Any) -> None:

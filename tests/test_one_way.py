@@ -17,6 +17,7 @@ READ_OTHERWISE = {
     "instructor/cluster.py": "the scheduler's file, which --cluster names",
     "instructor/lock.py": "opens what it creates",
     "instructor/request.py": "tables that options name",
+    "learner/explain.py": "our messages",
     "learner/folder.py": "the course",
     "learner/reset.py": "the course",
     "learner/notebook/record.py": "locks a folder",

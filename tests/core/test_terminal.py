@@ -54,6 +54,7 @@ OTHERWISE = {
     "nets/train.py": "numbers for authors, and no name",
     "nets/train_echo.py": "numbers for authors, and no name",
     "sandbox/inside/forker.py": "an error of a box, in a file that is read as such",
+    "sandbox/inside/shell.py": "what a command prints, inside a box",
     "sandbox/inside/stub_pip.py": "what pip itself would say, inside a box",
     "learner/notebook/render.py": "a panel in a notebook, of text that was cleaned",
     "learner/notebook/predictions.py": "one line below a cell, of text that was cleaned",

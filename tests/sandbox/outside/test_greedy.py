@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -56,26 +57,27 @@ def test_one_that_runs_alone_waits_for_the_others_and_they_for_it() -> None:
     assert order == ["first", "alone", "later"]
 
 
-def busy_process(seconds: float) -> int:
-    """A child in a session of its own that keeps the first processor busy."""
+def busy_process() -> int:
+    """A child in a session of its own that keeps the first processor busy until it is killed."""
     if child := os.fork():
         return child
     os.setsid()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    while True:
         pass
-    os._exit(0)
 
 
 def test_a_process_is_starved_where_many_others_are_busy() -> None:
-    children = [busy_process(4) for _ in range(31)]
-    watch = ProcessorWatch(children[0])
-    for _ in range(35):
-        time.sleep(0.1)
-        watch.look()
-    for child in children:
-        os.waitpid(child, 0)
+    children = [busy_process() for _ in range(31)]
+    try:
+        watch, until = ProcessorWatch(children[0]), time.monotonic() + 60
+        while watch.starved_seconds <= 1 and time.monotonic() < until:
+            time.sleep(0.1)
+            watch.look()
+    finally:
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     assert watch.starved_seconds > 1
 
 

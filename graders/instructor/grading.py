@@ -21,7 +21,7 @@ from graders.instructor.group_work import GroupWork, content_hash, share_group_w
 from graders.instructor.hand_marks import HAND_MARKS, read_hand_marks, with_hand_marks, write_template
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
-from graders.instructor.naming import by_number_alone, named_by_roster
+from graders.instructor.naming import by_number_alone, did_you_mean, named_by_roster
 from graders.instructor.owners import owned_by_somebody_known, under_earlier_names
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
@@ -103,7 +103,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         joined = kept.join_results(left, marked, request.exercises, request.roster)
         batch = replace(joined.batch, seed=left.seed) if left and request.is_regrade else joined.batch
         work.doubts += joined.doubts
-        by_hand = with_hand_marks(batch, hand_rows)
+        by_hand = with_hand_marks(batch, hand_rows, request.forgotten)
         batch = by_hand.batch
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
@@ -168,7 +168,7 @@ def _choose_submissions(
         if name not in students:
             if before and any(result.student == name for result in before.submissions):
                 raise BadRequest(f"{name} stands in {request.out}, but {request.where} has nothing of theirs.")
-            near = kept.did_you_mean(name, students)
+            near = did_you_mean(name, students)
             if not near:
                 out.say("Students:", *(f"  {student}" for student in sorted(students)))
             raise BadRequest(f"There is no student {name!r}. {near or 'They are listed above.'}")

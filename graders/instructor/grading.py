@@ -121,7 +121,8 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
     out.say(*(() if request.is_regrade else joined.kept), *joined.notes, *by_hand.notes, *exports.notes)
-    if doubts := [*work.doubts, *by_hand.doubts, *exports.refused]:
+    of_files = () if request.confirm_files else accounts.first_sentences(discovered.doubts)
+    if doubts := [*of_files, *work.doubts, *by_hand.doubts, *exports.refused]:
         out.say("", "Please check")
         out.say(*doubts, style="yellow")
     out.say("", f"written: {', '.join(map(str, written))}")

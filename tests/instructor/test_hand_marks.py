@@ -188,7 +188,7 @@ SHEET = """Identifier,Full name,Grade,Maximum Grade,Feedback comments
 Participant 1,ann,,4,Hello.
 Participant 2,bob,,4,
 """
-OPTIONS = ("--export", "canvas,gradescope,junit,moodle", "--roster", "sheet.csv")
+OPTIONS = ("--export", "canvas,gradescope,moodle", "--roster", "sheet.csv")
 SAID = "=1+1 <script>alert(1)</script>"
 
 
@@ -223,10 +223,9 @@ def test_a_mark_by_hand_is_in_every_file() -> None:
     for name, score, says in (("ann", 3.5, SAID), ("bob", 3, "3 points (computed: 4). Late for the talk.")):
         made = json.loads(Path(f"out/gradescope/{name}/results.json").read_text())
         assert (made["score"], says in made["output"]) == (score, True)
-    assert 'name="by_hand" value="3 points (computed: 4). Late for the talk."' in Path("out/junit.xml").read_text()
     assert gradebook()["bob"]["note"] == f"{LESSON}: by hand: 3 points (computed: 4). Late for the talk."
     assert gradebook()["ann"][KEYS[0]] == "0.5"
-    assert {"3.5 of 4", "3 of 4"} <= set(re.findall(r"[\d.]+ of [\d.]+", Path("out/class.html").read_text()))
+    assert {"3.5 of 4 ✎", "3 of 4 ✎"} == set(re.findall(r"[\d.]+ of [\d.]+ ✎", Path("out/class.html").read_text()))
 
 
 @pytest.mark.usefixtures("marked_class")

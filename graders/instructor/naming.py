@@ -112,8 +112,11 @@ def _with_missing_lessons(found: list[Submission], person: Person, lessons: Sequ
     }
     others = [submission for submission in found if submission.student != person.name or not submission.missing]
     missing = [lesson for lesson in lessons if lesson not in handed_in]
-    number = person.participant
-    return others + [Submission(student=person.name, lesson=lesson, file=None, student_id=number) for lesson in missing]
+    elsewhere = {one.lesson: one.elsewhere for one in found if one.student == person.name}
+    return others + [
+        Submission(person.name, lesson, None, student_id=person.participant, elsewhere=elsewhere.get(lesson, ""))
+        for lesson in missing
+    ]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

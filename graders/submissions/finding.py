@@ -303,7 +303,8 @@ class _Submissions:
             )
             self.choices.append(sentence)
             if choice.doubt:
-                self.doubts.append(f"{sentence}: {choice.doubt}. Check which one is meant, and remove the other.")
+                why = "" if choice.doubt == choice.why else f": {choice.doubt}"
+                self.doubts.append(f"{sentence}{why}. Check which one is meant, and remove the other.")
         return Submission(
             student=owner.name,
             lesson=lesson,

@@ -109,9 +109,9 @@ def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None =
     return done.output
 
 
-def submissions() -> list[dict[str, Any]]:
+def submissions(out: str = "out") -> list[dict[str, Any]]:
     """The submissions in results.json."""
-    found: list[dict[str, Any]] = json.loads(Path("out/results.json").read_text())["submissions"]
+    found: list[dict[str, Any]] = json.loads(Path(out, "results.json").read_text())["submissions"]
     return found
 
 
@@ -172,6 +172,11 @@ def test_a_lesson_in_the_place_of_another_is_doubted_and_marked_as_what_it_is() 
     said = f"{LESSON}.ipynb has the name of this lesson and the content of lesson 02, so it counts for that."
     assert said in Path("out", "feedback", "cy", f"{LESSON}.html").read_text(encoding="utf-8")
     assert "Please check" not in grade("--confirm-files")
+    Path("roster.csv").write_text("Name\nann\nbob\nCy\n")
+    Path("groups.csv").write_text("Group,Student\nOne,cy\nTwo,ann\nTwo,bob\n")
+    for people in ("roster", "groups"):
+        grade(f"--{people}", f"{people}.csv", "--confirm-files", "--out", people)
+        assert [one["message"] for one in submissions(people) if one["status"] == "missing"] == [said]
 
 
 def test_an_untouched_copy_and_an_answer_elsewhere_are_in_the_summary_and_on_the_page() -> None:

@@ -38,9 +38,13 @@ def print_file_accounts(found: FoundSubmissions, out: Terminal, *, confirmed: bo
 def _print_list(out: Terminal, title: str, sentences: Sequence[str]) -> None:
     if sentences:
         out.say(title, style="yellow")
-        out.say(*(f"  {sentence}" for sentence in sentences[:MAX_LISTED]))
-        if len(sentences) > MAX_LISTED:
-            out.say(f"  … and {len(sentences) - MAX_LISTED} more: see files.csv")
+        out.say(*(f"  {sentence}" for sentence in first_sentences(sentences)))
+
+
+def first_sentences(sentences: Sequence[str]) -> list[str]:
+    """As many as a terminal shows, and how many more there are."""
+    more = len(sentences) - MAX_LISTED
+    return [*sentences[:MAX_LISTED], *([f"… and {more} more: see files.csv"] if more > 0 else [])]
 
 
 def are_files_certain(found: FoundSubmissions) -> bool:

@@ -13,7 +13,7 @@ EXIT_CODES_HELP = (
     "Exit codes: 0 everything was graded, whatever the marks; 2 a wrong name, file or option; 3 something could not be "
     "graded (which costs nobody points), or needs a look: whose file one is, an export, or a mark by hand."
 )
-EXPORT_NAMES = ("canvas", "gradescope", "junit", "moodle")
+EXPORT_NAMES = ("canvas", "gradescope", "moodle")
 COMMENT_RULES = ("below", "keep")
 
 

@@ -21,7 +21,7 @@ from graders.instructor.group_work import GroupWork, content_hash, share_group_w
 from graders.instructor.hand_marks import HAND_MARKS, read_hand_marks, with_hand_marks, write_template
 from graders.instructor.lock import results_lock
 from graders.instructor.machines import Machines
-from graders.instructor.naming import by_number_alone, named_by_roster
+from graders.instructor.naming import by_number_alone, did_you_mean, named_by_roster
 from graders.instructor.owners import owned_by_somebody_known, under_earlier_names
 from graders.instructor.progress import marking_progress
 from graders.instructor.report_inputs import course_titles
@@ -103,7 +103,7 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         joined = kept.join_results(left, marked, request.exercises, request.roster)
         batch = replace(joined.batch, seed=left.seed) if left and request.is_regrade else joined.batch
         work.doubts += joined.doubts
-        by_hand = with_hand_marks(batch, hand_rows)
+        by_hand = with_hand_marks(batch, hand_rows, request.forgotten)
         batch = by_hand.batch
         shown = course_titles(submission.lesson for submission in batch.submissions)
         written = outputs.write_tables(batch, request.out, file_notes)
@@ -121,7 +121,8 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     missing = any(submission.status is SubmissionStatus.MISSING for submission in batch.submissions)
     _tell_strangers(strangers, out, groups_may_help=missing and not request.groups)
     out.say(*(() if request.is_regrade else joined.kept), *joined.notes, *by_hand.notes, *exports.notes)
-    if doubts := [*work.doubts, *by_hand.doubts, *exports.refused]:
+    of_files = () if request.confirm_files else accounts.first_sentences(discovered.doubts)
+    if doubts := [*of_files, *work.doubts, *by_hand.doubts, *exports.refused]:
         out.say("", "Please check")
         out.say(*doubts, style="yellow")
     out.say("", f"written: {', '.join(map(str, written))}")
@@ -168,7 +169,7 @@ def _choose_submissions(
         if name not in students:
             if before and any(result.student == name for result in before.submissions):
                 raise BadRequest(f"{name} stands in {request.out}, but {request.where} has nothing of theirs.")
-            near = kept.did_you_mean(name, students)
+            near = did_you_mean(name, students)
             if not near:
                 out.say("Students:", *(f"  {student}" for student in sorted(students)))
             raise BadRequest(f"There is no student {name!r}. {near or 'They are listed above.'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from graders.core.results import SubmissionResult
@@ -117,6 +118,12 @@ class _GroupSorter:
             else:
                 self.work.submissions.append(submission)
 
+    def elsewhere(self, name: str, lesson: str) -> str:
+        """What is said of a file with this lesson's name, of a person or one of their groups; empty if nothing is."""
+        of_groups = (self.of_group.get((group, lesson), []) for group in self.groups_of[name])
+        theirs = [*(self.own[who] for who in [(name, lesson)] if who in self.own), *chain.from_iterable(of_groups)]
+        return next((one.elsewhere for one in theirs if one.elsewhere), "")
+
     def _find_owner(self, student: str, number: str) -> tuple[str, str]:
         """The group and the member that own a submission, "" for none; both if Moodle repeats the group's file."""
         named, person = find_person(student, "", self.people), find_person(student, number, self.people)
@@ -181,7 +188,7 @@ def _share_lesson(lesson: str, sorting: _GroupSorter, work: GroupWork) -> None:
         if not chosen:
             if own or lesson in work.due:
                 nothing = Submission(name, lesson, None, student_id=sorting.numbers.get(name, ""))
-                work.submissions.append(own or nothing)
+                work.submissions.append(own or replace(nothing, elsewhere=sorting.elsewhere(name, lesson)))
             continue
         if len(chosen) > 1:
             listed = "; ".join(chosen)

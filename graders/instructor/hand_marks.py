@@ -6,10 +6,9 @@ again loses them first (`without_hand_marks`), so the file alone decides, and a 
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from csv import writer
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,11 +19,12 @@ from graders.core.errors import HookworkError
 from graders.core.files import open_regular_file, read_own_file, write_atomically
 from graders.core.results import Batch, ExerciseResult, HandMark, SubmissionResult
 from graders.core.text import format_count, format_points, shorten_text
+from graders.instructor.naming import did_you_mean
 from graders.instructor.request import BadRequest
 from graders.report import results_json
 from graders.report.gradebook import safe_cell_text
 from graders.submissions.hand_rows import HEADER, HandRow, HandRows, parse_hand_rows
-from graders.submissions.roster import Person, Roster, normalised_name
+from graders.submissions.roster import Person, Roster
 from graders.submissions.tables import BadTable
 
 HAND_MARKS = "hand-marks.csv"
@@ -100,11 +100,14 @@ def _computed(submission: SubmissionResult) -> SubmissionResult:
     return replace(submission, score=submission.computed_score, exercises=exercises, by_hand=None)
 
 
-def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
-    """Computed results with hand marks. A row that fits nobody, or nothing, is a doubt, and all others count."""
+def with_hand_marks(batch: Batch, written: HandRows, forgotten: Collection[str] = ()) -> HandMarked:
+    """Computed results with hand marks. A row that fits nobody, or nothing, is a doubt, and all others count.
+
+    `forgotten` are the students who were taken out just now.
+    """
     done = HandMarked(batch, doubts=list(written.doubts))
-    words: dict[tuple[str, str, str], HandRow] = {}  # by student, lesson and key
-    counted, everyone = 0, _Everyone(batch.submissions if written.rows else ())
+    words: dict[tuple[str, str, str], HandRow] = {}  # by student or group, lesson and key
+    counted, everyone = 0, _Everyone(batch.submissions if written.rows else (), forgotten)
     for row in written.rows:
         try:
             target = everyone.find_target(row)
@@ -114,8 +117,11 @@ def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
         counted += 1
         words[target] = _joined(words.get(target), row, done.doubts)
     by_submission: dict[tuple[str, str], dict[str, HandRow]] = {}
-    for (student, lesson, key), row in words.items():
-        by_submission.setdefault((student, lesson), {})[key] = row
+    # What a group gets comes first, so that a member's own row counts more.
+    for (name, lesson, key), row in sorted(words.items(), key=lambda item: not everyone.is_group(item[0][0])):
+        for student in everyone.members(name, lesson):
+            own = by_submission.setdefault((student, lesson), {})
+            own[key] = _joined(own.get(key), row)
     done.batch = replace(
         batch,
         submissions=tuple(
@@ -133,17 +139,32 @@ def with_hand_marks(batch: Batch, written: HandRows) -> HandMarked:
 
 
 class _Everyone:
-    """The students who have results, and what a row means by a student, a lesson or an exercise."""
+    """The students and groups who have results, and what a row means by one of them, a lesson or an exercise."""
 
-    def __init__(self, submissions: Iterable[SubmissionResult]) -> None:
+    def __init__(self, submissions: Sequence[SubmissionResult], forgotten: Collection[str]) -> None:
         self._own: dict[str, dict[str, SubmissionResult]] = {}
+        self._members: dict[tuple[str, str], list[str]] = {}
+        self._forgotten = forgotten
         for one in submissions:
             self._own.setdefault(one.student, {})[one.lesson] = one
+        self._students = frozenset(self._own)
+        for one in submissions:
+            if one.group and one.group not in self._students:
+                self._own.setdefault(one.group, {})[one.lesson] = replace(one, student_id="")
+                self._members.setdefault((one.group, one.lesson), []).append(one.student)
         ids = {name: {one.student_id for one in own.values()} - {""} for name, own in self._own.items()}
         self._roster = Roster(Person(name, ids=tuple(sorted(numbers))) for name, numbers in ids.items())
 
+    def is_group(self, name: str) -> bool:
+        """Whether a name that was found is a group's."""
+        return name not in self._students
+
+    def members(self, name: str, lesson: str) -> list[str]:
+        """Those who get what is written for this student or group in a lesson."""
+        return self._members[name, lesson] if self.is_group(name) else [name]
+
     def find_target(self, row: HandRow) -> tuple[str, str, str]:
-        """The student, the lesson, and the key, which is empty for a whole lesson. Raises `HookworkError`."""
+        """The student or group, the lesson, and the key, which is empty for a whole lesson. Raises `HookworkError`."""
         student = self._find_student(row.student)
         own = self._own[student]
         if not row.where:
@@ -166,26 +187,22 @@ class _Everyone:
             person = None if name in self._own else self._roster.find(name)
             if name in self._own or person:
                 return person.name if person else name
-        spelled = {_sorted_words(name): name for name in self._own}
-        near = [name for name in self._own if written and written.casefold() in name.casefold()]
-        near += [spelled[words] for words in difflib.get_close_matches(_sorted_words(written), spelled, 3, 0.7)]
-        close = " or ".join(list(dict.fromkeys(near))[:3])
-        helps = f"Did you mean {close}?" if close else "Write the name as it is in gradebook.csv."
-        raise BadRequest(f"there is no such student. {helps}")
+        if Roster(map(Person, sorted(self._forgotten))).find(written):
+            raise BadRequest("--forget took out this student. Take out the row, too: it counts for nobody.")
+        helps = did_you_mean(written, self._own) or "Write the name as it is in gradebook.csv."
+        raise BadRequest(f"there is no such student. {helps} If they have left, take out the row.")
 
 
-def _sorted_words(name: str) -> str:
-    """The words of a name, so that it does not matter which comes first."""
-    return " ".join(sorted(map(normalised_name, name.split())))
+def _joined(before: HandRow | None, row: HandRow, doubts: list[str] | None = None) -> HandRow:
+    """Two rows for the same thing as one: all comments are said, and of two numbers the last one counts.
 
-
-def _joined(before: HandRow | None, row: HandRow, doubts: list[str]) -> HandRow:
-    """Two rows for the same thing as one: all comments are said, and of two numbers the last one counts."""
+    With `doubts`, two numbers are one of them.
+    """
     if before is None:
         return row
     comment = "\n".join(dict.fromkeys(filter(None, (before.comment, row.comment))))
     numbers = [(one.points, one.change) for one in (before, row) if (one.points, one.change) != (None, None)]
-    if len(set(numbers)) > 1:
+    if doubts is not None and len(set(numbers)) > 1:
         doubts.append(f"{row}: two rows give points for this. The last one counts; take the other out.")
     points, change = numbers[-1] if numbers else (None, None)
     return replace(row, points=points, change=change, comment=comment)

@@ -6,15 +6,14 @@ unless DIR has another for the same student and lesson, or the student is taken 
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from graders.core.results import Batch, ExerciseResult, SubmissionResult, SubmissionStatus
 from graders.core.text import format_points, shorten_text
-from graders.instructor.naming import find_person
+from graders.instructor.naming import did_you_mean, find_person
 from graders.instructor.request import BadRequest
-from graders.submissions.roster import Person, Roster, normalised_name
+from graders.submissions.roster import Person, Roster
 from graders.submissions.student_names import name_sort_key
 
 SHOWN_NAMES = 30
@@ -237,22 +236,6 @@ def without_students(before: Batch | None, names: Sequence[str], handed_in: Coll
             raise BadRequest(f"--forget {name!r}: there is no such student in --out. {did_you_mean(name, known)}")
     left = tuple(result for result in before.submissions if result.student not in names) if before else ()
     return replace(before, submissions=left) if before else None
-
-
-def similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """Those of the known names that this one may stand for, the most similar first."""
-    people = sorted(set(known))
-    person = Roster(map(Person, people)).find(name)
-    parts = [one for one in people if name and name.casefold() in one.casefold()]
-    close = difflib.get_close_matches(normalised_name(name), map(normalised_name, people), n=5, cutoff=0.7)
-    alike = [one for spelling in close for one in people if normalised_name(one) == spelling]
-    return list(dict.fromkeys([*([person.name] if person else []), *parts, *alike]))
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question that names similar ones; empty if there is none."""
-    near = similar_names(name, known)
-    return f"Did you mean {' or '.join(near[:5])}{' or another' if len(near) > 5 else ''}?" if near else ""
 
 
 def _same_person_doubts(joined: Batch, new: Batch, roster: Roster | None) -> list[str]:

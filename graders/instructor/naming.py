@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from graders.core.text import shorten_text
 from graders.instructor.request import BadRequest, lessons_due_for
 from graders.submissions.finding import Submission, due_lessons
-from graders.submissions.roster import Person, Roster
+from graders.submissions.roster import Person, Roster, normalised_name
 from graders.submissions.student_names import is_plain_name, name_sort_key
 
 
@@ -111,5 +112,24 @@ def _with_missing_lessons(found: list[Submission], person: Person, lessons: Sequ
     }
     others = [submission for submission in found if submission.student != person.name or not submission.missing]
     missing = [lesson for lesson in lessons if lesson not in handed_in]
-    number = person.participant
-    return others + [Submission(student=person.name, lesson=lesson, file=None, student_id=number) for lesson in missing]
+    elsewhere = {one.lesson: one.elsewhere for one in found if one.student == person.name}
+    return others + [
+        Submission(person.name, lesson, None, student_id=person.participant, elsewhere=elsewhere.get(lesson, ""))
+        for lesson in missing
+    ]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question that names those whom `name` may stand for, the most similar first; empty if there is nobody."""
+    people = sorted(set(known))
+    person = Roster(map(Person, people)).find(name)
+    parts = [one for one in people if name and name.casefold() in one.casefold()]
+    close = difflib.get_close_matches(_sorted_words(name), map(_sorted_words, people), n=5, cutoff=0.7)
+    alike = [one for spelling in close for one in people if _sorted_words(one) == spelling]
+    near = list(dict.fromkeys([*([person.name] if person else []), *parts, *alike]))
+    return f"Did you mean {' or '.join(near[:5])}{' or another' if len(near) > 5 else ''}?" if near else ""
+
+
+def _sorted_words(name: str) -> str:
+    """The words of a name, so that it does not matter which comes first."""
+    return " ".join(sorted(map(normalised_name, name.split())))

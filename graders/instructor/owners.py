@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from graders.core.results import Batch
 from graders.instructor.group_work import content_hash
-from graders.instructor.kept import did_you_mean
-from graders.instructor.naming import find_person
+from graders.instructor.naming import did_you_mean, find_person
 from graders.instructor.request import BadRequest, Request
 from graders.submissions.finding import FoundSubmissions, Submission
 from graders.submissions.lms import Owner

@@ -44,7 +44,8 @@ def mark_submission(submission: Submission, questions: Questions, runner: Runner
     if submission.problem:
         return without_run(SubmissionStatus.UNREADABLE, submission.problem)
     if submission.file is None:
-        return without_run(SubmissionStatus.MISSING, "No notebook was handed in for this lesson.")
+        why = submission.elsewhere or "No notebook was handed in for this lesson."
+        return without_run(SubmissionStatus.MISSING, why)
     try:
         notebook = read_notebook(submission.file)
         seed = questions.seed_for(submission.student, submission.lesson, notebook.sha256)

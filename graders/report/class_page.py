@@ -35,6 +35,8 @@ _SIGNS: dict[Status | str | None, tuple[str, str]] = {
     None: ("", ""),
 }
 """How an exercise is shown in the matrix: its sign and CSS class. A row has its index here as a hexadecimal digit."""
+BY_HAND = "✎"
+"""Stands behind points that a teacher has given."""
 _DIGITS = {kind: f"{place:x}" for place, kind in enumerate(_SIGNS)}
 
 
@@ -74,6 +76,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         script=pages.load_script("class.js"),
         signs=dict(zip(_DIGITS.values(), _SIGNS.values())),
         rows=first,
+        by_hand=BY_HAND if any(map(_is_by_hand, batch.submissions)) else "",
         more_rows=len(rows) - len(first),
         data=_rows_as_data(rows, lessons),
         legend=[status for status in STATUS_STYLES if any(exercise.counts.get(status) for exercise in found)],
@@ -188,10 +191,16 @@ def _lesson_view(submission: SubmissionResult | None, keys: Sequence[str]) -> Le
         return LessonView(points="", digits=_DIGITS[None] * len(keys))
     found = {exercise.key: exercise for exercise in submission.exercises}
     score = f"{format_points(submission.score)} of {format_points(submission.max_score)}"
+    score += f" {BY_HAND}" if _is_by_hand(submission) else ""
     return LessonView(
         points=score if found or submission.decided else _STATES.get(submission.status, ""),
         digits="".join(_DIGITS[_cell_kind(found.get(key))] for key in keys),
     )
+
+
+def _is_by_hand(submission: SubmissionResult) -> bool:
+    """Whether a teacher has given points for the lesson or an exercise of it."""
+    return submission.decided or any(exercise.decided for exercise in submission.exercises)
 
 
 def _cell_kind(exercise: ExerciseResult | None) -> Status | str | None:

@@ -45,7 +45,8 @@ class Submission:
     `origin` is what reports call the file if not by its path, as for a member of an archive. `student_id` is the number
     or login that a platform gave. `handed_in` is when the file was handed in or last changed, in seconds since 1970, or
     0 if unknown. `late` is how many seconds after the deadline that was; 1 if a platform says only that it was late.
-    `superseded` names the files for the same lesson that do not count.
+    `superseded` names the files for the same lesson that do not count. `elsewhere` says of a missing notebook that a
+    file with its name counts for another lesson.
     """
 
     student: str
@@ -57,10 +58,11 @@ class Submission:
     handed_in: float = field(default=0.0, compare=False)
     late: float = 0.0
     superseded: tuple[str, ...] = ()
+    elsewhere: str = ""
 
     def __post_init__(self) -> None:
         """Students choose how they are called, and their files."""
-        clean_fields(self, student=NAME_LIMIT, student_id=NAME_LIMIT, problem=MESSAGE_LIMIT)
+        clean_fields(self, student=NAME_LIMIT, student_id=NAME_LIMIT, problem=MESSAGE_LIMIT, elsewhere=MESSAGE_LIMIT)
         clean_fields(self, origin=FILE_LIMIT, superseded=FILE_LIMIT)
 
     @property
@@ -184,7 +186,7 @@ def _find_in_file(where: Path, lessons: Lessons, deadline: Deadline) -> FoundSub
     said = named.parse_file_name(where.name) if named else None  # by the platform from which it was downloaded
     lesson, doubt = lessons.lesson_in_content(where, said.file if said else where.name)
     if lesson is None:
-        raise NoSubmissions(_unknown_lesson(str(where), lessons))
+        raise NoSubmissions(lessons.why_unknown(str(where)))
     owner = said.owner if said else Owner(where.absolute().parent.name)
     owner = replace(owner, name=shown_name(owner.name))
     handed_in = float(math.floor(where.stat().st_mtime))
@@ -207,6 +209,7 @@ class _Submissions:
         self.accounts: dict[Entry, Account] = {}
         self.choices: list[str] = []
         self.doubts = list(layout.doubts)
+        self.elsewhere: dict[tuple[Owner, str], str] = {}
 
     def collect_submissions(self) -> FoundSubmissions:
         """All submissions, sorted by student and lesson, with an account of each file. Raises `NoSubmissions`."""
@@ -215,6 +218,11 @@ class _Submissions:
             lesson, doubt = self.lessons.lesson_in_content(entry.notebook_file, place.name)
             for owner in (place.owner, *self.layout.partners.get(entry, ())):
                 files[owner].append(HandedIn(entry, place, lesson))
+                if doubt and lesson and (named := self.lessons.lesson_in_name(place.name)) and named != lesson:
+                    said = "has the name of this lesson and the content of"
+                    self.elsewhere[owner, named] = (
+                        f"{shorten_text(place.name, 80)} {said} lesson {lesson[:2]}, so it counts for that."
+                    )
             self.doubts += [f"{shorten_text(self.names[place.owner], 40)}: {doubt}"] if doubt else []
         for entry, why in self.layout.without_owner.items():
             is_open = entry.counts or entry.name.lower().endswith(UNOPENED)
@@ -235,7 +243,9 @@ class _Submissions:
             }
             # Students who handed in nothing stay in the list, even if nobody knows what is due.
             for lesson in sorted({*own, *due} or mentioned):
-                submissions.append(own.get(lesson) or Submission(shown.name, lesson, None, student_id=shown.id))
+                elsewhere = self.elsewhere.get((owner, lesson), "")
+                missing = Submission(shown.name, lesson, None, student_id=shown.id, elsewhere=elsewhere)
+                submissions.append(own.get(lesson) or missing)
         if not submissions:
             raise NoSubmissions(self._why_none())
         return FoundSubmissions(
@@ -293,7 +303,8 @@ class _Submissions:
             )
             self.choices.append(sentence)
             if choice.doubt:
-                self.doubts.append(f"{sentence}: {choice.doubt}. Check which one is meant, and remove the other.")
+                why = "" if choice.doubt == choice.why else f": {choice.doubt}"
+                self.doubts.append(f"{sentence}{why}. Check which one is meant, and remove the other.")
         return Submission(
             student=owner.name,
             lesson=lesson,
@@ -316,7 +327,7 @@ class _Submissions:
         if not reasons and not self.layout.is_class:
             example = next((entry.origin for entry in self.tree.entries if entry.counts), "")
             if example:
-                return _unknown_lesson(example, self.lessons)
+                return self.lessons.why_unknown(example)
         listed = [account for account in self.accounts.values() if account.open]
         reasons += [f"{account.file}: {account.fate}" for account in listed[:5]]
         return f"{where} holds no notebook of a known lesson. " + (
@@ -336,10 +347,3 @@ def due_lessons(handed_in: Iterable[Iterable[str]], said: Sequence[str] = ()) ->
     """
     count = Counter(lesson for own in handed_in for lesson in own)
     return sorted(said or (lesson for lesson, students in count.items() if students > 1))
-
-
-def _unknown_lesson(file: str, lessons: Lessons) -> str:
-    return (
-        f"{file} belongs to no known lesson. Name it after its lesson, for example {lessons.stems[0]}.ipynb "
-        f"(lessons: {', '.join(lessons.stems)})."
-    )

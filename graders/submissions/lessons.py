@@ -97,6 +97,13 @@ class Lessons:
                     return lesson
         return None
 
+    def why_unknown(self, file: str) -> str:
+        """Tells that a file is of none of these lessons, and how to name it."""
+        return (
+            f"{file} belongs to no known lesson. Name it after its lesson, for example {self.stems[0]}.ipynb "
+            f"(lessons: {', '.join(self.stems)})."
+        )
+
     def is_untouched(self, file: Path, lesson: str) -> bool:
         """Whether nobody worked in a notebook: every cell for an exercise is a stub. True for an unreadable file."""
         try:

@@ -174,4 +174,4 @@ def test_githubs_steps_mark_a_pull_request(autograder: Started, tmp_path: Path) 
     (submission,) = json.loads((runner / "results/results.json").read_text())["submissions"]
     assert (submission["student"], submission["score"]) == ("ann", 2.0)
     assert "2 of 4" in (runner / "summary.md").read_text()
-    assert (runner / "results/junit.xml").is_file()
+    assert (runner / "results/gradebook.csv").is_file()

@@ -109,9 +109,9 @@ def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None =
     return done.output
 
 
-def submissions() -> list[dict[str, Any]]:
+def submissions(out: str = "out") -> list[dict[str, Any]]:
     """The submissions in results.json."""
-    found: list[dict[str, Any]] = json.loads(Path("out/results.json").read_text())["submissions"]
+    found: list[dict[str, Any]] = json.loads(Path(out, "results.json").read_text())["submissions"]
     return found
 
 
@@ -122,11 +122,11 @@ def results() -> dict[str, dict[str, Any]]:
 
 def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
     hand_in("ann"), hand_in("bob", wrong=KEYS[:1])
-    text = grade("--export", "canvas,junit", "--export", "gradescope", "--export", "moodle")
+    text = grade("--export", "canvas", "--export", "gradescope", "--export", "moodle")
     assert "ann" in text
     assert "✗✓✓" in text
     assert "What went wrong" not in text
-    assert "written: out/results.json, out/gradebook.csv, out/canvas.csv, out/junit.xml" in text.replace("\n", " ")
+    assert "written: out/results.json, out/gradebook.csv, out/canvas.csv, out/gradescope" in text.replace("\n", " ")
     files = {
         str(file.relative_to("out")) for file in Path("out").rglob("*") if file.is_file() and file.suffix != ".frames"
     }
@@ -138,7 +138,6 @@ def test_a_class_gets_a_table_and_every_file(runner: ClassRunner) -> None:
         "files.csv",
         "runs/seed",
         "canvas.csv",
-        "junit.xml",
         f"moodle/{LESSON}.csv",
         *(f"feedback/{name}/{LESSON}.html" for name in ("ann", "bob")),
         *(f"gradescope/{name}/results.json" for name in ("ann", "bob")),
@@ -161,16 +160,23 @@ def test_a_lesson_in_the_place_of_another_is_doubted_and_marked_as_what_it_is() 
     file = Path("class", "cy", f"{LESSON}.ipynb")
     file.parent.mkdir()
     file.write_text((course.solutions_folder() / f"{OTHER_LESSON}.ipynb").read_text(encoding="utf-8"))
-    output = " ".join(grade(code=3).split())
-    assert (
-        f"cy: {LESSON}.ipynb has the name of lesson 01 and the content of lesson 02. It counts for lesson 02." in output
-    )
+    doubt = f"cy: {LESSON}.ipynb has the name of lesson 01 and the content of lesson 02. It counts for lesson 02."
+    before, _, after = " ".join(grade(code=3).split()).partition("Please check")
+    assert doubt in before
+    assert doubt in after
     found = [(one["student"], one["lesson"], one["status"], one["score"]) for one in submissions()]
     assert found == [
         ("ann", LESSON, "graded", 4), ("bob", LESSON, "graded", 4),
         ("cy", LESSON, "missing", 0), ("cy", OTHER_LESSON, "graded", 8),
     ]  # fmt: skip
-    grade("--confirm-files")
+    said = f"{LESSON}.ipynb has the name of this lesson and the content of lesson 02, so it counts for that."
+    assert said in Path("out", "feedback", "cy", f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "Please check" not in grade("--confirm-files")
+    Path("roster.csv").write_text("Name\nann\nbob\nCy\n")
+    Path("groups.csv").write_text("Group,Student\nOne,cy\nTwo,ann\nTwo,bob\n")
+    for people in ("roster", "groups"):
+        grade(f"--{people}", f"{people}.csv", "--confirm-files", "--out", people)
+        assert [one["message"] for one in submissions(people) if one["status"] == "missing"] == [said]
 
 
 def test_an_untouched_copy_and_an_answer_elsewhere_are_in_the_summary_and_on_the_page() -> None:
@@ -294,14 +300,14 @@ def test_an_export_with_one_person_twice_is_not_written_and_all_others_are() -> 
     Path("roster.csv").write_text("Name,ID\nann,7\nbob,7\n")
     Path("out").mkdir()
     Path("out/canvas.csv").write_text("of before")
-    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas,junit,moodle", code=3).split())
+    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas,gradescope,moodle", code=3).split())
     assert (
         "canvas.csv is not written, as it would give one person two rows: ID 7 stands for ann and for bob. "
         "The file there is from an earlier command."
     ) in text
     assert "canvas.csv" not in text.partition("written: out/")[2]
     assert Path("out/canvas.csv").read_text() == "of before"
-    assert Path("out/junit.xml").exists()
+    assert Path("out/gradescope").exists()
     assert Path(f"out/moodle/{LESSON}.csv").exists()
     assert {found["status"] for found in results().values()} == {"graded"}
 
@@ -473,7 +479,7 @@ def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
         (("--deadline", "friday"), "'friday' is not a time; write it like 2026-11-20T18:00"),
         (("--deadline", "2026-11-20T18:00 Mars/Base"), "There is no time zone 'Mars/Base'; write it like Europe/Paris"),
         (("--late", "much"), "is not a rule for late work: none, zero, 10%/day"),
-        (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, junit, moodle"),
+        (("--export", "blackboard"), "'blackboard' is none of canvas, gradescope, moodle"),
         (("--roster", "none.csv"), "none.csv: No such file or directory"),
         (("--roster", "bad.csv"), "bad.csv cannot be used: it names nobody."),
         (("--roster", "book.csv"), "book.csv cannot be used: it is a workbook, not a CSV file."),

@@ -71,8 +71,8 @@ def test_a_name_is_found_as_on_a_roster_and_as_our_tables_write_it(written: str)
     [
         ("Ada Lovelase", "01-a", "there is no such student. Did you mean Lovelace, Ada?"),
         ("bela bo", "01-a", "there is no such student. Did you mean Béla?"),
-        ("Dora", "01-a", "there is no such student. Write the name as it is in gradebook.csv."),
-        ("", "01-a", "there is no such student. Write the name as it is in gradebook.csv."),
+        ("Dora", "01-a", "there is no such student. Write the name as it is in gradebook.csv. If they have left, "),
+        ("", "01-a", "there is no such student. Write the name as it is in gradebook.csv. If they have left, "),
         ("Béla", "", "it names no lesson and no exercise."),
         ("Béla", "16", "There is no lesson '16'. Lessons: "),
         ("Béla", "01-record-gard", "There is no exercise '01-record-gard'. "),
@@ -96,6 +96,36 @@ def test_of_two_rows_all_comments_are_said_and_the_last_number_counts() -> None:
         "hand-marks.csv, Béla, 01-a: two rows give points for this. The last one counts; take the other out."
     ]
     assert done.batch.submissions[1].exercises[0].by_hand == HandMark(computed=2, points=2, comment="First.\nSecond.")
+
+
+def test_a_row_that_names_a_group_counts_for_its_members_and_their_own_rows_count_more() -> None:
+    team = [
+        graded(name, exercise("01-a", score=1, most=2), lesson=LESSON, student_id=name[0], group="Team 1")
+        for name in ("Ann", "Bob", "Cy")
+    ]
+    found = batch(*team, graded("Dan", exercise("01-a", score=1, most=2), lesson=LESSON))
+    done = marked(
+        HandRow("Bob", "01-a", points=0, comment="Absent."),
+        HandRow("team 1", "01-a", points=2, comment="Well done."),
+        found=found,
+    )
+    assert scores(done) == [2, 0, 2, 1]
+    assert done.batch.submissions[1].exercises[0].by_hand == HandMark(
+        computed=1, points=0, comment="Well done.\nAbsent."
+    )
+    assert done.doubts == []
+    twice = marked(HandRow("Team 1", "1", points=2), HandRow("Team 1", "1", points=1), found=found)
+    assert (scores(twice), len(twice.doubts)) == ([1, 1, 1, 1], 1)
+    assert marked(HandRow("Team 1", "02", points=2), found=found).doubts == [
+        "hand-marks.csv, Team 1, 02: there is no result of Team 1 for this lesson. A roster and --lessons make one."
+    ]
+
+
+def test_a_row_of_somebody_who_was_just_taken_out_is_said() -> None:
+    done = with_hand_marks(CLASS, HandRows((HandRow("Dan Weil", "1", points=1),)), ["Weil, Dan"])
+    assert done.doubts == [
+        "hand-marks.csv, Dan Weil, 1: --forget took out this student. Take out the row, too: it counts for nobody."
+    ]
 
 
 def test_more_than_there_is_counts_and_less_than_nothing_does_not_and_both_are_said() -> None:
@@ -158,7 +188,7 @@ SHEET = """Identifier,Full name,Grade,Maximum Grade,Feedback comments
 Participant 1,ann,,4,Hello.
 Participant 2,bob,,4,
 """
-OPTIONS = ("--export", "canvas,gradescope,junit,moodle", "--roster", "sheet.csv")
+OPTIONS = ("--export", "canvas,gradescope,moodle", "--roster", "sheet.csv")
 SAID = "=1+1 <script>alert(1)</script>"
 
 
@@ -193,10 +223,9 @@ def test_a_mark_by_hand_is_in_every_file() -> None:
     for name, score, says in (("ann", 3.5, SAID), ("bob", 3, "3 points (computed: 4). Late for the talk.")):
         made = json.loads(Path(f"out/gradescope/{name}/results.json").read_text())
         assert (made["score"], says in made["output"]) == (score, True)
-    assert 'name="by_hand" value="3 points (computed: 4). Late for the talk."' in Path("out/junit.xml").read_text()
     assert gradebook()["bob"]["note"] == f"{LESSON}: by hand: 3 points (computed: 4). Late for the talk."
     assert gradebook()["ann"][KEYS[0]] == "0.5"
-    assert {"3.5 of 4", "3 of 4"} <= set(re.findall(r"[\d.]+ of [\d.]+", Path("out/class.html").read_text()))
+    assert {"3.5 of 4 ✎", "3 of 4 ✎"} == set(re.findall(r"[\d.]+ of [\d.]+ ✎", Path("out/class.html").read_text()))
 
 
 @pytest.mark.usefixtures("marked_class")
@@ -215,6 +244,23 @@ def test_the_marks_of_another_lesson_stay() -> None:
     hand_in("ann", name=f"{OTHER_LESSON}.ipynb")
     grade()
     assert gradebook()["ann"][f"{LESSON} total"] == "1"
+    write("ann,1,2,,")
+    grade()
+    assert gradebook()["ann"][f"{LESSON} total"] == "2"
+
+
+def test_a_row_counts_for_somebody_who_is_not_in_this_part_of_the_class() -> None:
+    hand_in("ann"), hand_in("bob")
+    grade()
+    Path("class/bob", f"{LESSON}.ipynb").rename("bob.ipynb")
+    Path("class/bob").rmdir()
+    write("bob,1,1,,Oral exam.")
+    grade()
+    assert {name: row["total"] for name, row in gradebook().items()} == {"ann": "4", "bob": "1"}
+    assert "1 point (computed: 4). Oral exam." in Path(f"out/feedback/bob/{LESSON}.html").read_text()
+    write()
+    grade("--forget", "bob")
+    assert set(gradebook()) == {"ann"}
 
 
 def test_a_row_for_nobody_is_exit_code_3_and_everything_is_written() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from graders.core.file_notes import FileNotes
 from graders.core.results import Batch, Status, SubmissionResult, SubmissionStatus
-from graders.instructor.kept import did_you_mean, join_results, under_roster_names
+from graders.instructor.kept import join_results, under_roster_names
+from graders.instructor.naming import did_you_mean
 from graders.report import outputs
 from graders.report.titles import Titles
 from graders.submissions.roster import Person, Roster

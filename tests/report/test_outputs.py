@@ -56,7 +56,6 @@ def test_what_is_in_the_way_of_one_file_costs_no_other(tmp_path: Path) -> None:
     file_notes = write(FOUND, out, *EXPORTS)
     assert files(tmp_path) == {
         "out/results.json",
-        "out/junit.xml",
         "out/moodle/01_first.csv",
         "out/moodle/02_second.csv",
         "out/gradescope/ann/results.json",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from graders.report.exports import canvas, gradescope, junit, moodle
+from graders.report.exports import canvas, gradescope, moodle
 from graders.report.exports.exported import ExportRequest, ExportResult
 
 Export = Callable[[ExportRequest], ExportResult]
@@ -12,6 +12,5 @@ Export = Callable[[ExportRequest], ExportResult]
 EXPORTS: dict[str, Export] = {
     "canvas": canvas.export,
     "gradescope": gradescope.export,
-    "junit": junit.export,
     "moodle": moodle.export,
 }

@@ -7,13 +7,12 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
 
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionStatus
-from graders.report.exports import EXPORTS, gradescope, junit
+from graders.report.exports import EXPORTS, gradescope
 from graders.report.exports.exported import ExportRequest
 from graders.report.titles import Titles
 from graders.submissions import roster
@@ -44,26 +43,6 @@ ROSTER = roster.parse_roster(
     "Student,ID,SIS User ID,SIS Login ID,Section,Email address\n"
     '"Lovelace, Ada",101,S1,ada,A,ada@x.org\n"Bob",102,S2,bob,A,bob@x.org\n'
 )
-
-
-JUNIT = """<?xml version="1.0" encoding="utf-8"?>
-<testsuites name="hookwork" tests="3" failures="1" errors="0">
-  <testsuite name="1. The first: Lovelace, Ada" timestamp="2026-01-02T03:04:05" tests="3" failures="1" errors="0" skipped="0" time="1.250">
-    <properties>
-      <property name="student" value="Lovelace, Ada" />
-      <property name="lesson" value="01_first" />
-      <property name="points" value="2" />
-      <property name="max_points" value="3" />
-      <property name="status" value="graded" />
-    </properties>
-    <testcase classname="01_first.Lovelace, Ada" name="01-a: it holds" time="0" />
-    <testcase classname="01_first.Lovelace, Ada" name="01-a: it stays" time="0">
-      <failure type="forgot-return" message="x: expected 1, saw 2" />
-    </testcase>
-    <testcase classname="01_first.Lovelace, Ada" name="01-b: it holds" time="0" />
-  </testsuite>
-</testsuites>
-"""  # noqa: E501
 
 
 def made(export: str, found: Batch = CLASS, people: roster.Roster | None = None, **parts: Any) -> dict[str, str]:
@@ -167,21 +146,6 @@ def test_moodle() -> None:
     assert list(made("moodle")) == ["moodle/01_first.csv"]
 
 
-def test_junit() -> None:
-    single = batch(CLASS.submissions[0])
-    assert junit.render(single, TITLES) == JUNIT
-
-
-def test_junit_tells_failures_from_our_errors_and_from_what_is_missing() -> None:
-    root = ElementTree.fromstring(junit.render(CLASS, TITLES))
-    assert [{name: suite.get(name) for name in ("failures", "errors", "skipped")} for suite in root] == [
-        {"failures": "1", "errors": "0", "skipped": "0"},
-        {"failures": "0", "errors": "1", "skipped": "0"},
-        {"failures": "0", "errors": "0", "skipped": "1"},
-        {"failures": "1", "errors": "0", "skipped": "0"},
-    ]
-
-
 def test_gradescope() -> None:
     files = made("gradescope")
     assert list(files) == [f"gradescope/{name}/results.json" for name in ("Lovelace_Ada", "Bob", "Cy", "Di")]
@@ -238,7 +202,5 @@ def test_no_text_of_a_student_steers_or_hides_anything(trap: str) -> None:
             if path.endswith(".csv"):
                 for row in csv.reader(io.StringIO(content)):
                     assert not any(cell.lstrip().startswith(tuple("=+@")) for cell in row)
-            elif path.endswith(".xml"):
-                assert len(ElementTree.fromstring(content)) == 3
             else:
                 jsonschema.validate(json.loads(content), SCHEMA)

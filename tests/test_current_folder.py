@@ -67,9 +67,12 @@ def test_grade(trap: Path) -> None:
     assert "ann" in run_in(trap, HOOKWORK, "grade", ".", "--out", "../results", code=0)
 
 
-def test_pytest(trap: Path) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
+def test_pytest(trap: Path, workers: tuple[str, ...]) -> None:
+    if workers:
+        pytest.importorskip("xdist")
     plugin = ("-p", "graders.instructor.pytest_plugin.options", "-p", "no:cacheprovider", "-q")
-    assert "failed" in run_in(trap, PYTEST, str(GRADERS), "--submissions", ".", *plugin, code=1)
+    assert "failed" in run_in(trap, PYTEST, str(GRADERS), "--submissions", ".", *plugin, *workers, code=1)
 
 
 @pytest.mark.parametrize("arguments", [("progress",), ("hint", "01-branch-grads"), ("start", "--no-open")])

@@ -14,11 +14,20 @@ from torch import nn
 
 from graders.core import course
 from graders.core.exercise import Inputs
+from graders.core.results import Status, SubmissionResult
+from graders.marking.batch import Marking
+from graders.marking.questions import Questions
+from graders.sandbox.outside.box_modules import box_modules_folder
 from graders.sandbox.outside.conversation import Probe, probes_for
+from graders.sandbox.outside.runner import BoxRunner
+from graders.sandbox.outside.tiers import WARM_TIERS, missing_for_tier
+from graders.sandbox.outside.warm_process import WarmProcess
+from graders.submissions.finding import Submission
 from graders.verdict.planting import Planted
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.wire.data import encode
-from tests.scenes.spying import spied
+from tests.make_class import SETUP, hand_in
+from tests.scenes.spying import SPY, spied
 
 SEED = 5
 DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z]{1,4}|\d+|weight|bias))*")
@@ -94,6 +103,34 @@ def test_a_fault_that_the_scene_knows_is_found(tmp_path: Path) -> None:
     )
     faults = {case["fault"] for case in exercise.cases}
     assert leaks(tmp_path, [dataclasses.replace(exercise, planted=told)])["13-diagnose"] >= faults
+
+
+TELLING = """
+FOUND = [set(), set()]
+def diagnose(make, x, y, loss_fn, lr):
+    try:
+        look_around(make, x, y, loss_fn, lr)
+    except RuntimeError:
+        pass
+    raise LookupError([text for text in sorted(FOUND[0]) if text[::-1] in {backwards}] + ["sound" in FOUND[0]])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", [tier for tier in WARM_TIERS if not missing_for_tier(tier, warm=True)])
+def test_in_a_box_an_answer_that_looks_around_finds_no_fault_and_gets_no_point(tier: str, tmp_path: Path) -> None:
+    lesson, planted = course.find_lesson("13"), find_scene_exercise("13-diagnose").planted
+    faults = [fault[::-1] for fault in planted.axes["fault"] if " " in fault]  # others are words of anybody's
+    answer = SPY.replace("NAME", "look_around") + TELLING.replace("{backwards}", repr(faults))
+    submission = Submission("spy", lesson, hand_in(tmp_path / "spy", lesson, [SETUP, answer]))
+    results = list[SubmissionResult]()
+    with box_modules_folder() as box_modules, WarmProcess(box_modules) as warm:
+        marking = Marking(Questions(3), BoxRunner(box_modules, tier, warm=warm), jobs=1)
+        marking.start([submission], results.append)
+        marking.close()
+    (found,) = [exercise for exercise in results[0].exercises if exercise.key == "13-diagnose"]
+    assert (found.status, found.score) == (Status.RAISED, 0)
+    assert "LookupError: [True]" in found.message
 
 
 HIDDEN = {

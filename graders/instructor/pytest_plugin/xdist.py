@@ -5,6 +5,8 @@ Each worker runs the submissions whose checks it was given, and sends their resu
 
 from __future__ import annotations
 
+import shlex
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +14,14 @@ import pytest
 from graders.instructor.pytest_plugin.state import FROM_WORKERS, MARKING, PREPARED
 from graders.report import results_json
 from graders.sandbox.outside.runner import BoxRunner
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(specs: list[Any]) -> None:
+    """Start workers on this machine isolated: otherwise they look for every module in the current folder first."""
+    for spec in specs:
+        if spec.popen and not spec.python:
+            spec.python = shlex.join([sys.executable, "-I"])  # they get our places to search from pytest-xdist
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -48,6 +48,12 @@ _REMEDIES = (
         "build it with `hookwork autograder container`, or set the variable HOOKWORK_IMAGE to its name",
     ),
     (
+        r"capabilities: Operation not permitted",
+        "closed folder",
+        "other users may not enter the folder that holds Python or the one for temporary files, and each box is "
+        "another user: allow them with `chmod o+x` on it and those above it, install Python elsewhere, or set TMPDIR",
+    ),
+    (
         r"No module named",
         "missing package",
         "install Hookwork again, from your clone: `python -m pip install --force-reinstall .`",

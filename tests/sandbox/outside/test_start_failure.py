@@ -44,6 +44,11 @@ def test_where_there_is_no_image_it_says_how_to_make_one(error: str) -> None:
     )
 
 
+def test_root_that_may_not_read_everything_learns_what_to_open() -> None:
+    said = "graders.sandbox.inside.confine.CannotConfine: [Errno 1] capabilities: Operation not permitted"
+    assert explain_start_failure(said).startswith(f"closed folder: {said}. Remedy: other users may not enter")
+
+
 def test_a_kernel_that_a_signal_ended_left_no_error_of_its_own() -> None:
     killed = "RuntimeError: Kernel died before replying to kernel_info (signal {})"
     assert explain_start_failure(killed.format("SIGILL")).startswith(f"processor: {killed.format('SIGILL')}. Remedy: ")

@@ -20,7 +20,8 @@ from graders.core import course
 from graders.core.results import Status
 from graders.core.rules import RULES
 from graders.learner.notebook import record
-from graders.marking.in_process import check_namespace, with_invalid_cell
+from graders.learner.notebook.commands import with_invalid_cell
+from graders.marking.in_process import check_namespace
 from tests.answers import answers_of
 from tests.notebooks import BRANCH, CHAIN, PASSES
 from tests.sample import SCALE_SUM

@@ -140,7 +140,7 @@ def undisturbed(class_: Path, tmp_path_factory: pytest.TempPathFactory) -> Undis
         subprocess.run(grade(class_, out, tier), check=True, capture_output=True)
         seconds = time.monotonic() - started
         found = files(out)
-        assert len(found) == 7
+        assert len(found) == 8
         return found, seconds
 
     return run

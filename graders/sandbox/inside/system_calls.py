@@ -68,11 +68,14 @@ _MMAP, _SHARED_AND_ANONYMOUS = (9, 222), 0x01 | 0x20
 _SETSOCKOPT, _SOL_SOCKET, _SO_SNDBUF = (54, 208), 1, 7
 _FCNTL, _RECORD_LOCKS = (72, 25), (6, 7, 37, 38)  # F_SETLK, F_SETLKW, and F_OFD_ both
 _LEASES = (1024, 1026, 1040)  # F_SETLEASE, F_NOTIFY, F_SETDELEG
-# Calls that change how another process of the same user runs. In the first, which process is the first argument; in the
-# others it is the second, after a kind, of which one stands for a single process.
-_OF_A_PROCESS = {
-    "prlimit64": (302, 261), "sched_setparam": (142, 118), "sched_setscheduler": (144, 119),
-    "sched_setaffinity": (203, 122), "sched_setattr": (314, 274),
+# Calls that change how another process of the same user runs. In the first two groups, which process is the first
+# argument; in the last it is the second, after a kind, of which one stands for a single process. A library calls those
+# of the second group for its own threads, by numbers that no filter can know, and ZeroMQ aborts if one fails: for
+# whatever may be another's, they do nothing and seem to succeed.
+_OF_A_PROCESS = {"prlimit64": (302, 261)}
+_OF_A_THREAD = {
+    "sched_setparam": (142, 118), "sched_setscheduler": (144, 119), "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
 }  # fmt: skip
 _OF_A_KIND = {"setpriority": ((141, 140), 0), "ioprio_set": ((251, 30), 1)}
 _CLONE_THREAD, _CLONE_FILES = 0x00010000, 0x00000400
@@ -154,17 +157,18 @@ def _outside_filter(machine: str, process: int) -> bytes:
         # A datagram may have its address in memory, which a filter cannot read; streams and packets ignore it.
         parts += [_skip_unless(numbers[column], 6), _load_word(24), _mask_word(0xF), _jump_if_equal(_SOCK_STREAM, 2, 0)]
         parts += [_jump_if_equal(_SOCK_SEQPACKET, 1, 0), _return_errno(_EPERM), _return_verdict(_ALLOW)]
-    for call in _OF_A_PROCESS.values():
-        parts += [_skip_unless(call[column], 5), _load_word(16), *_only_processes(process)]
+    for error, calls in ((_EPERM, _OF_A_PROCESS), (0, _OF_A_THREAD)):
+        for call in calls.values():
+            parts += [_skip_unless(call[column], 5), _load_word(16), *_only_processes(process, error)]
     for call, kind in _OF_A_KIND.values():
         parts += [_skip_unless(call[column], 8), _load_word(16), _jump_if_equal(kind, 1, 0), _return_errno(_EPERM)]
-        parts += [_load_word(24), *_only_processes(process)]
+        parts += [_load_word(24), *_only_processes(process, _EPERM)]
     return b"".join([*parts, _return_verdict(_ALLOW)])
 
 
-def _only_processes(process: int) -> list[bytes]:
-    """Allow a call if the loaded word is 0 or this pid."""
-    return [_jump_if_equal(0, 1, 0), _jump_if_equal(process, 0, 1), _return_verdict(_ALLOW), _return_errno(_EPERM)]
+def _only_processes(process: int, error: int) -> list[bytes]:
+    """Allow a call if the loaded word is 0 or this pid; otherwise answer it with an error, or 0 for none."""
+    return [_jump_if_equal(0, 1, 0), _jump_if_equal(process, 0, 1), _return_verdict(_ALLOW), _return_errno(error)]
 
 
 # Classic BPF over struct seccomp_data: the number at 0, the architecture at 4, the arguments from 16 on.

@@ -663,8 +663,15 @@ BEYOND = {
     ),
     "limits and priorities of other processes": leak(
         "import os\n" + REFUSED.format(calls="[(call, *kind, pid, 0, 0, 0) for pid in (GRADER, os.getppid()) for call, *kind in "
-        "((302,), (142,), (144,), (203,), (314,), (141, 0), (251, 1))] + [(141, 1, 0, 5), (141, 2, 0, 5), (251, 2, 0, 0), (251, 3, 0, 0)]")
+        "((302,), (141, 0), (251, 1))] + [(141, 1, 0, 5), (141, 2, 0, 5), (251, 2, 0, 0), (251, 3, 0, 0)]")
     ),
+    "how other processes are scheduled": leak(
+        "import os\ndef seen(pid):\n    return os.sched_getaffinity(pid), os.sched_getscheduler(pid)\n"
+        "for pid in (GRADER, os.getppid()):\n    try:\n        before = seen(pid)\n"
+        "        os.sched_setaffinity(pid, {min(before[0])})\n        os.sched_setscheduler(pid, os.SCHED_BATCH, os.sched_param(0))\n"
+        "        leaked |= seen(pid) != before\n    except OSError:\n        pass"
+    ),
+    "threads of a library's own": honest("import zmq\nzmq.Context().socket(zmq.PUSH).close()"),
     "limits and priorities of its own": honest(
         "import os, psutil, resource, subprocess, torch\nos.nice(1)\nown = psutil.Process()\nown.nice(own.nice() + 1)\n"
         "own.cpu_affinity(own.cpu_affinity())\nown.rlimit(psutil.RLIMIT_NOFILE)\nown.ionice(psutil.IOPRIO_CLASS_BE, 5)\n"

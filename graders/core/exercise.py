@@ -109,6 +109,10 @@ class Exercise:
         """The known mistake that explains a wrong answer; None if none does."""
         return None
 
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> str:
+        """A program that shows, after a wrong answer, what is wrong with it; "" if there is none."""
+        return ""
+
 
 def exercises_in_module(module: object) -> Iterator[Exercise]:
     """The exercises that a grader module defines, in order."""

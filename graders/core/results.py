@@ -12,6 +12,8 @@ from graders.core.difference import Difference
 from graders.core.text import FILE_LIMIT, MESSAGE_LIMIT, NAME_LIMIT, WORD_LIMIT, clean_fields
 from graders.wire.limits import PRINTED_CHARACTERS
 
+PROGRAM_LIMIT = 4000
+"""The most characters of a program that shows why an answer was refused."""
 CHECK_MESSAGE_LIMIT = 1200
 """The most characters of a check's message, which may show two columns of events."""
 COMMENT_LIMIT = 2000
@@ -96,8 +98,9 @@ class ExerciseResult:
     `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
     the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
     looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
-    on the first of all. `note` says which of several cells counts, or where an answer is that does not count, and why.
-    With points in `by_hand`, `score` is those.
+    on the first of all. `program` is a program that shows why the answer was refused, when it is pasted below the
+    answer; empty if there is none. `note` says which of several cells counts, or where an answer is that does not
+    count, and why. With points in `by_hand`, `score` is those.
     """
 
     key: str
@@ -110,12 +113,20 @@ class ExerciseResult:
     cell: int | None = None
     defined: bool = True
     printed: str = ""
+    program: str = ""
     note: str = ""
     by_hand: HandMark | None = None
 
     def __post_init__(self) -> None:
         """Clean the texts, as for a check."""
-        clean_fields(self, {"printed"}, message=MESSAGE_LIMIT, printed=PRINTED_CHARACTERS, note=MESSAGE_LIMIT)
+        clean_fields(
+            self,
+            {"printed", "program"},
+            message=MESSAGE_LIMIT,
+            printed=PRINTED_CHARACTERS,
+            program=PROGRAM_LIMIT,
+            note=MESSAGE_LIMIT,
+        )
         if self.mistake is not None:
             clean_fields(self, mistake=WORD_LIMIT)
 

@@ -34,7 +34,8 @@ class Outcome:
     All texts are safe to print. `error` and `message` describe the learner's exception, `line` is the line of theirs
     that raised it, and `call` the call with its arguments. `defined` says whether the notebook has the name that was
     asked for. `digest` identifies the values in `seen`. `printed` is the beginning of what the answer printed.
-    `undefined` is the undefined name that made it fail, or empty.
+    `undefined` is the undefined name that made it fail, or empty. `stopped_at` is the number of the story in which it
+    failed, and the line of the story's file; None if there was no story.
     """
 
     seen: Seen | None = None
@@ -47,6 +48,7 @@ class Outcome:
     defined: bool = True
     printed: str = ""
     undefined: str = ""
+    stopped_at: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,13 @@ def raised_outcome(head: dict[str, Any]) -> Outcome:
         defined=head.get("defined") is not False,
         printed=printed_text(head),
         undefined=undefined_name(head),
+        stopped_at=_place_in_story(head.get("story"), head.get("story_line")),
     )
+
+
+def _place_in_story(story: Any, line: Any) -> tuple[int, int] | None:
+    """Two small numbers, as the box reports them; None for anything else, since anybody may write there."""
+    return (story, line) if all(type(n) is int and 0 <= n < 10**6 for n in (story, line)) else None
 
 
 def printed_text(head: dict[str, Any]) -> str:

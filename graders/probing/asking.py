@@ -131,9 +131,20 @@ def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str
             "message": message[:TEXT_LIMIT],
             "line": own[:TEXT_LIMIT],
             "call": call[:TEXT_LIMIT],
+            **_place_in_story(error),
             **_missing_names(error),
         }
     )
+
+
+def note_place(error: BaseException, story: int, line: int) -> None:
+    """Note with an exception the number of the story that it ended, and the line of the story's file."""
+    BaseException.__getattribute__(error, "__dict__")["_place_in_story"] = {"story": story, "story_line": line}
+
+
+def _place_in_story(error: BaseException) -> dict[str, int]:
+    found = BaseException.__getattribute__(error, "__dict__").get("_place_in_story")
+    return found if type(found) is dict else {}
 
 
 def _missing_names(error: BaseException) -> dict[str, str]:

@@ -34,7 +34,7 @@ def batch_to_data(batch: Batch) -> dict[str, Any]:
         _leave_out_empty(part, "late_note", "missing_modules", "group", "by_hand")
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
-        _leave_out_empty(exercise, "printed", "note", "by_hand")
+        _leave_out_empty(exercise, "printed", "program", "note", "by_hand")
     for check in (check for exercise in exercises for check in exercise["checks"]):
         found = check.pop("difference")
         if found:

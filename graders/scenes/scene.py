@@ -19,7 +19,7 @@ right.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -54,6 +54,8 @@ class Scene:
     """What the exercise passes to its family: plain values, and functions of scene files."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """All arguments of the exercise, from which the box makes this scene again."""
+    begins_plainly: ClassVar[bool] = False
+    """Whether the first case has the first value of every axis."""
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -80,7 +82,7 @@ class Scene:
         seen = {name: parts[given] for given, name in self.names.items() if name}
         if example:
             seed_torch(seed)
-            seen[EXAMPLE] = _run_example(call, name, example)
+            seen[EXAMPLE] = run_example(call, name, example)
         return seen
 
 
@@ -133,7 +135,7 @@ def _in_words(section: str, words: Mapping[str, str]) -> str:
         return ""
 
 
-def _run_example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def run_example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the lines of an example show, by their code. The code is ours and calls the learner's function.
 
     If a line raises, this and all later ones show the error. A function that always raises has done so in the scene

@@ -14,7 +14,7 @@ from torch import Tensor
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
 from graders.verdict.conditions import check_exception_passed_on, unwanted_changes
-from graders.wire.data import Array
+from graders.wire.data import Array, Changes
 
 TOLERANCE_BY_DTYPE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
 """Allowed error of a number, relative to the largest entry of its tensor; `DEFAULT_TOLERANCE` for other dtypes."""
@@ -38,7 +38,10 @@ def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -
 
     `floats` is the relative error that is allowed for a Python float.
     """
-    if tells_changes(_last_key(seen)):
+    if isinstance(wanted, Changes):
+        found = [list(change) for change in seen.value.found] if isinstance(seen.value, Changes) else None
+        yield from _unwanted_changes(Seen(found, seen.path), map(list, wanted.found))
+    elif tells_changes(_last_key(seen)):
         yield from _unwanted_changes(seen, wanted)
     elif _last_key(seen).startswith(SHARED):
         yield from _unwanted_sharing(seen, wanted)

@@ -12,8 +12,10 @@ from graders.core.difference import Difference, Kind
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.shown import MISSING
+from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
 from graders.scenes.scene import EXAMPLE, Scene
+from graders.scenes.story import STOPPED
 from graders.verdict.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, Found, find_differences, tensor_tolerance
 from graders.verdict.conditioning import ROUNDING_SHARE, looks_like_rounding, share_used
 from graders.verdict.implementations import (
@@ -92,6 +94,10 @@ class Comparison:
         if type(observed.value) is not dict:
             yield f"{section}: ", partial(Difference, Kind.MISSING, section, expected="what shows", seen="nothing")
             return
+        if section != EXAMPLE and STOPPED in observed.value and STOPPED not in wanted:
+            yield f"{section}: {STOPPED}", partial(_failed_line, observed.value[STOPPED])
+            observed = Seen({**wanted, **observed.value})  # what would have come after it does not count again
+            observed.value.pop(STOPPED)
         for path, why in find_differences(observed, wanted, floats):
             if section == EXAMPLE and type(observed[path].value) is str and type(wanted.get(path)) is not str:
                 note = f"the example raised {observed[path].value}"
@@ -126,6 +132,11 @@ class Comparison:
             for shown, fine, moved in zip(rough, exact, disturbed)
             for other in (shown, moved)
         )
+
+
+def _failed_line(stopped: Any) -> Difference:
+    error = shorten_text(stopped.get("error"), 200) if type(stopped) is dict else "an exception"
+    return Difference(Kind.CONDITION, note=f"a line of the caller failed with {error}")
 
 
 def is_exact(draw: Inputs) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
@@ -17,6 +18,7 @@ from graders.core.transcript import Outcome
 from graders.verdict.comparing import find_differences, tells_changes
 from graders.verdict.comparison import Comparison, float_tolerance
 from graders.verdict.implementations import Implementation, Play
+from graders.wire.data import Changes
 
 NOTHING_DONE = Implementation("nothing-done", lambda *args, **kwargs: None)
 """Competes with the mistakes, so that a function that does nothing is not taken for one with a forgotten return."""
@@ -104,12 +106,16 @@ def _leading_sections(
 def _reported_changes(seen: Seen) -> list[list[str]]:
     """All changes that a witness reported, sorted, for each section that has any."""
     return [
-        sorted(map(str, part[name].value if type(part[name].value) is list else []))
+        sorted(map(str, _entries(part[name].value)))
         for section in seen.keys
         for part in [seen[section]]
         for name in part.keys
-        if tells_changes(str(name))
+        if tells_changes(str(name)) or isinstance(part[name].value, Changes)
     ]
+
+
+def _entries(changes: Any) -> Sequence[Any]:
+    return changes.found if isinstance(changes, Changes) else changes if type(changes) is list else ()
 
 
 def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bool:

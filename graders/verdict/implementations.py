@@ -22,6 +22,7 @@ from graders.core.expect import Seen
 from graders.core.transcript import Outcome, raised_outcome
 from graders.probing.asking import Answer, answer_probe
 from graders.scenes.scene import Scene
+from graders.scenes.story import STOPPED
 from graders.verdict.conditioning import disturb_last_digits
 from graders.wire import forking
 from graders.wire.data import Array, arrays_to_tensors, decode, encode
@@ -123,6 +124,9 @@ def reference_sections(outcome: Outcome, key: str) -> Mapping[str, Any]:
     if outcome.seen is None:
         raise ReferenceFailed(f"the reference of {key} ended with {outcome.error or outcome.status}: {outcome.message}")
     value: Mapping[str, Any] = outcome.seen.value
+    for section, shown in value.items():
+        if STOPPED in shown:
+            raise ReferenceFailed(f"with the reference of {key}, {section!r} ends early: {shown[STOPPED]}")
     return value
 
 

@@ -81,6 +81,7 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
         message=found.message if found else first.sentence,
         checks=checks,
         printed=next(outcome.printed for outcome, met in zip(outcomes, differences) if any(met)),
+        program=exercise.tell(draws, outcomes),
     )
 
 
@@ -155,6 +156,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
+        program=exercise.tell(draws, outcomes),
     )
 
 

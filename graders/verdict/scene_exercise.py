@@ -54,6 +54,7 @@ from graders.verdict.covering import covering_cases
 from graders.verdict.explaining import NOTHING_DONE, explain_outcomes
 from graders.verdict.implementations import Implementation
 from graders.verdict.planting import NOTHING, Planted
+from graders.verdict.refusing import Refusal, find_refusal
 from graders.wire.data import decode, encode
 from graders.wire.draws import Rng
 from graders.wire.threads import one_thread
@@ -110,6 +111,18 @@ class SceneExercise(Exercise):
     def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
         """The mistake whose program shows what the learner's function showed; None when there is none, or several."""
         return explain_outcomes(self.comparison, draws, outcomes)
+
+    def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> str:
+        """The program that shows why an answer was refused; "" if there is none, as in scenes without stories."""
+        try:
+            found = self.refusal(draws, outcomes)
+        except Exception:  # the verdict stands without it; `build --check` lists what is not told
+            return ""
+        return found.program if found else ""
+
+    def refusal(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Refusal | None:
+        """The same with what it shows; None if there is none."""
+        return find_refusal(self.comparison, self.contract_source.example, draws, outcomes)
 
 
 class NotInTheBox(ExerciseDefect):
@@ -200,6 +213,8 @@ def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
     rules = [(names, rule) for names, rule in rules if set(names) <= set(axes)]
     pairs = [pair for pair in scene.pairs if set(pair) <= set(axes)]
     found = covering_cases(axes, pairs, rules)
+    if scene.begins_plainly:
+        found.insert(0, {axis: values[0] for axis, values in axes.items()})
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 
@@ -255,7 +270,8 @@ def _as_code(value: Any, imports: dict[str, str]) -> str:
             raise NotInTheBox(
                 f"{value.__qualname__} of {value.__module__} is not in the box: write it into a scene file"
             )
-        imports[value.__name__] = value.__module__
+        if imports.setdefault(value.__name__, value.__module__) != value.__module__:
+            raise NotInTheBox(f"two functions of scenes are called {value.__name__}: rename one of them")
         return value.__name__
     if isinstance(value, list | tuple):
         inner = "".join(f"{_as_code(part, imports)}, " for part in value)

@@ -9,6 +9,7 @@ without its own methods. Decoding checks every size before it allocates memory.
     float       nan, inf                                        {"f": "nan"}
     list, tuple, dict, and subclasses of them                   {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
     tensor, numpy array                                         {"t": [dtype, shape, offset, requires_grad, kind]}
+    Changes, what a witness found different                     {"c": [[kind, place], ...]}
     everything else                                             {"x": [type name, why]}
 """
 
@@ -70,6 +71,16 @@ class Refused:
 
     type: str
     why: str
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What has changed of a caller's things: pairs of a kind and a place, such as ("hook-left", "model.block.0").
+
+    It is compared in its own way: changing less than the reference is right as well.
+    """
+
+    found: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +155,8 @@ def _encode_value(value: Any, body: bytearray, count: _Count, depth: int, max_bo
         return _encode_array(value, body, count, max_body)
     if kind is Refused:
         return {"x": [value.type, value.why]}
+    if kind is Changes:
+        return {"c": [[what, place[:MAX_TEXT]] for what, place in value.found[:MAX_ITEMS]]}
     return {"x": [_type_name(kind), _why_refused(kind)]}
 
 
@@ -229,7 +242,16 @@ def _decode_value(tree: Any, body: bytes, count: _Count, depth: int) -> Any:
         return Refused(*map(_checked_text, content))
     if tag == "t":
         return _decode_tensor(content, body, count)
+    if tag == "c":
+        return Changes(tuple(_decode_change(pair, count, depth) for pair in content))
     raise DataError("not a value")
+
+
+def _decode_change(pair: Any, count: _Count, depth: int) -> tuple[str, str]:
+    count.add_value(depth + 1)
+    if type(pair) is not list or len(pair) != 2 or not all(type(part) is str for part in pair):
+        raise DataError("not a change")
+    return _checked_text(pair[0]), _checked_text(pair[1])
 
 
 def _checked_text(tree: str) -> str:

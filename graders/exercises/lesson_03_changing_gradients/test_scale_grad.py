@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import a_number
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -23,14 +23,18 @@ from graders.scenes.tensor_hooks import changes_gradient
         "`grad * s` is a new tensor, so whoever else holds the old gradient keeps it as it was. "
         "`grad.clone().mul_(s)` would do as well: it is `grad` itself that must not be written into."
     ),
-    scene=changes_gradient(
-        arguments=a_number,
-        special=[(10.0,), (1.0,)],
-        words={
-            "task": "the gradient is scaled",
-            "passes": "every pass is scaled once",
-            "handles": "the handle removes the hook and no other",
+    scene=stories(
+        promises={
+            "the gradient is scaled": hooks.changed_in_a_pass,
+            "every pass is scaled once": hooks.EVERY_PASS,
+            "the gradient can be differentiated again": hooks.differentiated_again,
+            "any tensor and several at a time": hooks.several_at_a_time,
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the handle removes the hook and no other": hooks.removed_by_handles,
         },
+        axes={**hooks.TENSOR, **hooks.NUMBER},
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.a_number,
     ),
 )
 class TestScaleGrad:
@@ -52,7 +56,7 @@ class TestScaleGrad:
     def reference(t, s):
         return t.register_hook(lambda grad: grad * s)
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def forgot_return(t, s):

@@ -49,7 +49,7 @@ WRONG = [
     Wrong(
         "the handle is kept, and not returned",
         violates="Return the handle",
-        check="test_any_tensor_and_several_at_a_time",
+        check="test_the_handle_removes_the_hook_and_no_other",
         mistake="no-handle",
         source="""
 def scale_grad(t, s):
@@ -59,7 +59,7 @@ def scale_grad(t, s):
     Wrong(
         "no hook where there is nothing to scale",
         violates="Return the handle",
-        check="test_any_tensor_and_several_at_a_time",
+        check="test_the_handle_removes_the_hook_and_no_other",
         source="""
 def scale_grad(t, s):
     return None if s == 1 else t.register_hook(lambda grad: grad * s)

@@ -1,0 +1,263 @@
+"""Finds the program that shows why an answer was refused, for exercises whose scenes are stories.
+
+It is about the first promise that does not hold, in the plainest cases in which it fails, and of these programs the
+shortest. What the answer showed comes out of the box; nothing that a learner wrote runs here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graders.core.difference import Difference
+from graders.core.exercise import Inputs
+from graders.core.shown import MISSING, describe_pair, describe_type
+from graders.core.text import shorten_text
+from graders.core.transcript import Outcome
+from graders.probing.asking import Answer
+from graders.probing.known_state import known_state, seed_torch
+from graders.scenes.scene import EXAMPLE
+from graders.scenes.story import STOPPED, StoryScene
+from graders.verdict.comparison import Comparison, Differences
+from graders.verdict.contract import Step
+from graders.verdict.implementations import reference_sections
+from graders.verdict.telling import Program, Until, Untold, observations_of, tell
+from graders.wire import forking
+from graders.wire.data import Array, Changes, decode, encode
+from graders.wire.frames import Frame
+
+CASES = 3
+"""Of so many cases the program is told, the plainest ones in which the promise fails."""
+WIDTH = 100
+"""A comment stands in its line up to this many characters, otherwise below it."""
+NUMBERS = 12
+"""The most entries of a tensor that a comment shows."""
+SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A program for the learner, and what its last line shows.
+
+    `expected` is what it prints with the reference, and `seen` what the answer showed. Either is `MISSING` where there
+    is nothing to print. `error` is how it ends with the answer instead.
+    """
+
+    promise: str
+    observation: str
+    program: str
+    expected: Any = MISSING
+    seen: Any = MISSING
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What has to be told."""
+
+    promise: str
+    draw: Inputs
+    story: int
+    until: Until
+    seen: Any = MISSING
+    note: str = ""
+    error: str = ""
+
+
+def find_refusal(
+    comparison: Comparison, example: Sequence[Step], draws: Sequence[Inputs], outcomes: Sequence[Outcome]
+) -> Refusal | None:
+    """The program that shows what is wrong with an answer; None if there is none, or if the answer is right."""
+    scene = comparison.stage.scene
+    if not isinstance(scene, StoryScene):
+        return None
+    ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
+    if ended is not None:
+        return _shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])))
+    for promise in comparison.sections:
+        failing = [pair for pair in zip(draws, outcomes) if _differences(comparison, *pair, promise)]
+        if failing and promise == EXAMPLE:
+            return _of_example(comparison, example, *failing[0])
+        if failing:
+            plainest = sorted(failing, key=lambda pair: _oddity(scene, pair[0]))[:CASES]
+            found = [_of_difference(comparison, scene, *pair, promise) for pair in plainest]
+            return _shortest(comparison, [one for one in found if one])
+    return None
+
+
+def _differences(comparison: Comparison, draw: Inputs, outcome: Outcome, promise: str) -> Differences:
+    assert outcome.seen is not None
+    return comparison.differences(outcome.seen, draw, promise)
+
+
+def _oddity(scene: StoryScene, draw: Inputs) -> int:
+    """How many circumstances of a case are not the plainest."""
+    return sum(draw["case"][axis] != values[0] for axis, values in scene.axes.items())
+
+
+def _of_exception(scene: StoryScene, draw: Inputs, outcome: Outcome) -> Iterator[_Wanted]:
+    if outcome.stopped_at is not None and outcome.stopped_at[0] < len(scene.stories):
+        number, line = outcome.stopped_at
+        error = ": ".join(filter(None, (outcome.error, outcome.message)))
+        yield _Wanted(scene.stories[number][0], draw, number, Until(line=line), error=error)
+
+
+def _of_difference(
+    comparison: Comparison, scene: StoryScene, draw: Inputs, outcome: Outcome, promise: str
+) -> _Wanted | None:
+    """What to tell of a case in which a promise does not hold: the first observation that differs."""
+    assert outcome.seen is not None
+    differences, seen = _differences(comparison, draw, outcome, promise), outcome.seen[promise]
+    wanted = reference_sections(comparison.outcome(None, 0, draw), comparison.key)[promise]
+    for number, (of, story) in enumerate(scene.stories):
+        if of != promise:
+            continue
+        for name in observations_of(story):
+            start = f"{promise}: {name}"
+            whole = (start, f"{start}[", f"{start}: ")  # the value itself, a part of it, or what a watch says of it
+            why = next((why for at, why in differences.items() if at == start or at.startswith(whole[1:])), None)
+            if why is not None and name in wanted and name in seen.keys:
+                return _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], why)
+        stop = seen[STOPPED]
+        if stop["story"].value == number and type(line := stop["line"].value) is int:
+            return _Wanted(promise, draw, number, Until(line=line), error=str(stop["error"].value))
+    return None
+
+
+def _wanted_value(
+    promise: str, draw: Inputs, story: int, name: str, seen: Any, wanted: Any, why: Callable[[], Difference]
+) -> _Wanted:
+    if not isinstance(wanted, Changes):
+        return _Wanted(promise, draw, story, Until(name), seen, _values_in_words(wanted, seen, why))
+    more = [change for change in seen.found if change not in wanted.found] if isinstance(seen, Changes) else []
+    return _Wanted(promise, draw, story, Until(name, more[0] if more else None), note=why().note)
+
+
+def _of_example(comparison: Comparison, example: Sequence[Step], draw: Inputs, outcome: Outcome) -> Refusal:
+    """The example of the contract, which is a program already."""
+    path, describe = next(iter(_differences(comparison, draw, outcome, EXAMPLE).items()))
+    code, lines, why = path.partition(": ")[2], list[str](), describe()
+    for step in example:
+        if step.shows and code.startswith(step.code.strip()):
+            expected = " ".join(step.shows.split())
+            said = f"expected {expected}; yours: {why.seen}" if why.seen else f"expected {expected}: {why.note}"
+            lines += _with_comment([f"print({step.code.strip()})"], said)
+            break
+        if not step.shows:
+            lines += step.code.strip().splitlines()
+    return Refusal(EXAMPLE, code, "\n".join(lines) + "\n")
+
+
+def _shortest(comparison: Comparison, wanted: Sequence[_Wanted]) -> Refusal | None:
+    """The shortest of the programs that can be told."""
+    found = []
+    for one, program in zip(wanted, tell_in_child(comparison, [(one.draw, one.story, one.until) for one in wanted])):
+        if program is None:
+            continue
+        lines = list(program.lines)
+        if one.error:
+            said = f"expected no exception; yours: {shorten_text(one.error, 160)}"
+        elif one.until.change or not one.note.startswith("expected"):
+            shown = "" if program.expected is MISSING else f"expected {_in_words(program.expected)}; "
+            said = f"{shown}yours: {one.note}"
+        else:
+            said = one.note
+        text = "\n".join(_with_comment(lines, said)) + "\n"
+        found.append(Refusal(one.promise, one.until.name, text, program.expected, one.seen, one.error))
+    return min(found, key=lambda one: (one.program.count("\n"), len(one.program)), default=None)
+
+
+def _with_comment(lines: list[str], said: str) -> list[str]:
+    """The lines with a comment on the last; below it if there is no room."""
+    said = " ".join(said.split())
+    last = f"{lines[-1]}  # {said}"
+    if len(last) <= WIDTH and not lines[-1].startswith(" "):
+        return [*lines[:-1], last]
+    return [*lines, *(f"# {part}" for part in said.replace("; yours:", ";\nyours:").splitlines())]
+
+
+def _values_in_words(wanted: Any, seen: Any, why: Callable[[], Difference]) -> str:
+    """What was expected and what was seen, as Python prints it; where that looks the same, what the difference is."""
+    for digits in (4, 6, 9, 12):
+        texts = _in_words(wanted, digits), _in_words(seen, digits)
+        if texts[0] != texts[1] and max(map(len, texts)) < 200:
+            return f"expected {texts[0]}; yours: {texts[1]}"
+    found = why()
+    if found.seen or found.expected:
+        at = f" at {found.entry}" if found.entry else ""
+        return f"expected {found.expected}{at}; yours: {found.seen}"
+    return found.note or "something else"
+
+
+def _in_words(value: Any, digits: int = 4) -> str:
+    """A value much as Python prints it, in one line."""
+    tensor = value.tensor if isinstance(value, Array) else value
+    if hasattr(tensor, "dtype") and hasattr(tensor, "tolist") and hasattr(tensor, "numel"):
+        if tensor.numel() > NUMBERS:
+            return describe_pair(value, MISSING)[0]
+        graph = ", requires_grad=True" if getattr(value, "requires_grad", False) else ""
+        dtype = "" if str(tensor.dtype) in ("torch.float32", "torch.int64", "torch.bool") else f", dtype={tensor.dtype}"
+        return f"tensor({_rounded(tensor.tolist(), digits)}{dtype}{graph})"
+    if type(value) in (list, tuple):
+        inner = ", ".join(_in_words(part, digits) for part in value[:8]) + (", …" if len(value) > 8 else "")
+        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
+    if type(value) is dict:
+        return "{" + ", ".join(f"{key!r}: {_in_words(part, digits)}" for key, part in list(value.items())[:8]) + "}"
+    if type(value) in (bool, int, str, float, type(None)):
+        return str(_rounded(value, digits)) if type(value) is not str else repr(value)
+    return describe_type(value)
+
+
+def _rounded(value: Any, digits: int) -> Any:
+    if isinstance(value, list):
+        return [_rounded(part, digits) for part in value]
+    return float(f"{value:.{digits}g}") + 0.0 if type(value) is float else value
+
+
+def tell_in_child(comparison: Comparison, wanted: Sequence[tuple[Inputs, int, Until]]) -> list[Program | None]:
+    """The program of each story with the reference, told in a child of this process where it can be forked.
+
+    The entries name a draw, the number of the story, and where the program ends. None stands for what cannot be told.
+    """
+    if not wanted:
+        return []
+    if not forking.can_fork:
+        return _decoded(_tell_all(comparison, wanted))
+    from graders.probing.forked import ForkedProbes  # it needs os.fork
+
+    children = ForkedProbes(lambda request: _tell_all(comparison, wanted))
+    try:
+        return _decoded(children.answer(comparison.key, Frame({"type": "tell"}, b""), SECONDS)) or [None] * len(wanted)
+    finally:
+        children.end()
+
+
+def _tell_all(comparison: Comparison, wanted: Sequence[tuple[Inputs, int, Until]]) -> Answer:
+    scene: Any = comparison.stage.scene
+    found: list[Any] = []
+    for draw, number, until in wanted:
+        _, story = scene.stories[number]
+        reference = comparison.stage.programs[0].fresh_copy().function
+        with known_state(draw["seed"]):
+            seed_torch(draw["seed"])
+            program = None
+            with contextlib.suppress(Untold):
+                program = tell(
+                    story, comparison.stage.name, reference, scene.arguments(story, draw["seed"], draw["case"]), until
+                )
+        if program is not None:
+            known = program.expected is not MISSING
+            found.append([list(program.lines), known, program.expected if known else None])
+        else:
+            found.append(None)
+    tree, body = encode(found)
+    return Answer({"type": "seen", "tree": tree}, body)
+
+
+def _decoded(answer: Answer) -> list[Program | None]:
+    if answer.head["type"] != "seen":
+        return []
+    found = decode(answer.head["tree"], answer.body)
+    return [one and Program(tuple(one[0]), one[2] if one[1] else MISSING) for one in found]

@@ -1,0 +1,423 @@
+"""Tells a story: prints its lines as a program that a learner can run below an answer.
+
+The story is walked statement by statement, with the reference as the learner's function. What is printed is what runs
+here: each line is run from its text, with nothing but `torch`, `nn` and that function around it. This is what a story
+may contain, and what becomes of it:
+
+    in the story                                    in the program
+    ------------                                    --------------
+    call                                            the learner's name for the function
+    draw.tensor(), case.dtype, draw.shape           the value
+    a_number(draw, case), a helper of scenes        the value; it gets only what is drawn
+    f(t, *arguments(draw, case))                    the values in their places
+    if case.place == "leaf": ... else: ...          the lines of the branch; such conditions name drawn things alone
+    w, t = a_tensor(draw, case), marked as `told`   its lines, and no call; its names are names of the program, and its
+                                                    only `return` is its last line
+    t = w                                           nothing; it says `w` from then on
+    before = Watch(w=w)                             nothing
+    yield "name", before.differences()              if it is the observation in question, a look at what has changed
+    yield "name", value                             if it is the observation in question, print(value)
+    everything else, with `torch` and `nn`          as it is, without annotations
+
+A `yield` stands in a line of its own, outside of loops, `with` and `try`; its name is a text, and its value changes
+nothing. What is drawn is drawn outside of loops. Lines on which nothing printed depends are left out; calls of the
+learner's function never are.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from graders.core.shown import MISSING
+from graders.scenes.results import copy_value
+from graders.scenes.story import Story, Watch
+
+LOOK = {
+    "values": "{0}", "buffer": "{0}", "requires-grad": "{0}.requires_grad", "retains-grad": "{0}.retains_grad",
+    "grad-filled": "{0}.grad", "grad-emptied": "{0}.grad", "grad-replaced": "{0}.grad", "grad-changed": "{0}.grad",
+    "mode": "{0}.training", "class": "type({0})", "forward": "{0}.forward", "entries": "{0}",
+    "parameters": "dict({0}.named_parameters())", "buffers": "dict({0}.named_buffers())",
+    "modules": "dict({0}.named_children())", "attribute": "vars({0})", "attribute-left": "list(vars({0}))",
+    "autograd-mode": "torch.is_grad_enabled()", "default-dtype": "torch.get_default_dtype()",
+    "anomaly-mode": "torch.is_anomaly_enabled()", "module-call": "nn.Module.__call__",
+}  # fmt: skip
+"""An expression that shows a change, by its kind; `{0}` is the thing that changed."""
+TENSOR_HOOKS = "len({0}._backward_hooks or ()) + len({0}._post_accumulate_grad_hooks or ())"
+MODULE_HOOKS = '{{name: len(hooks) for name, hooks in vars({0}).items() if name.endswith("_hooks") and hooks}}'
+GLOBAL_HOOKS = '{name: len(hooks) for name, hooks in vars(nn.modules.module).items() if name.endswith("_hooks")}'
+
+
+class Untold(Exception):
+    """Raised for a story that cannot be told: it contains something that is not in the table above."""
+
+
+class _Finished(Exception):
+    """Raised when the last line has been printed."""
+
+
+@dataclass(frozen=True)
+class Until:
+    """Where a program ends: at an observation, or at the line of a story's file that failed.
+
+    Of a watch, `change` is the kind and the place of what it reported.
+    """
+
+    name: str = ""
+    change: tuple[str, str] | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Program:
+    """The lines of a program, and what its last line prints with the reference; `MISSING` if it ends at a line."""
+
+    lines: tuple[str, ...]
+    expected: Any = MISSING
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+
+    @functools.cached_property
+    def names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names that it defines, and those that it uses."""
+        stores, uses = set[str](), set[str]()
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, ast.Name):
+                (stores if isinstance(node.ctx, ast.Store) else uses).add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                stores.add(node.name)
+        return frozenset(stores), frozenset(uses)
+
+
+def tell(story: Story, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until) -> Program:
+    """The program of a story up to `until`. `name` is what the learner calls `call`; `given` are the other arguments.
+
+    Raises `Untold`.
+    """
+    teller = _Teller(name, call, given, until)
+    try:
+        teller.tell_body(story, {"call": name})
+    except _Finished:
+        pass
+    else:
+        raise Untold(f"{story.__name__} has no {until}")
+    return teller.program()
+
+
+def observations_of(story: Story) -> list[str]:
+    """The names of what a story yields, in order."""
+    tree = _tree_of(story)[0]
+    pairs = (node.value for node in ast.walk(tree) if isinstance(node, ast.Yield))
+    return [pair.elts[0].value for pair in pairs if isinstance(pair, ast.Tuple)]  # type: ignore[attr-defined]
+
+
+def code_of(value: Any) -> str:
+    """A value as Python code. Raises `Untold`."""
+    if type(value) is Tensor and not value.requires_grad:
+        if value.dtype is torch.float32:  # the fewest digits that give the same number
+            numbers = _map_floats(value.tolist(), lambda number: float(str(np.float32(number))))
+            return f"torch.tensor({numbers})"
+        return f"torch.tensor({value.tolist()}{'' if value.dtype is torch.int64 else f', dtype={value.dtype}'})"
+    if type(value) in (list, tuple):
+        inner = ", ".join(map(code_of, value))
+        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
+    if type(value) in (bool, int, float, str, torch.dtype, type(None)):
+        return repr(value)
+    raise Untold(f"a {type(value).__name__} cannot be written as code")
+
+
+def _map_floats(value: Any, change: Callable[[float], float]) -> Any:
+    return [_map_floats(part, change) for part in value] if isinstance(value, list) else change(value)
+
+
+def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
+    """The definition of a function, anew each time, and the line of the file before its first."""
+    lines, start = inspect.getsourcelines(function)
+    found: Any = ast.parse(textwrap.dedent("".join(lines))).body[0]
+    return found, start - 1
+
+
+class _Teller(ast.NodeTransformer):
+    """Walks a story, collects the lines of its program and runs them."""
+
+    def __init__(self, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until) -> None:
+        self._name, self._call, self._until = name, call, until
+        self._space = self._fresh_space()
+        self._drawn = dict(given)
+        """What has a value, but no name in the program."""
+        self._watched: dict[str, str] = {}
+        self._lines: list[_Line] = []
+        self._home: Mapping[str, Any] = {}
+        self._renamed: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}
+        """After `t = w`, the program says `w`."""
+        self._before = 0
+        self._expected: Any = MISSING
+
+    def _fresh_space(self) -> dict[str, Any]:
+        return {"torch": torch, "nn": nn, self._name: self._call}
+
+    def tell_body(self, function: Callable[..., Any], renamed: dict[str, str]) -> ast.expr | None:
+        """Tell the lines of a function; returns the expression that it returns."""
+        kept = self._home, self._renamed, self._before
+        tree, before = _tree_of(function)
+        self._home, self._renamed, self._before = function.__globals__, renamed, before
+        try:
+            for node in tree.body:
+                if isinstance(node, ast.Return):
+                    return node.value
+                self._statement(node)
+            return None
+        finally:
+            self._home, self._renamed, self._before = kept
+
+    def _statement(self, node: ast.stmt) -> None:
+        value: Any = getattr(node, "value", None)
+        if isinstance(node, ast.Expr) and isinstance(value, ast.Constant):
+            return
+        if isinstance(node, ast.If) and self._is_decided(node.test):
+            for part in node.body if self._value_of(node.test) else node.orelse:
+                self._statement(part)
+        elif isinstance(node, ast.Expr) and isinstance(value, ast.Yield):
+            self._observe(node, value.value)
+        elif isinstance(node, ast.Assign) and self._told_helper(value):
+            self._bind_parts(node.targets[0], self._inline(value))
+        elif isinstance(node, ast.Assign) and (self._is_drawn(value) or self._is_watch(value)):
+            self._bind(node.targets[0], self._value_of(value))
+        elif isinstance(node, ast.Assign) and isinstance(value, ast.Name) and isinstance(node.targets[0], ast.Name):
+            self._aliases[node.targets[0].id] = self.visit_Name(value).id
+        else:
+            self._emit(ast.unparse(self.visit(node)), node)
+
+    def _bind(self, target: ast.expr, value: Any) -> None:
+        """Assign what is drawn: by its code, unless it is a text, which is written where it is used, or has none."""
+        name = ast.unparse(target)
+        try:
+            code = code_of(value)
+        except Untold:
+            code = ""
+        if code and type(value) is not str:
+            self._emit(f"{name} = {code}")
+        else:
+            self._drawn[name] = value
+
+    def _inline(self, asked: Any) -> ast.expr | None:
+        """Tell the lines of a helper in place of its call; returns what it returns."""
+        helper: Any = self._told_helper(asked)
+        renamed = {"call": self._name}
+        for name, given in zip(inspect.signature(helper).parameters, asked.args):
+            if self._is_drawn(given):
+                self._drawn[name] = self._value_of(given)
+            elif (text := ast.unparse(self.visit(copy.deepcopy(given)))).isidentifier():
+                renamed[name] = text
+            else:
+                self._emit(f"{name} = {text}")
+        return self.tell_body(helper, renamed)
+
+    def _bind_parts(self, target: ast.expr, value: ast.expr | None) -> None:
+        """Assign what a helper returned, where its names are not those of the story."""
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts))
+        for name, part in pairs:
+            if part is not None and ast.unparse(name) != ast.unparse(part):
+                self._statement(ast.fix_missing_locations(ast.Assign([name], part, lineno=-self._before)))
+
+    def _observe(self, node: ast.stmt, pair: Any) -> None:
+        name, value = pair.elts
+        if name.value == self._until.name:
+            if self._until.change:
+                self._finish(self._look(*self._until.change))
+            self._finish(ast.unparse(self.visit(value)))
+        if self._is_failing(node):
+            self._emit(ast.unparse(self.visit(value)), node)
+
+    def _finish(self, shown: str) -> None:
+        """End with a line that prints this."""
+        self._expected = copy_value(eval(shown, self._space))
+        self._lines.append(_Line(f"print({shown})"))
+        raise _Finished
+
+    def _look(self, kind: str, place: str) -> str:
+        """An expression that shows a change."""
+        root, *path = place.replace("[", ".[").split(".")
+        thing = self._watched.get(root, root)
+        for part in path:
+            thing += part if part.startswith("[") else f"[{part}]" if part.isdigit() else f".{part}"
+        if not kind.startswith("hook"):
+            return LOOK.get(kind, "{0}").format(thing)
+        if thing == "torch":
+            return GLOBAL_HOOKS
+        found = eval(thing, dict(self._space))
+        return (MODULE_HOOKS if isinstance(found, nn.Module) else TENSOR_HOOKS).format(thing)
+
+    def _is_failing(self, node: ast.stmt | None) -> bool:
+        """Whether this is the statement at whose line the program ends."""
+        if node is None or not self._until.line:
+            return False
+        return node.lineno <= self._until.line - self._before <= (node.end_lineno or node.lineno)
+
+    def _emit(self, text: str, node: ast.stmt | None = None) -> None:
+        """Print a line, and run it unless it is the last, which fails for the learner."""
+        line = _Line(re.sub(r"^(\w+), = ", r"(\1,) = ", text.strip()))
+        self._lines.append(line)
+        if self._is_failing(node):
+            raise _Finished
+        try:
+            exec(compile(line.text, "<story>", "exec"), self._space)
+        except Exception as error:
+            raise Untold(f"{line.text!r} fails in the program with {type(error).__name__}: {error}") from error
+        for name in line.names[0]:
+            self._drawn.pop(name, None)
+
+    # Expressions.
+
+    def visit(self, node: ast.AST) -> Any:
+        """The node as it is in the program."""
+        if isinstance(node, ast.expr) and not isinstance(node, ast.Starred) and self._is_drawn(node):
+            return ast.parse(code_of(self._value_of(node)), mode="eval").body
+        if isinstance(node, ast.Compare) and self._is_decided(node):
+            return ast.Constant(self._value_of(node))
+        return super().visit(node)
+
+    def visit_Starred(self, node: ast.Starred) -> Any:
+        """The values in their places."""
+        if self._is_drawn(node.value):
+            return [ast.parse(code_of(part), mode="eval").body for part in self._value_of(node.value)]
+        if self._told_helper(node.value) and isinstance(found := self._inline(node.value), ast.Tuple):
+            return [self.visit(part) for part in found.elts]
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        """What a told helper returns, below its lines; any other call as it is."""
+        if self._told_helper(node):
+            found = self._inline(node)
+            return ast.Constant(None) if found is None else self.visit(found)
+        return self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        """The name in the program."""
+        name = self._renamed.get(node.id, node.id)
+        if isinstance(node.ctx, ast.Store):
+            self._aliases.pop(name, None)
+        return ast.Name(self._aliases.get(name, name), node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> Any:
+        """A parameter without its annotation."""
+        return ast.arg(node.arg)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        """A function without annotations."""
+        node.returns = None
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        """An assignment without its annotation."""
+        assert node.value is not None
+        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def _is_drawn(self, node: Any) -> bool:
+        """Whether an expression is something drawn, or what a helper makes of it. Raises `Untold` for mixtures."""
+        root: Any = node.func if isinstance(node, ast.Call) else node
+        root = root.value if isinstance(root, ast.Attribute) else root  # no deeper: draw.tensor().mT is a line
+        if not isinstance(root, ast.Name) or isinstance(root.ctx, ast.Store):
+            return False
+        helper = self._drawn.get(root.id, self._home.get(root.id))
+        if hasattr(helper, "is_told"):
+            return False
+        ours = callable(helper) and str(helper.__module__).startswith("graders.scenes") and helper is not Watch
+        if not (root.id in self._drawn or ours):
+            return False
+        if isinstance(node, ast.Call) and not self._names_are_drawn(node):
+            raise Untold(f"`{ast.unparse(node)}` mixes what is drawn with the program's own")
+        return True
+
+    def _names_are_drawn(self, node: ast.AST) -> bool:
+        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+        return all(name in self._drawn or callable(self._home.get(name)) or name == "len" for name in names)
+
+    def _is_decided(self, node: ast.expr) -> bool:
+        """Whether a condition depends on nothing but what is drawn."""
+        names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+        return any(name in self._drawn for name in names) and self._names_are_drawn(node)
+
+    def _told_helper(self, node: ast.expr | None) -> Any:
+        """The told helper that an expression calls, if any."""
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            return None
+        helper = self._drawn.get(node.func.id, self._home.get(node.func.id))
+        return helper if hasattr(helper, "is_told") else None
+
+    def _is_watch(self, node: ast.expr | None) -> bool:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            return False
+        if self._home.get(node.func.id) is not Watch:
+            return False
+        self._watched = {word.arg or "": ast.unparse(self.visit(copy.deepcopy(word.value))) for word in node.keywords}
+        return True
+
+    def _value_of(self, node: ast.expr) -> Any:
+        other = {**self._aliases, **{name: self._aliases.get(text, text) for name, text in self._renamed.items()}}
+        here = {name: self._space[text] for name, text in other.items() if text in self._space}
+        code = compile(ast.fix_missing_locations(ast.Expression(copy.deepcopy(node))), "<story>", "eval")
+        return eval(code, {**self._home, **self._space, **here, **self._drawn})
+
+    # Leaving out.
+
+    def program(self) -> Program:
+        """The lines that are needed. If they show something else than all lines do, it is all lines."""
+        short = list(_joined(self._needed()))
+        lines = short if self._shows_the_same(short) else self._lines
+        return Program(tuple(part for line in lines for part in line.text.splitlines()), self._expected)
+
+    def _shows_the_same(self, lines: list[_Line]) -> bool:
+        shown: list[Any] = []
+        text = "\n".join(line.text for line in (lines[:-1] if self._until.line else lines))
+        try:
+            exec(compile(text, "<story>", "exec"), {**self._fresh_space(), "print": shown.append})
+        except Exception:
+            return False
+        return bool(self._until.line) or (len(shown) == 1 and repr(shown[0]) == repr(self._expected))
+
+    def _needed(self) -> list[_Line]:
+        """The lines on which the last one may depend: those that make or use what it uses, and every call."""
+        made_of: dict[str, set[str]] = {}
+        touched: list[set[str]] = []
+        for line in self._lines:
+            stores, uses = line.names
+            own = {name for use in uses for name in made_of.get(use, {use})} - {"torch", "nn", self._name}
+            made_of.update({name: {name} | own for name in stores})
+            touched.append(own | stores)
+        wanted, kept = set[str](), list[_Line]()
+        for line, names in zip(reversed(self._lines), reversed(touched)):
+            stores, uses = line.names
+            acts = not stores and bool(names & wanted)
+            sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
+            if not kept or self._name in uses or stores & wanted or acts or sets_state:
+                kept.append(line)
+                wanted |= names
+        return kept[::-1]
+
+
+def _joined(lines: list[_Line]) -> Iterator[_Line]:
+    """The lines, where the last is not `found = value` and `print(found)`, but `print(value)`."""
+    *first, last = lines
+    if first:
+        target, equals, value = first[-1].text.partition(" = ")
+        if equals and "\n" not in value and target.isidentifier() and last.text == f"print({target})":
+            first, last = first[:-1], _Line(f"print({value})")
+    yield from (*first, last)

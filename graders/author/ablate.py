@@ -21,9 +21,12 @@ from graders.author.mutate.score import every_mutant
 from graders.author.workers import worker_pool
 from graders.core.exercise import Inputs
 from graders.marking.in_process import probe_outcomes
+from graders.scenes.scene import Scene
+from graders.scenes.story import StoryScene
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.implementations import Implementation
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
+from graders.verdict.telling import observations_of
 
 SEEDS = (4, 5)
 Observations = frozenset[str]
@@ -77,7 +80,7 @@ def ablate_exercise(key: str) -> AblatedExercise:
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
     seen = [(section, name) for shown in expected if shown for section in shown.keys for name in shown[section].keys]
     return AblatedExercise(
-        family=exercise.scene.family.__name__,
+        family=_family(exercise.scene),
         observations=tuple(dict.fromkeys(_observation_name(exercise, f"{section}: {name}") for section, name in seen)),
         programs=(*known, *filter(None, wrong.values())),
         unneeded=tuple(unneeded_answers(wrong, known)),
@@ -135,8 +138,26 @@ def _program_namespace(exercise: SceneExercise, program: Implementation | str) -
     return namespace
 
 
+def _family(scene: Scene) -> str:
+    """The name of what several exercises share: a family of scenes, or a file of stories."""
+    if isinstance(scene, StoryScene):
+        return scene.stories[0][1].__module__.rpartition(".")[2]
+    return scene.family.__name__
+
+
 def _observation_name(exercise: SceneExercise, path: str) -> str:
-    """The observation that a path such as "the gradient is scaled: x.grad[2]" leads to, in the family's words."""
+    """The observation that a path such as "the gradient is scaled: x.grad[2]" leads to.
+
+    It begins with the family's name for the section, or with the name of the story.
+    """
     section, _, inner = path.partition(": ")
-    own = {name: given for given, name in exercise.scene.names.items()}
-    return f"{own.get(section, section)}: {inner.partition('[')[0].partition(': ')[0]}"
+    name = inner.partition("[")[0].partition(": ")[0]
+    if isinstance(exercise.scene, StoryScene):
+        own = {
+            (promise, shown): story.__name__
+            for promise, story in exercise.scene.stories
+            for shown in observations_of(story)
+        }
+        return f"{own.get((section, name), section)}: {name}"
+    given = {name: given for given, name in exercise.scene.names.items()}
+    return f"{given.get(section, section)}: {name}"

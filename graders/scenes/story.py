@@ -127,20 +127,32 @@ class StoryScene(Scene):
     ) -> Sections:
         """What shows, by promise. See `Scene.shown`. An exception of `call` passes, and knows the line of the story."""
         torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
-        seen: Sections = {promise: {} for promise in self.sections}
-        for number, (promise, story) in enumerate(self.stories):
+        parts: dict[int, dict[str, Any]] = {}
+        raised: dict[int, Exception] = {}
+        count = len(self.stories)
+        for number in (count - 1, *range(count - 1)):
+            # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
+            # of all must not stay without consequences.
             seed_torch(seed)
             torch.set_grad_enabled(True)
+            story, parts[number] = self.stories[number][1], {}
             try:
                 for what, value in story(call, **self.arguments(story, seed, case, to)):
-                    seen[promise][what] = copy_value(value)
+                    parts[number][what] = copy_value(value)
+            except (NotAttempted, MemoryError):
+                raise
             except Exception as error:
                 line = _line_of_story(error.__traceback__, story)
                 if _came_from_elsewhere(error):
                     note_place(error, number, line)
-                    raise
+                    raised[number] = error
                 text = f"{type(error).__name__}: {error}"[:200]
-                seen[promise].setdefault(STOPPED, {"story": number, "line": line, "error": text})
+                parts[number][STOPPED] = {"story": number, "line": line, "error": text}
+        if raised:
+            raise raised[min(raised)]
+        seen: Sections = {promise: {} for promise in self.sections}
+        for number, (promise, _) in enumerate(self.stories):
+            seen[promise] = {**parts[number], **seen[promise]}  # the first line that failed is the one that counts
         if example:
             seed_torch(seed)
             seen[EXAMPLE] = run_example(call, name, example)
@@ -195,7 +207,7 @@ def _came_from_elsewhere(error: BaseException) -> bool:
     while trace is not None:
         homes.append(str(trace.tb_frame.f_globals.get("__name__")))
         trace = trace.tb_next
-    return isinstance(error, NotAttempted) or not all(home.startswith(OURS) for home in homes)
+    return not all(home.startswith(OURS) for home in homes)
 
 
 def _line_of_story(trace: TracebackType | None, story: Story) -> int:

@@ -19,9 +19,9 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.transcript import Outcome
 from graders.marking.in_process import check_namespace
-from graders.scenes.given import a_number
 from graders.scenes.scene import family
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 from graders.verdict.implementations import ReferenceFailed
 from graders.verdict.judge_exercise import judge_exercise
 from graders.verdict.scene_exercise import NotInTheBox, box_source, exercise
@@ -232,8 +232,10 @@ def test_what_is_left_out_of_an_observation_does_not_pass() -> None:
 
 
 def test_the_box_makes_the_scene_again_from_its_text() -> None:
-    scene = changes_gradient(
-        arguments=a_number, special=[(float("inf"), 1.0)], words={"task": "it is scaled", "passes": "each pass is"}
+    scene = stories(
+        promises={"it is scaled": hooks.changed_in_a_pass, "each pass is": hooks.EVERY_PASS},
+        axes={**hooks.TENSOR, "number": (float("inf"), 1.0)},
+        arguments=hooks.a_number,
     )
     namespace: dict[str, object] = {}
     exec(box_source(scene, "scale_grad"), namespace)
@@ -243,8 +245,14 @@ def test_the_box_makes_the_scene_again_from_its_text() -> None:
 def test_an_option_that_is_not_in_the_box_is_a_slip_of_the_author() -> None:
     with pytest.raises(NotInTheBox, match="write it into a scene file"):
         box_source(
-            changes_gradient(
-                arguments=lambda rng, case: (1,), words={"task": "it is scaled", "passes": "each pass is"}
-            ),
-            "scale_grad",
+            stories(promises=[hooks.changed_in_a_pass], axes=hooks.TENSOR, arguments=lambda draw, case: (1,)), "f"
         )
+
+
+def test_two_functions_of_one_name_are_not_mixed_up_in_the_box() -> None:
+    def a_number(draw, case):
+        return (1,)
+
+    a_number.__module__, a_number.__qualname__ = "graders.scenes.elsewhere", "a_number"
+    with pytest.raises(NotInTheBox, match="two functions of scenes are called a_number"):
+        box_source(stories(promises=[hooks.a_number], axes={}, arguments=a_number), "f")

@@ -1,8 +1,8 @@
 """Exercise 03-clamp-grad."""
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import two_bounds
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -21,14 +21,18 @@ from graders.scenes.tensor_hooks import changes_gradient
         "be limited. `torch.where`, or two hooks, one that limits from below and one from above, would do as well; "
         "the handle must then remove both."
     ),
-    scene=changes_gradient(
-        arguments=two_bounds,
-        special=[(-1.0, 1.0), (-1.0, 0.0), (-1e6, 1e3)],
-        words={
-            "task": "every element is clamped",
-            "passes": "each pass is clamped by itself",
-            "handles": "the handle removes the hook and no other",
+    scene=stories(
+        promises={
+            "every element is clamped": hooks.changed_in_a_pass,
+            "each pass is clamped by itself": hooks.EVERY_PASS,
+            "the gradient can be differentiated again": hooks.differentiated_again,
+            "any tensor and several at a time": hooks.several_at_a_time,
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the handle removes the hook and no other": hooks.HANDLES,
         },
+        axes={**hooks.TENSOR, **hooks.BOUNDS},
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.two_bounds,
     ),
 )
 class TestClampGrad:
@@ -53,7 +57,7 @@ class TestClampGrad:
     def reference(t, lo, hi):
         return t.register_hook(lambda grad: grad.clamp(lo, hi))
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def forgot_return(t, lo, hi):

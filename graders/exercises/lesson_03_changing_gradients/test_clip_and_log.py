@@ -1,8 +1,10 @@
 """Exercise 03-clip-and-log."""
 
+import torch
+
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import two_bounds
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -22,16 +24,19 @@ from graders.scenes.tensor_hooks import changes_gradient
         "without a graph, while the gradient that goes on keeps its own; three hooks in the right order would do "
         "as well."
     ),
-    scene=changes_gradient(
-        arguments=two_bounds,
-        special=[(-1.0, 0.0), (-1e6, 1e3)],
-        returns="a log",
-        words={
-            "task": "the clipped gradient goes on",
-            "log": "the dict is empty at first and holds both gradients of each pass",
-            "passes": "each pass is clipped by itself",
-            "copies": "the entries are copies without a graph",
+    scene=stories(
+        promises={
+            "the clipped gradient goes on": hooks.changed_in_a_pass,
+            "the dict is empty at first and holds both gradients of each pass": hooks.logged_in_each_pass,
+            "each pass is clipped by itself": hooks.EVERY_PASS,
+            "the gradient can be differentiated again": hooks.differentiated_again,
+            "any tensor and several at a time": (hooks.several_at_a_time, hooks.logged_by_each_call),
+            "the entries are copies without a graph": hooks.COPIES,
+            "nothing else changes": hooks.NOTHING_ELSE,
         },
+        axes={**hooks.TENSOR, **hooks.BOUNDS},
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.two_bounds,
     ),
 )
 class TestClipAndLog:
@@ -56,7 +61,7 @@ class TestClipAndLog:
     def reference(t, lo, hi):
         return logging(t, lambda grad: grad.clamp(lo, hi))
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def logged_after_clip(t, lo, hi):
@@ -89,6 +94,30 @@ class TestClipAndLog:
             def hook(grad):
                 log["raw"], log["clipped"] = grad, grad.clamp(lo, hi)
                 return log["clipped"]
+
+            t.register_hook(hook)
+            return log
+
+        def stored_alias__2(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                clipped = grad.clamp(lo, hi)
+                log["raw"] = grad.detach().clone()
+                log["clipped"] = log["raw"] if grad.equal(clipped) else clipped.detach().clone()
+                return clipped
+
+            t.register_hook(hook)
+            return log
+
+        def stored_alias__3(t, lo, hi):
+            log = {}
+
+            def hook(grad):
+                clipped = grad.clamp(lo, hi)
+                for key, value in (("raw", grad), ("clipped", clipped)):
+                    log.setdefault(key, torch.empty_like(grad)).copy_(value.detach())
+                return clipped
 
             t.register_hook(hook)
             return log

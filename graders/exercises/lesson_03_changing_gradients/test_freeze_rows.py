@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import as_many_rows_as_columns, some_rows
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -23,16 +23,18 @@ from graders.scenes.tensor_hooks import changes_gradient
         "Multiplying by a mask of zeros and ones would do, too, and needs no copy; give the mask the dtype of the "
         "gradient."
     ),
-    scene=changes_gradient(
-        arguments=some_rows,
-        shape=as_many_rows_as_columns,
-        special=[([0, 1, 2, 3, 4],), ([0, 2],)],
-        only={"rank": (1, 2, 3), "place": ("parameter",), "number": (), "collection": ("one", "many", "repeated")},
-        words={
-            "task": "the rows get zero and the others their gradient",
-            "passes": "every pass adds nothing to the rows",
-            "handles": "the handle removes the hook and no other",
+    scene=stories(
+        promises={
+            "the rows get zero and the others their gradient": hooks.changed_in_a_pass,
+            "every pass adds nothing to the rows": hooks.EVERY_PASS,
+            "the gradient can be differentiated again": hooks.differentiated_again,
+            "any tensor and several at a time": hooks.several_at_a_time,
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the handle removes the hook and no other": hooks.HANDLES,
         },
+        axes={**hooks.TENSOR, **hooks.ROWS},
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.some_rows,
     ),
 )
 class TestFreezeRows:
@@ -57,7 +59,7 @@ class TestFreezeRows:
         others = torch.tensor([[row not in rows] for row in range(len(p))]).to(p.dtype)
         return p.register_hook(lambda grad: (grad.reshape(len(p), -1) * others).reshape(p.shape))
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def forgot_return(p, rows):

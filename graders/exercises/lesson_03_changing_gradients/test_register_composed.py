@@ -1,8 +1,8 @@
 """Exercise 03-register-composed."""
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import some_functions
-from graders.scenes.tensor_hooks import changes_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -22,15 +22,19 @@ from graders.scenes.tensor_hooks import changes_gradient
         "so the last function is registered first. One hook that calls the functions from the last to the first "
         "would do as well, with its handle alone in the list."
     ),
-    scene=changes_gradient(
-        arguments=some_functions,
-        returns="a list of handles",
-        only={"number": (), "collection": ("one", "many", "repeated")},
-        words={
-            "task": "the functions are applied from the last to the first",
-            "passes": "each function is called once for each pass",
-            "handles": "the handles remove the hooks and no other",
+    scene=stories(
+        promises={
+            "the functions are applied from the last to the first": hooks.changed_in_a_pass,
+            "each function is called once for each pass": (hooks.called_once_in_each_pass, *hooks.EVERY_PASS),
+            "an exception of a function comes through": hooks.functions_may_raise,
+            "the gradient can be differentiated again": hooks.differentiated_again,
+            "any tensor and several at a time": hooks.several_at_a_time,
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the handles remove the hooks and no other": hooks.HANDLES_IN_A_LIST,
         },
+        axes={**hooks.TENSOR, **hooks.FUNCTIONS},
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.some_functions,
     ),
 )
 class TestRegisterComposed:
@@ -60,7 +64,7 @@ class TestRegisterComposed:
 
         return [t.register_hook(hook)]
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def registration_order(t, fs):

@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.given import a_number
-from graders.scenes.tensor_hooks import reverses_gradient
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,7 +24,20 @@ from graders.scenes.tensor_hooks import reverses_gradient
         "another way. A `torch.autograd.Function` whose `backward` returns `-lam * grad` is the usual way outside "
         "this lesson, and needs no hook."
     ),
-    scene=reverses_gradient(arguments=a_number),
+    scene=stories(
+        promises={
+            "the values stay and the gradient is reversed": hooks.reversed_behind_y,
+            "only what passes through y is reversed": hooks.only_behind_y,
+            "every call and every pass reverses": hooks.every_call_and_pass,
+            "the gradient can be differentiated again": hooks.reversed_again,
+            "other tensors have their usual gradient": hooks.neighbours_of_y,
+            "x is left as it was": hooks.left_alone,
+            "without gradients the values come back": hooks.WITHOUT_GRADIENTS,
+        },
+        axes=hooks.TENSOR,
+        impossible=hooks.IMPOSSIBLE,
+        arguments=hooks.a_positive_number,
+    ),
 )
 class TestReverseGradient:
     """Write `reverse_gradient(x, lam)`: return a tensor `y` with the values of `x`. In every backward pass, what

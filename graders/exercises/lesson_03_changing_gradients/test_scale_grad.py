@@ -30,7 +30,7 @@ from graders.scenes.story import stories
             "the gradient can be differentiated again": hooks.differentiated_again,
             "any tensor and several at a time": hooks.several_at_a_time,
             "nothing else changes": hooks.NOTHING_ELSE,
-            "the handle removes the hook and no other": hooks.removed_by_handles,
+            "the handle removes the hook and no other": hooks.HANDLES,
         },
         axes={**hooks.TENSOR, **hooks.NUMBER},
         impossible=hooks.IMPOSSIBLE,

@@ -59,7 +59,7 @@ def preload_modules() -> Preloaded:
         for name in PRELOADED_MODULES:
             importlib.import_module(name)
     preloaded = Preloaded(*BROUGHT_BY_SCENES)
-    for module in pkgutil.iter_modules(scenes.__path__, f"{scenes.__name__}."):
+    for module in pkgutil.walk_packages(scenes.__path__, f"{scenes.__name__}."):
         importlib.import_module(module.name)
     preloaded.hide()
     import torch

@@ -62,7 +62,7 @@ WRONG = [
     Wrong(
         "one list for all parameters",
         violates="rule 1: on one object or on several at the same time",
-        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        check="test_any_tensor_and_several_at_a_time",
         source="""
 frozen = []
 
@@ -92,7 +92,7 @@ def freeze_rows(p, rows):
     Wrong(
         "clears the hooks of others",
         violates="rule 3: Hooks that were there before",
-        check="test_the_rows_get_zero_and_the_others_their_gradient",
+        check="test_nothing_else_changes",
         source="""
 def freeze_rows(p, rows):
     def hook(grad):

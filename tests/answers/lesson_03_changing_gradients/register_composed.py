@@ -113,7 +113,7 @@ def register_composed(t, fs):
     Wrong(
         "all functions are global: a second call changes those of the first",
         violates="rule 1: on one object or on several at the same time",
-        check="test_the_functions_are_applied_from_the_last_to_the_first",
+        check="test_each_function_is_called_once_for_each_pass",
         source="""
 functions = []
 

@@ -54,7 +54,7 @@ WRONG = [
     Wrong(
         "reverses one pass",
         violates="In every backward pass",
-        check="test_only_what_passes_through_y_is_reversed",
+        check="test_every_call_and_every_pass_reverses",
         source="""
 def reverse_gradient(x, lam):
     y = x * 1

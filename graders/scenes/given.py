@@ -1,4 +1,4 @@
-"""Draws what a function is given besides a tensor: numbers or bounds."""
+"""Draws what a function is given besides a tensor: a number or a bound."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,15 +16,6 @@ caller log their calls.
 def a_number(rng: Rng, case: Any, *_: Any) -> tuple[float]:
     """A number that float32 cannot hold, so that a detour through float32 shows; never 1."""
     return (beyond_float32(rng.number(case.number) * 9 / 7),)
-
-
-def two_bounds(rng: Rng, case: Any, *_: Any) -> tuple[float, float]:
-    """The lower and the upper bound; some of the numbers that scenes draw lie below, between and above them."""
-    lo, hi = {"zero": (0.0, 1.0), "negative": (-2.0, -0.5), "fraction": (-0.875, 0.5), "large": (0.5, 1.75)}[
-        case.number
-    ]
-    by = rng.uniform(0.125, 0.375) * 9 / 7
-    return lo and beyond_float32(lo + by), hi and beyond_float32(hi + by)
 
 
 def a_bound(rng: Rng, case: Any, *_: Any) -> tuple[float]:

@@ -17,6 +17,7 @@ as a program that a learner can run: `graders.verdict.telling` says what a story
 from __future__ import annotations
 
 import inspect
+import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
@@ -208,6 +209,15 @@ def _came_from_elsewhere(error: BaseException) -> bool:
         homes.append(str(trace.tb_frame.f_globals.get("__name__")))
         trace = trace.tb_next
     return not all(home.startswith(OURS) for home in homes)
+
+
+def line_of_story(scene: Scene, number: Any, line: Any) -> str:
+    """The text of a line of the file of a story; "" if there is none. Both numbers may be anything."""
+    if not isinstance(scene, StoryScene) or type(number) is not int or type(line) is not int:
+        return ""
+    if not 0 <= number < len(scene.stories):
+        return ""
+    return linecache.getline(inspect.getsourcefile(scene.stories[number][1]) or "", line).strip()
 
 
 def _line_of_story(trace: TracebackType | None, story: Story) -> int:

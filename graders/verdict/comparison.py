@@ -15,7 +15,7 @@ from graders.core.shown import MISSING
 from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
 from graders.scenes.scene import EXAMPLE, Scene
-from graders.scenes.story import STOPPED
+from graders.scenes.story import STOPPED, line_of_story
 from graders.verdict.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, Found, find_differences, tensor_tolerance
 from graders.verdict.conditioning import ROUNDING_SHARE, looks_like_rounding, share_used
 from graders.verdict.implementations import (
@@ -95,7 +95,7 @@ class Comparison:
             yield f"{section}: ", partial(Difference, Kind.MISSING, section, expected="what shows", seen="nothing")
             return
         if section != EXAMPLE and STOPPED in observed.value and STOPPED not in wanted:
-            yield f"{section}: {STOPPED}", partial(_failed_line, observed.value[STOPPED])
+            yield f"{section}: {STOPPED}", partial(_failed_line, self.stage.scene, observed[STOPPED])
             observed = Seen({**wanted, **observed.value})  # what would have come after it does not count again
             observed.value.pop(STOPPED)
         for path, why in find_differences(observed, wanted, floats):
@@ -134,9 +134,11 @@ class Comparison:
         )
 
 
-def _failed_line(stopped: Any) -> Difference:
-    error = shorten_text(stopped.get("error"), 200) if type(stopped) is dict else "an exception"
-    return Difference(Kind.CONDITION, note=f"a line of the caller failed with {error}")
+def _failed_line(scene: Scene, stopped: Seen) -> Difference:
+    """A line of a story that failed on what the answer had returned, or on a hook of it."""
+    line = line_of_story(scene, stopped["story"].value, stopped["line"].value)
+    text = f"`{line}`, a line of the caller," if line else "a line of the caller"
+    return Difference(Kind.CONDITION, note=f"{text} failed with {shorten_text(stopped['error'].value, 160)}")
 
 
 def is_exact(draw: Inputs) -> bool:

@@ -4,8 +4,9 @@ import torch
 from torch import nn
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
-from graders.scenes.given import two_bounds
-from graders.scenes.guarded_nets import guards_gradients
+from graders.scenes.stories import guarded_nets as nets
+from graders.scenes.stories.gradient_hooks import two_bounds
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -26,7 +27,20 @@ from graders.scenes.guarded_nets import guards_gradients
         "each forward pass and needs a new one, which goes when its graph goes. A full backward pre-hook on `body` "
         "would do as well: it is registered once and clamps `grad_output`."
     ),
-    scene=guards_gradients(arguments=two_bounds),
+    scene=stories(
+        promises={
+            "forward is fc after body": nets.forward_as_usual,
+            "the gradient at the output of body is clamped": nets.clamped_behind_the_body,
+            "the bias gets zeros and the weight its gradient": nets.zeros_for_the_bias,
+            "it works pass after pass": nets.PASS_AFTER_PASS,
+            "it works with data that requires no grad": nets.data_without_grad,
+            "it works with a frozen body": nets.frozen_body,
+            "the gradient can be differentiated again": nets.differentiated_again,
+            "nothing else changes": nets.NOTHING_ELSE,
+        },
+        axes=nets.NET,
+        arguments=two_bounds,
+    ),
 )
 class TestGuardedNet:
     """Write a class `GuardedNet(nn.Module)` with `__init__(self, body, fc, lo, hi)`; `body` and `fc` become child
@@ -53,7 +67,7 @@ class TestGuardedNet:
         body.register_full_backward_pre_hook(lambda module, grad_output: (grad_output[0].clamp(lo, hi),))
         return Net(body, fc, lambda h: h)
 
-    may_differ = {"x.grad differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def hook_without_grad(body, fc, lo, hi):

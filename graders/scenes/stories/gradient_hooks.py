@@ -192,10 +192,10 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, arguments: Arguments) 
     k = draw.tensor()
     before = Watch(t=t, w=w, u=u)
     first = call(t, *arguments(draw, case))
+    (g,) = torch.autograd.grad((t * k).sum(), w)
+    yield "the gradient after a call", g
     with torch.no_grad():
         second = call(t, *arguments(draw, case))
-    (g,) = torch.autograd.grad((t * k).sum(), w)
-    yield "the gradient after two calls", g
     first.remove()
     (g,) = torch.autograd.grad((t * k).sum(), w)
     yield "the gradient after remove() of the first", g
@@ -269,10 +269,10 @@ def removed_by_a_list(call: Call, draw: Draw, case: Any, arguments: Arguments) -
     before = Watch(t=t, w=w, u=u)
     first = call(t, *arguments(draw, case))
     yield "the type of what comes back", type(first).__name__
+    (g,) = torch.autograd.grad((t * k).sum(), w)
+    yield "the gradient after a call", g
     with torch.no_grad():
         second = call(t, *arguments(draw, case))
-    (g,) = torch.autograd.grad((t * k).sum(), w)
-    yield "the gradient after two calls", g
     for handle in first:
         handle.remove()
     (g,) = torch.autograd.grad((t * k).sum(), w)

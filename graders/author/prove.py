@@ -14,6 +14,7 @@ from graders.author.build import run_with_asserts, stale_notebooks
 from graders.author.lesson import lesson_notebook, source_cells
 from graders.author.places import exercise_files, find_todos
 from graders.author.predictions import NO_GUESS, questions_without_guess
+from graders.author.prove_programs import unshown_programs
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
 from graders.author.workers import worker_pool
 from graders.core import course
@@ -102,6 +103,7 @@ def prove_exercise(key: str, seeds: Sequence[int]) -> list[str]:
         *unrecognised_mistakes(exercise, draws),  # what the mistakes show is kept for the answers
         *wrong_outcomes(exercise, answers.every, draws),
         *seed_independent_cases(exercise, draws),
+        *unshown_programs(exercise, answers.every, next(iter(draws.values()))),
     ]
 
 

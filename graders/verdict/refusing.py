@@ -23,9 +23,10 @@ from graders.scenes.story import STOPPED, StoryScene
 from graders.verdict.comparison import Comparison, Differences
 from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
-from graders.verdict.telling import Program, Until, Untold, observations_of, tell
+from graders.verdict.program_lines import Untold
+from graders.verdict.telling import Program, Until, observations_of, tell
 from graders.wire import forking
-from graders.wire.data import Array, Changes, decode, encode
+from graders.wire.data import Array, Changes, Refused, decode, encode
 from graders.wire.frames import Frame
 
 CASES = 3
@@ -207,7 +208,7 @@ def _in_words(value: Any, digits: int = 4) -> str:
         return "{" + ", ".join(f"{key!r}: {_in_words(part, digits)}" for key, part in list(value.items())[:8]) + "}"
     if type(value) in (bool, int, str, float, type(None)):
         return str(_rounded(value, digits)) if type(value) is not str else repr(value)
-    return describe_type(value)
+    return f"a {value.type}" if isinstance(value, Refused) else describe_type(value)
 
 
 def _rounded(value: Any, digits: int) -> Any:

@@ -28,39 +28,21 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graders.core.shown import MISSING
 from graders.scenes.results import copy_value
 from graders.scenes.story import Story, Watch
-
-LOOK = {
-    "values": "{0}", "buffer": "{0}", "requires-grad": "{0}.requires_grad", "retains-grad": "{0}.retains_grad",
-    "grad-filled": "{0}.grad", "grad-emptied": "{0}.grad", "grad-replaced": "{0}.grad", "grad-changed": "{0}.grad",
-    "mode": "{0}.training", "class": "type({0})", "forward": "{0}.forward", "entries": "{0}",
-    "parameters": "dict({0}.named_parameters())", "buffers": "dict({0}.named_buffers())",
-    "modules": "dict({0}.named_children())", "attribute": "vars({0})", "attribute-left": "list(vars({0}))",
-    "autograd-mode": "torch.is_grad_enabled()", "default-dtype": "torch.get_default_dtype()",
-    "anomaly-mode": "torch.is_anomaly_enabled()", "module-call": "nn.Module.__call__",
-}  # fmt: skip
-"""An expression that shows a change, by its kind; `{0}` is the thing that changed."""
-TENSOR_HOOKS = "len({0}._backward_hooks or ()) + len({0}._post_accumulate_grad_hooks or ())"
-MODULE_HOOKS = '{{name: len(hooks) for name, hooks in vars({0}).items() if name.endswith("_hooks") and hooks}}'
-GLOBAL_HOOKS = '{name: len(hooks) for name, hooks in vars(nn.modules.module).items() if name.endswith("_hooks")}'
-
-
-class Untold(Exception):
-    """Raised for a story that cannot be told: it contains something that is not in the table above."""
+from graders.verdict.looks import look_at
+from graders.verdict.program_lines import Line, Untold, code_of, shortened
 
 
 class _Finished(Exception):
@@ -87,22 +69,6 @@ class Program:
     expected: Any = MISSING
 
 
-@dataclass(frozen=True)
-class _Line:
-    text: str
-
-    @functools.cached_property
-    def names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that it defines, and those that it uses."""
-        stores, uses = set[str](), set[str]()
-        for node in ast.walk(ast.parse(self.text)):
-            if isinstance(node, ast.Name):
-                (stores if isinstance(node.ctx, ast.Store) else uses).add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                stores.add(node.name)
-        return frozenset(stores), frozenset(uses)
-
-
 def tell(story: Story, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until) -> Program:
     """The program of a story up to `until`. `name` is what the learner calls `call`; `given` are the other arguments.
 
@@ -125,25 +91,6 @@ def observations_of(story: Story) -> list[str]:
     return [pair.elts[0].value for pair in pairs if isinstance(pair, ast.Tuple)]  # type: ignore[attr-defined]
 
 
-def code_of(value: Any) -> str:
-    """A value as Python code. Raises `Untold`."""
-    if type(value) is Tensor and not value.requires_grad:
-        if value.dtype is torch.float32:  # the fewest digits that give the same number
-            numbers = _map_floats(value.tolist(), lambda number: float(str(np.float32(number))))
-            return f"torch.tensor({numbers})"
-        return f"torch.tensor({value.tolist()}{'' if value.dtype is torch.int64 else f', dtype={value.dtype}'})"
-    if type(value) in (list, tuple):
-        inner = ", ".join(map(code_of, value))
-        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
-    if type(value) in (bool, int, float, str, torch.dtype, type(None)):
-        return repr(value)
-    raise Untold(f"a {type(value).__name__} cannot be written as code")
-
-
-def _map_floats(value: Any, change: Callable[[float], float]) -> Any:
-    return [_map_floats(part, change) for part in value] if isinstance(value, list) else change(value)
-
-
 def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
     """The definition of a function, anew each time, and the line of the file before its first."""
     lines, start = inspect.getsourcelines(function)
@@ -160,7 +107,7 @@ class _Teller(ast.NodeTransformer):
         self._drawn = dict(given)
         """What has a value, but no name in the program."""
         self._watched: dict[str, str] = {}
-        self._lines: list[_Line] = []
+        self._lines: list[Line] = []
         self._home: Mapping[str, Any] = {}
         self._renamed: dict[str, str] = {}
         self._aliases: dict[str, str] = {}
@@ -196,8 +143,12 @@ class _Teller(ast.NodeTransformer):
             self._observe(node, value.value)
         elif isinstance(node, ast.Assign) and self._told_helper(value):
             self._bind_parts(node.targets[0], self._inline(value))
-        elif isinstance(node, ast.Assign) and (self._is_drawn(value) or self._is_watch(value)):
+        elif isinstance(node, ast.Assign) and self._is_drawn(value):
             self._bind(node.targets[0], self._value_of(value))
+        elif isinstance(node, ast.Assign) and self._is_watch(value):
+            self._drawn[ast.unparse(node.targets[0])] = self._value_of(value)
+            if self._until.change and self._until.change[0] == "entries":
+                self._emit(f"before = {self._look(*self._until.change)}")
         elif isinstance(node, ast.Assign) and isinstance(value, ast.Name) and isinstance(node.targets[0], ast.Name):
             self._aliases[node.targets[0].id] = self.visit_Name(value).id
         else:
@@ -241,7 +192,8 @@ class _Teller(ast.NodeTransformer):
         name, value = pair.elts
         if name.value == self._until.name:
             if self._until.change:
-                self._finish(self._look(*self._until.change))
+                look = self._look(*self._until.change)
+                self._finish(f"{look} == before" if self._until.change[0] == "entries" else look)
             self._finish(ast.unparse(self.visit(value)))
         if self._is_failing(node):
             self._emit(ast.unparse(self.visit(value)), node)
@@ -249,21 +201,12 @@ class _Teller(ast.NodeTransformer):
     def _finish(self, shown: str) -> None:
         """End with a line that prints this."""
         self._expected = copy_value(eval(shown, self._space))
-        self._lines.append(_Line(f"print({shown})"))
+        self._lines.append(Line(f"print({shown})"))
         raise _Finished
 
     def _look(self, kind: str, place: str) -> str:
-        """An expression that shows a change."""
-        root, *path = place.replace("[", ".[").split(".")
-        thing = self._watched.get(root, root)
-        for part in path:
-            thing += part if part.startswith("[") else f"[{part}]" if part.isdigit() else f".{part}"
-        if not kind.startswith("hook"):
-            return LOOK.get(kind, "{0}").format(thing)
-        if thing == "torch":
-            return GLOBAL_HOOKS
-        found = eval(thing, dict(self._space))
-        return (MODULE_HOOKS if isinstance(found, nn.Module) else TENSOR_HOOKS).format(thing)
+        root, dot, path = place.replace("[", ".[").partition(".")
+        return look_at(kind, self._watched.get(root, root), path.split(".") if dot else [], self._space)
 
     def _is_failing(self, node: ast.stmt | None) -> bool:
         """Whether this is the statement at whose line the program ends."""
@@ -273,7 +216,7 @@ class _Teller(ast.NodeTransformer):
 
     def _emit(self, text: str, node: ast.stmt | None = None) -> None:
         """Print a line, and run it unless it is the last, which fails for the learner."""
-        line = _Line(re.sub(r"^(\w+), = ", r"(\1,) = ", text.strip()))
+        line = Line(re.sub(r"^(\w+), = ", r"(\1,) = ", text.strip()))
         self._lines.append(line)
         if self._is_failing(node):
             raise _Finished
@@ -380,11 +323,11 @@ class _Teller(ast.NodeTransformer):
 
     def program(self) -> Program:
         """The lines that are needed. If they show something else than all lines do, it is all lines."""
-        short = list(_joined(self._needed()))
+        short = shortened(self._lines, self._name)
         lines = short if self._shows_the_same(short) else self._lines
         return Program(tuple(part for line in lines for part in line.text.splitlines()), self._expected)
 
-    def _shows_the_same(self, lines: list[_Line]) -> bool:
+    def _shows_the_same(self, lines: list[Line]) -> bool:
         shown: list[Any] = []
         text = "\n".join(line.text for line in (lines[:-1] if self._until.line else lines))
         try:
@@ -392,32 +335,3 @@ class _Teller(ast.NodeTransformer):
         except Exception:
             return False
         return bool(self._until.line) or (len(shown) == 1 and repr(shown[0]) == repr(self._expected))
-
-    def _needed(self) -> list[_Line]:
-        """The lines on which the last one may depend: those that make or use what it uses, and every call."""
-        made_of: dict[str, set[str]] = {}
-        touched: list[set[str]] = []
-        for line in self._lines:
-            stores, uses = line.names
-            own = {name for use in uses for name in made_of.get(use, {use})} - {"torch", "nn", self._name}
-            made_of.update({name: {name} | own for name in stores})
-            touched.append(own | stores)
-        wanted, kept = set[str](), list[_Line]()
-        for line, names in zip(reversed(self._lines), reversed(touched)):
-            stores, uses = line.names
-            acts = not stores and bool(names & wanted)
-            sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
-            if not kept or self._name in uses or stores & wanted or acts or sets_state:
-                kept.append(line)
-                wanted |= names
-        return kept[::-1]
-
-
-def _joined(lines: list[_Line]) -> Iterator[_Line]:
-    """The lines, where the last is not `found = value` and `print(found)`, but `print(value)`."""
-    *first, last = lines
-    if first:
-        target, equals, value = first[-1].text.partition(" = ")
-        if equals and "\n" not in value and target.isidentifier() and last.text == f"print({target})":
-            first, last = first[:-1], _Line(f"print({value})")
-    yield from (*first, last)

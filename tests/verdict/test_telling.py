@@ -14,8 +14,9 @@ from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
 from graders.scenes.story import StoryScene
+from graders.verdict.program_lines import Untold, code_of
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
-from graders.verdict.telling import Until, Untold, code_of, observations_of, tell
+from graders.verdict.telling import Until, observations_of, tell
 from graders.wire.data import Changes, encode
 
 LONGEST = 20

@@ -313,6 +313,8 @@ def logged_in_each_pass(call: Call, draw: Draw, case: Any, arguments: Arguments)
     yield "the log after a pass with two uses", log
     (0 * t).sum().backward()
     yield "the log after a pass of zeros", log
+    (t * draw.tensor()).sum().backward()
+    yield "the log after another pass", log
 
 
 def logged_by_each_call(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

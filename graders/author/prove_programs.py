@@ -1,0 +1,101 @@
+"""A check of `hookwork build --check`: the program that each wrong answer gets shows what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import nn
+
+from graders.author.answers import Answer
+from graders.author.in_child import run_in_child
+from graders.core.exercise import Inputs
+from graders.core.expect import Seen
+from graders.core.shown import MISSING
+from graders.marking.in_process import probe_outcomes
+from graders.probing.known_state import known_state
+from graders.scenes.results import copy_value
+from graders.scenes.story import StoryScene
+from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
+from graders.verdict.explaining import NOTHING_DONE
+from graders.verdict.refusing import Refusal
+from graders.verdict.scene_exercise import SceneExercise
+from graders.wire.data import decode, encode
+
+SAME_WORDS = 60
+"""Two exceptions are the same if so many characters of their texts agree."""
+LEAST_SHARE = 0.95
+"""The share of an exercise's programs that have to show what they say; of a few programs, all but one."""
+
+
+def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: list[Inputs]) -> Iterator[str]:
+    """A problem for each program that is missing or does not show what it says, if that is more than a few.
+
+    Every mistake and every wrong answer is marked on these draws, and its program runs after it and after a right one.
+    """
+    if not isinstance(exercise.scene, StoryScene):
+        return
+    programs = exercise.comparison.stage.programs
+    wrong: dict[str, Callable[[], Mapping[str, Any]]] = {}
+    for program in (programs[index] for index in exercise.comparison.mistakes):
+        if program is not NOTHING_DONE:
+            name = f"the mistake {program.function.__name__}"
+            wrong[name] = partial(lambda one: {exercise.name: one.fresh_copy().function}, program)
+    wrong |= {answer.what: partial(_defined, answer.source) for answer in answers if not answer.passes}
+    right = {exercise.name: programs[0].function}
+    found = {what: run_in_child(partial(_problem_with, exercise, draws, make, right)) for what, make in wrong.items()}
+    problems = [
+        f"{exercise.key}: {what} {'ends its child' if problem is None else problem}"
+        for what, problem in found.items()
+        if problem != ""
+    ]
+    if len(problems) > max(1, (1 - LEAST_SHARE) * len(wrong)):
+        yield from problems
+
+
+def _defined(source: str) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(source, "<answer>", "exec"), namespace)
+    return namespace
+
+
+def _problem_with(
+    exercise: SceneExercise, draws: list[Inputs], make: Callable[[], Mapping[str, Any]], right: Mapping[str, Any]
+) -> str:
+    """What is wrong with the program of an answer, which `make` defines; "" if it shows what it says."""
+    refusal = exercise.refusal(draws, probe_outcomes(exercise, make(), 0, draws))
+    if refusal is None:
+        return "is not told in a program"
+    return program_problem(refusal, make(), right)
+
+
+def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[str, Any]) -> str:
+    """How what a program shows after a wrong and after a right answer is not what it says; "" if it is."""
+    (by_wrong, error), (by_right, trouble) = (_shown_by(refusal.program, names) for names in (wrong, right))
+    told = f"has a program that does not show it:\n{refusal.program}"
+    if trouble:
+        return f"{told}after a right answer it ends with {trouble}"
+    if refusal.error or error:
+        return "" if error[:SAME_WORDS] == refusal.error[:SAME_WORDS] else f"{told}it ends with {error or 'nothing'}"
+    if refusal.expected is not MISSING and not _alike(by_right, refusal.expected):
+        return f"{told}after a right answer it shows {by_right}"
+    if refusal.seen is not MISSING and not _alike(by_wrong, refusal.seen):
+        return f"{told}it shows {by_wrong}"
+    return f"{told}it shows the same after a right answer" if _alike(by_wrong, by_right) else ""
+
+
+def _shown_by(program: str, names: Mapping[str, Any]) -> tuple[Any, str]:
+    """What the last line of a program prints after an answer, and the exception with which it ends, as text."""
+    shown: list[Any] = [None]
+    with known_state(0):
+        try:
+            exec(program, {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": shown.append})
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"
+        return decode(*encode(copy_value(shown[-1]))), ""
+
+
+def _alike(shown: Any, wanted: Any) -> bool:
+    return not list(find_differences(Seen([shown], "it"), [wanted], DEFAULT_TOLERANCE))

@@ -1,0 +1,84 @@
+"""The lines of a program that shows a refusal: values as code, and which lines it can do without."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Untold(Exception):
+    """Raised for a story that cannot be told: it contains something that is not in the table above."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement, which may run over several lines."""
+
+    text: str
+
+    @functools.cached_property
+    def names(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The names that it defines, and those that it uses."""
+        stores, uses = set[str](), set[str]()
+        for node in ast.walk(ast.parse(self.text)):
+            if isinstance(node, ast.Name):
+                (stores if isinstance(node.ctx, ast.Store) else uses).add(node.id)
+            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+                stores.add(node.name)
+        return frozenset(stores), frozenset(uses)
+
+
+def shortened(lines: Sequence[Line], name: str) -> list[Line]:
+    """The lines on which the last one may depend: those that make or use what it uses, and every call of `name`."""
+    made_of: dict[str, set[str]] = {}
+    touched: list[set[str]] = []
+    for line in lines:
+        stores, uses = line.names
+        own = {part for use in uses for part in made_of.get(use, {use})} - {"torch", "nn", name}
+        made_of.update({stored: {stored} | own for stored in stores})
+        touched.append(own | stores)
+    wanted, kept = set[str](), list[Line]()
+    for line, names in zip(reversed(lines), reversed(touched)):
+        stores, uses = line.names
+        acts = not stores and bool(names & wanted)
+        sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
+        if not kept or name in uses or stores & wanted or acts or sets_state:
+            kept.append(line)
+            wanted |= names
+    return _with_joined_end(kept[::-1])
+
+
+def _with_joined_end(lines: list[Line]) -> list[Line]:
+    """The lines, where the last is not `found = value` and `print(found)`, but `print(value)`."""
+    *first, last = lines
+    if first:
+        target, equals, value = first[-1].text.partition(" = ")
+        if equals and "\n" not in value and target.isidentifier() and last.text == f"print({target})":
+            return [*first[:-1], Line(f"print({value})")]
+    return lines
+
+
+def code_of(value: Any) -> str:
+    """A value as Python code. Raises `Untold`."""
+    if type(value) is Tensor and not value.requires_grad:
+        if value.dtype is torch.float32:  # the fewest digits that give the same number
+            numbers = _map_floats(value.tolist(), lambda number: float(str(np.float32(number))))
+            return f"torch.tensor({numbers})"
+        return f"torch.tensor({value.tolist()}{'' if value.dtype is torch.int64 else f', dtype={value.dtype}'})"
+    if type(value) in (list, tuple):
+        inner = ", ".join(map(code_of, value))
+        return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
+    if type(value) in (bool, int, float, str, torch.dtype, type(None)):
+        return repr(value)
+    raise Untold(f"a {type(value).__name__} cannot be written as code")
+
+
+def _map_floats(value: Any, change: Callable[[float], float]) -> Any:
+    return [_map_floats(part, change) for part in value] if isinstance(value, list) else change(value)

@@ -20,7 +20,7 @@ class ExerciseFiles:
     answers: Path
     source: Path
     scene: Path
-    """The file of a scene made for this exercise alone; most exercises use one that they share."""
+    """The file of stories written for this exercise alone; most exercises use some that they share."""
 
 
 def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) -> ExerciseFiles:
@@ -30,7 +30,7 @@ def exercise_files(key: str, lesson: str, root: Path = course.PACKAGE.parent) ->
         grader=root / "graders" / "exercises" / f"lesson_{lesson}" / f"test_{words}.py",
         answers=root / "tests" / "answers" / f"lesson_{lesson}" / f"{words}.py",
         source=root / "solutions" / f"{lesson}.py",
-        scene=root / "graders" / "scenes" / f"{words}.py",
+        scene=root / "graders" / "scenes" / "stories" / f"{words}.py",
     )
 
 
@@ -41,7 +41,7 @@ def find_todos(lesson: str, root: Path = course.PACKAGE.parent) -> Iterator[str]
     for file in (
         root / "solutions" / f"{lesson}.py",
         *(file for folder in folders for file in sorted(folder.glob("*.py"))),
-        *(root / "graders" / "scenes" / file.name.removeprefix("test_") for file in graders),
+        *(root / "graders" / "scenes" / "stories" / file.name.removeprefix("test_") for file in graders),
     ):
         lines = file.read_text(encoding="utf-8").split("\n") if file.exists() else []
         for number, line in enumerate(lines, 1):

@@ -1,4 +1,4 @@
-"""`hookwork new`: writes the parts of a new exercise and its scene, with all that `hookwork build --check` asks for.
+"""`hookwork new`: writes the parts of a new exercise and its stories, with all that `hookwork build --check` asks for.
 
 They can be imported at once. `TODO:` marks what the author has to write. For each mark that is left, `build --check`
 names the file, the line and what belongs there.
@@ -19,7 +19,8 @@ GRADER = '''\
 """Exercise @KEY@."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.@NAME@ import calls_@NAME@
+from graders.scenes.stories import @NAME@
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -33,7 +34,10 @@ from graders.scenes.@NAME@ import calls_@NAME@
         "@TODO@ a first hint: which tool it takes",
         "@TODO@ a second hint, which nearly gives the answer",
     ),
-    scene=calls_@NAME@(),
+    scene=stories(
+        promises=[@NAME@.result_is_right, @NAME@.left_alone],
+        axes=@NAME@.AXES,
+    ),
 )
 class Test@CLASS@:
     """@TODO@ in at most 45 words, what `@NAME@(x)` does and returns.
@@ -59,30 +63,31 @@ class Test@CLASS@:
 '''
 
 SCENE = '''\
-"""The scene of @KEY@. This file is copied into the box, so it must not give away an answer."""
+"""Stories of @KEY@. This file is copied into the box, so it must not give away an answer."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from typing import Any
 
-from graders.scenes.instruments.witness import Witness
-from graders.scenes.scene import Sections, family
-from graders.wire.draws import Rng
+from graders.scenes.scene import Call
+from graders.scenes.story import Draw, Seen, Watch
+
+AXES = {"dtype": ("float32", "float64"), "rank": (1, 0, 2)}
+# @TODO@ what may differ from call to call, the plainest value first: each value occurs in every marking
 
 
-@family(
-    sections=("the result is right", "everything else is as it was"),
-    # @TODO@ what may differ from call to call: each value occurs in every marking
-    axes={"dtype": ("float32", "float64"), "rank": (0, 1, 2)},
-)
-def calls_@NAME@(call: Callable[..., Any], rng: Rng, case: Any, seen: Sections) -> None:
-    """@TODO@ for which functions this is, and what the caller has and does."""
-    result, rest = seen.values()
-    x = rng.tensor(*rng.shape(case.rank), dtype=case.dtype).requires_grad_()
-    witness = Witness(x=x)
-    result["what it returns"] = call(x)
-    rest["changed"] = witness.changes()
+def result_is_right(call: Call, draw: Draw, case: Any) -> Seen:
+    """The result is right."""
+    # @TODO@ what a caller does, in lines that a learner may read and run, and what shows
+    x = draw.tensor().requires_grad_()
+    result = call(x)
+    yield "the result", result
+
+
+def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
+    """Everything else is as it was."""
+    x = draw.tensor().requires_grad_()
+    before = Watch(x=x)
+    call(x)
+    yield "by the call", before.differences()
 '''
 
 ANSWERS = '''\

@@ -37,7 +37,7 @@ def hookwork(course: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_page_names_the_files() -> None:
     assert list(parts()) == [
         "solutions/20_doubling.py",
-        "graders/scenes/double_grad.py",
+        "graders/scenes/stories/double_grad.py",
         "graders/exercises/lesson_20_doubling/test_double_grad.py",
         "tests/answers/lesson_20_doubling/double_grad.py",
     ]  # fmt: skip

@@ -16,7 +16,7 @@ from graders.core.source import SourceError, exercise_cells, make_stub
 GRADER = "graders/exercises/lesson_20_doubling/test_double_grad.py"
 ANSWERS = "tests/answers/lesson_20_doubling/double_grad.py"
 SOURCE = "solutions/20_doubling.py"
-SCENE = "graders/scenes/double_grad.py"
+STORIES = "graders/scenes/stories/double_grad.py"
 
 
 @pytest.mark.parametrize("exercise", course.every_exercise(), ids=lambda exercise: exercise.key)
@@ -43,6 +43,8 @@ def test_exercises_import_only_the_authors_face_and_scenes(lesson: str) -> None:
     scenes = {f"graders.scenes.{file.stem}" for file in course.PACKAGE.glob("scenes/*.py")}
     allowed = {
         *scenes,
+        "graders.scenes.stories",
+        *(f"graders.scenes.stories.{file.stem}" for file in course.PACKAGE.glob("scenes/stories/*.py")),
         "graders.exercises.authoring",
         *(
             f"graders.exercises.lesson_{other}.programs" for other in course.lesson_stems()
@@ -77,7 +79,7 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     assert written == [
         GRADER,
         ANSWERS,
-        SCENE,
+        STORIES,
         SOURCE,
         "graders/exercises/lesson_20_doubling/__init__.py",
         "tests/answers/lesson_20_doubling/__init__.py",
@@ -85,8 +87,8 @@ def test_a_new_lesson_is_made_with_its_exercise(clone: Path) -> None:
     grader = (clone / GRADER).read_text()
     assert '@exercise(\n    "20-double-grad",' in grader
     assert "class TestDoubleGrad:" in grader
-    assert "scene=calls_double_grad()," in grader
-    assert "def calls_double_grad(" in (clone / SCENE).read_text()
+    assert "promises=[double_grad.result_is_right, double_grad.left_alone]" in grader
+    assert "def result_is_right(" in (clone / STORIES).read_text()
     assert "@" not in grader.replace("@exercise(", "")
     source = (clone / SOURCE).read_text()
     assert source.startswith("# %% [markdown]\n# # Lesson 20. Doubling: TODO:")
@@ -103,10 +105,10 @@ def test_what_is_still_to_be_written_is_told_by_file_and_line(clone: Path) -> No
     new_exercise("20-double-grad", "doubling", clone)
     told = list(find_todos("20_doubling", clone))
     assert f"{SOURCE}, line 2: still to be written: what it is about" in told
-    assert f"{GRADER}, line 13: still to be written: what the learner makes, in a few words" in told
+    assert f"{GRADER}, line 14: still to be written: what the learner makes, in a few words" in told
     assert f"{ANSWERS}, line 5: still to be written: right answers in other styles than that of the lesson" in told
     assert len(told) == (clone / SOURCE).read_text().count("TODO:") + 16
-    for file in (SOURCE, GRADER, ANSWERS, SCENE):
+    for file in (SOURCE, GRADER, ANSWERS, STORIES):
         (clone / file).write_text((clone / file).read_text().replace("TODO:", ""))
     assert list(find_todos("20_doubling", clone)) == []
 

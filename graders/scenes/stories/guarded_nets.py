@@ -79,6 +79,8 @@ def zeros_for_the_bias(call: Call, draw: Draw, case: Any, arguments: Arguments) 
     (net(x) * k).sum().backward()
     yield "fc.bias.grad", fc.bias.grad
     yield "fc.weight.grad", fc.weight.grad
+    (net(x) * k).sum().backward(create_graph=True)
+    yield "fc.bias.grad after a pass with create_graph", fc.bias.grad.detach()
 
 
 def several_forward_passes(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

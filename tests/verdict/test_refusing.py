@@ -1,0 +1,112 @@
+"""The program that a refused answer gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from graders.author.prove_programs import program_problem
+from graders.core.expect import Seen
+from graders.core.results import Status
+from graders.core.transcript import Outcome, raised_outcome
+from graders.marking.in_process import check_namespace, probe_outcomes
+from graders.scenes.story import STOPPED
+from graders.verdict.scene_exercise import find_scene_exercise
+
+SCALE = find_scene_exercise("03-scale-grad")
+SEED = 3
+
+
+def names(source: str) -> dict[str, Any]:
+    space: dict[str, Any] = {}
+    exec(f"import torch\n{source}", space)
+    return space
+
+
+def program(source: str) -> list[str]:
+    """The lines of the program that an answer to 03-scale-grad gets."""
+    return check_namespace(SCALE, names(source), SEED).program.splitlines()
+
+
+def right() -> dict[str, Any]:
+    return {"scale_grad": SCALE.comparison.stage.programs[0].function}
+
+
+def test_a_right_answer_gets_none() -> None:
+    result = check_namespace(SCALE, right(), SEED)
+    assert (result.status, result.program) == (Status.PASSED, "")
+
+
+def test_it_ends_in_the_line_that_shows_the_first_difference_and_says_both_values() -> None:
+    assert program("def scale_grad(t, s): return t.register_hook(lambda g: None)") == [
+        "w = torch.tensor([-1.2, -2.4]).requires_grad_()",
+        "scale_grad(w, 2.2)",
+        "loss = (w * torch.tensor([2.2, -1.6])).sum()",
+        "loss.backward()",
+        "print(w.grad)  # expected tensor([4.84, -3.52]); yours: tensor([2.2, -1.6])",
+    ]
+
+
+def test_a_line_of_the_caller_that_fails_ends_it() -> None:
+    lines = program("def scale_grad(t, s): t.register_hook(lambda g: s * g)")
+    assert lines[-3:] == [
+        "handle.remove()",
+        "# expected no exception;",
+        "# yours: AttributeError: 'NoneType' object has no attribute 'remove'",
+    ]
+
+
+def test_an_exception_of_the_answer_ends_it_at_the_line_that_the_box_reported() -> None:
+    assert program("def scale_grad(t): pass") == [
+        "w = torch.tensor([-1.2, -2.4]).requires_grad_()",
+        "scale_grad(w, 2.2)",
+        "# expected no exception;",
+        "# yours: TypeError: scale_grad() takes 1 positional argument but 2 were given",
+    ]
+
+
+def test_an_exception_in_a_hook_ends_it_at_the_pass() -> None:
+    lines = program("def scale_grad(t, s): return t.register_hook(lambda g: g.no_such_thing)")
+    assert lines[3:5] == ["loss.backward()", "# expected no exception;"]
+
+
+def test_what_is_left_on_a_thing_of_the_caller_is_looked_at() -> None:
+    lines = program("def scale_grad(t, s):\n    t.retain_grad()\n    return t.register_hook(lambda g: s * g)")
+    assert lines[-3:-1] == ["print(t.retains_grad)", "# expected False;"]
+
+
+def test_a_forged_place_gets_no_program() -> None:
+    for story, line in ((0, 1), (99, 5), (-1, 2), ("0", 3), (0, None), ([], 4)):
+        head = {"type": "raised", "status": "raised", "error": "KeyError", "story": story, "story_line": line}
+        draws = SCALE.draws(SEED)
+        assert SCALE.tell(draws, [raised_outcome(head)] * len(draws)) == ""
+
+
+@pytest.mark.parametrize("stop", [None, 3, {}, {"story": 99, "line": 1}, {"story": 0, "line": "x", "error": []}])
+def test_a_forged_line_that_failed_is_refused_and_breaks_nothing(stop: Any) -> None:
+    draws = SCALE.draws(SEED)
+    seen = probe_outcomes(SCALE, right(), SEED, draws)
+    first = seen[0].seen
+    assert first is not None
+    value = {**first.value, "the gradient is scaled": {**first.value["the gradient is scaled"], STOPPED: stop}}
+    outcomes = [Outcome(seen=Seen(value)), *seen[1:]]
+    assert SCALE.tell(draws, outcomes) == ""
+    assert SCALE.comparison.differences(Seen(value), draws[0], "the gradient is scaled")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def scale_grad(t, s): return t.register_hook(lambda g: g.mul_(s))",
+        "def scale_grad(t, s): return t.register_hook(lambda g: g.detach() * s)",
+        "def scale_grad(t, s): t.register_hook(lambda g: g * s)",
+        "def scale_grad(t, s): return 1 / 0",
+    ],
+)
+def test_after_the_answer_it_shows_what_it_says_and_after_a_right_one_the_expected(source: str) -> None:
+    draws = SCALE.draws(SEED)
+    refusal = SCALE.refusal(draws, probe_outcomes(SCALE, names(source), SEED, draws))
+    assert refusal is not None
+    assert program_problem(refusal, names(source), right()) == ""
+    assert program_problem(refusal, right(), right()) != ""

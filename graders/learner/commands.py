@@ -88,7 +88,7 @@ def check(
             with out.status(f"Running {file}"):
                 result, seed_used, notes = mark_own(lesson, file, runner, seed)
             used.append(seed_used)
-            out.print(screens.result_screen(result, only, more=more), "")
+            out.print(screens.result_screen(result, only, more=more), "", crop=False)
             statuses = [exercise.status for exercise in result.exercises if only in (None, exercise.key)]
             if not result.graded:
                 code = ExitCode.NOT_GRADED
@@ -164,7 +164,7 @@ def watch(given: Path | None) -> int:
                     result, _, notes = mark_own(lesson, file, runner)
                 out.clear()  # does nothing if the output is not a terminal
                 out.say(f"{datetime.now():%H:%M:%S}", style="dim")
-                out.print(screens.result_screen(result), "")
+                out.print(screens.result_screen(result), "", crop=False)
                 out.print(screens.next_exercise_line(build_standing(exercises, notes)))
                 _show_trouble(out, notes)
                 _say_watching(out, folder)

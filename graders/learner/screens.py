@@ -75,6 +75,8 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
         parts.append(Padding(_describe_failure(lead), (0, 0, 0, 2)))
     else:
         parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
+    if found.program:
+        parts += ["", "  Run this below your answer to see it:", "", _code_lines(found.program), ""]
     if found.printed:
         parts.append(
             Padding(Group("Your function printed:", Padding(plain_lines(found.printed), (0, 0, 0, 2))), (0, 0, 0, 2))
@@ -85,6 +87,13 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
         note = f"{describe_other_checks(rest)}: `hookwork check {found.key} --more`"
         parts.append(Padding(backticks_to_code(note, "dim"), (0, 0, 0, 2)))
     return Group(*parts)
+
+
+def _code_lines(source: str) -> RenderableType:
+    """Code as it is, at the left edge and never broken, so that it can be copied; printed with `crop=False`."""
+    lines = plain_lines(source.rstrip())
+    lines.no_wrap, lines.overflow = True, "ignore"
+    return lines
 
 
 def _check_lines(check: CheckResult) -> RenderableType:

@@ -98,6 +98,7 @@ class ExerciseView:
     max_score: float
     cell: int | None
     message: str
+    program: str
     checks: list[CheckView]
     withheld: bool
     printed: str
@@ -119,6 +120,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         max_score=exercise.max_score,
         cell=exercise.cell,
         message="" if judged and repeated else exercise.message,
+        program=exercise.program.rstrip(),
         checks=[_check_view(check) for check in exercise.checks] if judged else [],
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
         printed=exercise.printed,

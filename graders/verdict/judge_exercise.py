@@ -156,7 +156,7 @@ def _without_numbers(
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program=exercise.tell(draws, outcomes),
+        program="" if worst.status is Status.NOT_ATTEMPTED else exercise.tell(draws, outcomes),
     )
 
 

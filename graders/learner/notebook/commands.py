@@ -1,10 +1,9 @@
-"""The commands of a notebook: `check`, `hint`, `solution`, `progress` and `rules`."""
+"""The commands of a notebook: `check`, `hint`, `solution`, `replay`, `progress` and `rules`."""
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,10 @@ from graders.core.seeds import new_seed
 from graders.learner.notebook import record, render
 from graders.learner.notebook.standing import build_standing
 from graders.marking.in_process import mark_answer
+from graders.marking.replaying import replay_program
+
+_refused: dict[str, str] = {}
+"""By key, the program of the last answer that was refused while this kernel has been running."""
 
 
 def check(key: str, *, more: bool = False) -> None:
@@ -36,6 +39,8 @@ def check(key: str, *, more: bool = False) -> None:
     except ExerciseDefect as error:
         render.display_panel(render.note_panel(error.message_line()))
         return
+    if result.status not in (Status.PASSED, Status.NOT_ATTEMPTED):
+        _refused[key] = result.program
     with record.edit_record() as notes:
         notes.note(key, result.status)
     after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
@@ -88,6 +93,31 @@ def solution(key: str) -> None:
     _show_trouble(notes)
 
 
+def replay(key: str, *, stop: bool = False) -> None:
+    """Run the program that your last refused check showed, with your function as it is now.
+
+    With `stop=True`, Python's debugger stops where your function and your hooks begin. Your names stay as they are.
+    """
+    exercise = _find_exercise(key)
+    if exercise is None:
+        return
+    names = _learners_names()
+    if exercise.name not in names or not _refused.get(key):
+        render.display_panel(
+            render.nothing_to_replay_panel(exercise, defined=exercise.name in names, checked=key in _refused)
+        )
+        return
+    if stop:
+        render.display_panel(render.note_panel(render.HOW_TO_GO_ON))
+    try:
+        found = replay_program(_refused[key], key, names, stop=stop)
+    except ExerciseDefect as error:
+        render.display_panel(render.note_panel(error.message_line()))
+        return
+    if not found.stopped:
+        render.display_panel(render.replayed_panel(exercise, found))
+
+
 def progress() -> None:
     """Show which exercises have passed, and what comes next."""
     notes = record.load_record()
@@ -116,7 +146,7 @@ def _find_exercise(key: str) -> Exercise | None:
         return None
 
 
-def _learners_names() -> Mapping[str, Any]:
+def _learners_names() -> dict[str, Any]:
     """The namespace of the notebook, or outside of IPython, of the main program."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None

@@ -16,9 +16,14 @@ from graders.core.text import format_count, format_points
 from graders.core.transcript import Outcome
 from graders.learner.notebook import html
 from graders.learner.notebook.standing import ExerciseStanding, Standing
+from graders.marking.replaying import Replayed
 from graders.verdict.judge_exercise import what_was_raised
 
 PRINTED = "Your function printed:"
+HOW_TO_GO_ON = (
+    "It stops where your function and your hooks begin. Type `p x` to see a variable `x`, `n` to run the next line, "
+    "`c` to go on, `q` to end."
+)
 
 
 @dataclass(frozen=True)
@@ -67,14 +72,20 @@ def result_panel(
     places = _exception_places(outcome) if raised and outcome is not None else ()
     lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
     lines += [f"  {label}: {text}" for label, text in places]
+    shown = f'Run this below your answer to see it, or call `replay("{exercise.key}")`:' if found.program else ""
+    program = ["", shown, "", *found.program.rstrip().split("\n")] if shown else []
+    lines += [*program, *([""] if program and checks else [])] if message else []
     lines += [_check_text(check) for check in ((lead,) if lead and not more else checks)]
     if rest and not more:
         lines += [f'  {describe_other_checks(rest)}: `check("{exercise.key}", more=True)`']
+    lines += [] if message else program
     lines += ["", PRINTED, *(f"  {line}" for line in found.printed.split("\n"))] if found.printed else []
     lines += ["", *after] if after else []
     body = html.paragraph(message)
     body += "".join(html.paragraph(f"{label}:") + html.preformatted_text(text, wrapped=True) for label, text in places)
-    body += html.item_list(map(_check_html, (lead,) if lead else checks)) if checks else ""
+    code = html.paragraph(shown) + html.preformatted_text(found.program.rstrip(), wrapped=True) if shown else ""
+    listed = html.item_list(map(_check_html, (lead,) if lead else checks)) if checks else ""
+    body += code + listed if message else listed + code  # right below the sentence that it shows
     body += (
         html.folded_details(f"More: {describe_other_checks(rest)}", html.item_list(map(_check_html, rest)), opened=more)
         if rest
@@ -167,6 +178,29 @@ def not_yet_panel(exercise: Exercise) -> Panel:
     text = f'Try once more first, or take a hint: `hint("{exercise.key}")`. To see the answer anyway, ask again.'
     title = "The worked answer opens when your check has passed"
     return Panel(f"{title}. {text}", html.card(html.INFO, title, "", "", html.paragraph(text)))
+
+
+def nothing_to_replay_panel(exercise: Exercise, *, defined: bool, checked: bool) -> Panel:
+    """What `replay` says if it has nothing to run: the learner has defined nothing, or no check has shown a program."""
+    if not defined:
+        return note_panel(f"There is no `{exercise.name}` yet. Run the cell that defines it.")
+    if checked:
+        return note_panel("Your last refused check showed no program: the numbers in its verdict are all there is.")
+    return note_panel(
+        f'There is nothing to replay yet. Run `check("{exercise.key}")`: if it refuses your answer, '
+        "it may show a program."
+    )
+
+
+def replayed_panel(exercise: Exercise, found: Replayed) -> Panel:
+    """What to make of what a program printed."""
+    if found.as_expected:
+        return note_panel(f'As expected. Now run `check("{exercise.key}")` again, which tries more.')
+    title = "Not as expected yet"
+    parts = [("", found.error), ("Expected:", found.expected or "no exception")]
+    lines = [title, *(line for label, text in parts if text for line in (label, text) if line)]
+    body = "".join(html.paragraph(label) + html.preformatted_text(text, wrapped=True) for label, text in parts if text)
+    return Panel("\n".join(lines), html.card(html.INFO, title, "", "", body))
 
 
 def note_panel(text: str) -> Panel:

@@ -99,6 +99,11 @@ def _test_entry(
     why = [f"{STATUS_STYLES[exercise.status].word}. {exercise.message}"] if first and exercise.message else []
     why += [exercise.note] if first and exercise.note else []
     why += [check.message] if judged and check.message else []
+    why += (
+        ["", "Run this below your answer to see it:", "", exercise.program.rstrip()]
+        if first and exercise.program
+        else []
+    )
     test: dict[str, Any] = {
         "name": f"{titles.exercise(exercise.key)}: {check.name}",
         "number": number,

@@ -6,7 +6,7 @@ This file becomes `graders/__init__.py` there.
 from __future__ import annotations
 
 
-def check(key: str) -> None:
+def check(key: str, *, more: bool = False) -> None:
     """Show nothing: the notebook is being marked."""
 
 
@@ -15,6 +15,10 @@ def hint(key: str) -> None:
 
 
 def solution(key: str) -> None:
+    """Show nothing: the notebook is being marked."""
+
+
+def replay(key: str, *, stop: bool = False) -> None:
     """Show nothing: the notebook is being marked."""
 
 

@@ -27,10 +27,12 @@ from graders.verdict.comparing import find_differences
 from graders.verdict.scene_exercise import find_scene_exercise
 from graders.wire.data import DataError, Refused, decode, encode
 
-NOT_OURS = ["torch", "torch.*", "graders", "graders.*"]
-"""Modules in which a debugger does not stop."""
 _VARYING = re.compile(r"\bat 0x[0-9a-f]+|grad_fn=<\w+>")
 """What a printed value says that differs between two right answers."""
+
+
+class NoInput(Exception):
+    """Raised when the front end of a notebook has nowhere to type."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,8 @@ def replay_program(program: str, key: str, namespace: dict[str, Any], *, stop: b
     """Run a program with the function in `namespace`, and then with a reference; what it prints is shown.
 
     With `stop`, a debugger stops where the learner's function and their hooks begin. Raises `SyntaxError` if the
-    program is none, `KeyError` if the learner's function is not defined, and `KeyboardInterrupt`.
+    program is none, `KeyError` if the learner's function is not defined, `NoInput` if a debugger cannot ask what to do,
+    and `KeyboardInterrupt`.
     """
     exercise, file = find_scene_exercise(key), f"<replay {key}>"
     code = compile(program, file, "exec")
@@ -70,6 +73,8 @@ def replay_program(program: str, key: str, namespace: dict[str, Any], *, stop: b
         except KeyboardInterrupt:
             raise
         except BaseException as raised:
+            if stop and type(raised).__name__ == "StdinNotImplementedError":  # of IPython
+                raise NoInput from None
             error = _lines_of_error(raised, file)
     reference = exercise.comparison.stage.programs[0].fresh_copy().function
     with known_state(0):
@@ -131,28 +136,30 @@ def _lines_of_error(error: BaseException, file: str) -> str:
 
 
 class _StopsInLearnersCode(pdb.Pdb):
-    """A debugger that stops where a function of the learner begins, each the first time that it is called."""
+    """A debugger that stops where a function of the learner begins, each the first time that it is called.
+
+    It follows the learner's functions and the program; of all else, only where the learner sets a breakpoint. In a
+    notebook, `pdb.Pdb` is IPython's debugger, which asks at a prompt below the cell.
+    """
 
     def __init__(self, namespace: dict[str, Any], file: str) -> None:
-        super().__init__(nosigint=True, skip=NOT_OURS)
+        super().__init__(nosigint=True)
         self._namespace, self._file, self._met = namespace, file, set[CodeType]()
 
     def dispatch_call(self, frame: FrameType, arg: Any) -> Any:
-        """Follow the learner's functions and the program; of all else, what the learner has asked for."""
+        """Return what follows the lines of a frame that was entered; None for frames that are not followed."""
         code = frame.f_code
-        if code.co_filename == self._file:
-            return self.trace_dispatch
-        begins = code.co_name == "<lambda>" or not code.co_name.startswith("<")  # and not a comprehension
-        if frame.f_globals is self._namespace and begins and code not in self._met:
+        if frame.f_globals is self._namespace and code not in self._met:
             self._met.add(code)
-            self.set_step()
-            return self.trace_dispatch
-        return super().dispatch_call(frame, arg)
+            if code.co_name == "<lambda>" or not code.co_name.startswith("<"):  # no comprehension
+                self.set_step()
+        followed = frame.f_globals is self._namespace or code.co_filename == self._file
+        return self.trace_dispatch if followed or self.break_anywhere(frame) else None
 
     def set_continue(self) -> None:
-        """Go on, and stop at the next function of the learner; without breakpoints, pdb would follow no more."""
-        super().set_continue()
-        sys.settrace(self.trace_dispatch)
+        """Go on to the next function of the learner. Without breakpoints, pdb itself would follow nothing any more."""
+        if self.botframe is not None:
+            self.set_until(self.botframe, 1)
 
 
 def _run_with_stops(code: CodeType, names: dict[str, Any], namespace: dict[str, Any]) -> None:
@@ -160,6 +167,7 @@ def _run_with_stops(code: CodeType, names: dict[str, Any], namespace: dict[str, 
     debugger.reset()
     debugger.botframe = sys._getframe()
     debugger.set_continue()
+    sys.settrace(debugger.trace_dispatch)
     try:
         exec(code, names)
     finally:

@@ -8,7 +8,7 @@ import pytest
 
 from graders.core.difference import Difference, Kind, Timelines
 from graders.core.results import CheckResult, ExerciseResult, HandMark, Status, SubmissionStatus
-from graders.report import feedback
+from graders.report import class_page, feedback
 from graders.report.titles import Titles
 from tests.batches import batch, exercise, graded, ungraded
 from tests.test_hostile_text import TRAPS, traps
@@ -95,6 +95,18 @@ def test_what_the_answer_printed_is_shown() -> None:
     shown = page(exercise("01-a", Status.WRONG, 0, printed="<b>w</b>\n  2\u202e"))
     assert "Your function printed <b>w</b> 2\ufffd" in shown.text
     assert "printed" not in page(exercise("01-a")).text
+
+
+def test_a_program_stands_below_the_verdict_as_it_is() -> None:
+    program = "if w:\n    print(w)  # yours: </pre><b>w</b>\u202e"
+    wrong = exercise("01-a", Status.WRONG, 0, message="Return it.", mistake="m", program=program + "\n")
+    submission = graded("ann", wrong)
+    found = Page(source := feedback.render(submission, batch(submission), TITLES))
+    assert "Return it. Run this below your answer to see it: if w: print(w) # yours: </pre><b>w</b>\ufffd" in found.text
+    shown = "if w:\n    print(w)  # yours: &lt;/pre&gt;&lt;b&gt;w&lt;/b&gt;\ufffd"
+    assert f'<pre class="keep">{shown}</pre>' in source
+    assert "Run this" not in page(exercise("01-a")).text
+    assert "print(w)" not in class_page.render(batch(submission), TITLES, {"ann": "ann"})
 
 
 def test_timelines_stand_side_by_side_with_the_first_difference() -> None:

@@ -106,10 +106,11 @@ def test_a_note_and_the_status_of_invalid_code_come_back() -> None:
     assert results_json.batch_from_data(data) == found
 
 
-def test_what_the_answer_printed_is_written_and_comes_back() -> None:
-    found = batch(graded("ann", exercise("01-a", printed="a\n  b"), exercise("01-b")))
+@pytest.mark.parametrize("name", ["printed", "program"])
+def test_texts_of_several_lines_are_written_and_come_back(name: str) -> None:
+    found = batch(graded("ann", exercise("01-a", **{name: "a\n  b"}), exercise("01-b")))
     data = results_json.batch_to_data(found)
-    assert [exercise.get("printed") for exercise in data["submissions"][0]["exercises"]] == ["a\n  b", None]
+    assert [exercise.get(name) for exercise in data["submissions"][0]["exercises"]] == ["a\n  b", None]
     assert results_json.batch_from_data(data) == found
 
 

@@ -17,7 +17,7 @@ from graders.core.seeds import new_seed
 from graders.learner.notebook import record, render
 from graders.learner.notebook.standing import build_standing
 from graders.marking.in_process import mark_answer
-from graders.marking.replaying import replay_program
+from graders.marking.replaying import NoInput, replay_program
 
 _refused: dict[str, str] = {}
 """By key, the program of the last answer that was refused while this kernel has been running."""
@@ -111,8 +111,11 @@ def replay(key: str, *, stop: bool = False) -> None:
         render.display_panel(render.note_panel(render.HOW_TO_GO_ON))
     try:
         found = replay_program(_refused[key], key, names, stop=stop)
-    except ExerciseDefect as error:
-        render.display_panel(render.note_panel(error.message_line()))
+    except SyntaxError:  # it was too long to be kept whole
+        render.display_panel(render.nothing_to_replay_panel(exercise, defined=True, checked=True))
+        return
+    except NoInput:
+        render.display_panel(render.note_panel(f'Nothing can be typed here. Use `replay("{key}")` without `stop`.'))
         return
     if not found.stopped:
         render.display_panel(render.replayed_panel(exercise, found))

@@ -198,9 +198,10 @@ def replayed_panel(exercise: Exercise, found: Replayed) -> Panel:
         return note_panel(f'As expected. Now run `check("{exercise.key}")` again, which tries more.')
     title = "Not as expected yet"
     parts = [("", found.error), ("Expected:", found.expected or "no exception")]
-    lines = [title, *(line for label, text in parts if text for line in (label, text) if line)]
+    again = f'To stop in your function: `replay("{exercise.key}", stop=True)`'
+    lines = [title, *(line for label, text in parts if text for line in (label, text) if line), again]
     body = "".join(html.paragraph(label) + html.preformatted_text(text, wrapped=True) for label, text in parts if text)
-    return Panel("\n".join(lines), html.card(html.INFO, title, "", "", body))
+    return Panel("\n".join(lines), html.card(html.INFO, title, "", "", body + html.paragraph(again)))
 
 
 def note_panel(text: str) -> Panel:

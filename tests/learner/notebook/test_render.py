@@ -14,6 +14,7 @@ from graders.learner.notebook.html import INFO, backticks_to_code, table
 from graders.learner.notebook.record import Record
 from graders.learner.notebook.render import Panel
 from graders.learner.notebook.standing import build_standing
+from graders.marking.replaying import Replayed
 from tests.sample import SCALE_SUM, WRAP
 
 
@@ -30,6 +31,9 @@ def found(status: Status, message: str = "", *checks: CheckResult, mistake: str 
 def failed(name: str, difference: Difference) -> CheckResult:
     """A check that does not hold."""
     return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
+
+
+BARE = ExerciseResult(key="90-scale-sum", status=Status.WRONG, score=0, max_score=3)
 
 
 def text_of(html: str) -> str:
@@ -149,6 +153,26 @@ def test_a_worked_answer_says_why() -> None:
     assert render.solution_panel(SCALE_SUM, "1").text.endswith("\n\n1")
 
 
+def test_a_program_stands_below_the_sentence_that_it_shows() -> None:
+    program, introduction = "w = 1\nif w:\n    print(w)  # expected 2", "Run this below your answer to see it, or call "
+    result = ExerciseResult(
+        key="90-scale-sum", status=Status.WRONG, score=0, max_score=3, message="Return it.", program=program + "\n",
+        checks=(differing("the sum is right", "total"), differing("the rest", "x.grad")),
+    )  # fmt: skip
+    for mistake, order in (
+        ("forgot-return", ("Return it.", introduction, "w = 1", "the sum is right", "More: ")),
+        (None, ("the sum is right", "the rest", introduction, "w = 1")),
+    ):
+        panel = render.result_panel(SCALE_SUM, replace(result, mistake=mistake))
+        at = [text_of(panel.html).index(part) for part in order]
+        assert at == sorted(at)
+        assert re.findall(r"<pre [^>]*>([^<]*)</pre>", panel.html) == [program]
+        assert f'{introduction}`replay("90-scale-sum")`:\n\n{program}\n' in panel.text + "\n"
+        at = [panel.text.index(part) for part in order if part != "More: "]
+        assert at == sorted(at)
+        assert "<button" not in panel.html
+
+
 def test_checks_that_were_not_judged_are_not_listed() -> None:
     panel = found(
         Status.RAISED,
@@ -169,6 +193,8 @@ def test_html_of_a_learner_is_never_live() -> None:
         found(Status.WRONG, bad, *checks, mistake="m").html
         + found(Status.RAISED, bad).html
         + render.note_panel(bad).html
+        + render.result_panel(SCALE_SUM, replace(BARE, program=bad)).html
+        + render.replayed_panel(SCALE_SUM, Replayed(bad, error=bad)).html
     )
     assert "<script" not in html
     assert "<img" not in html

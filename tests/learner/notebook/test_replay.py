@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ import graders
 from graders import check, replay
 from graders.sandbox.inside import stub_package
 
+PLAIN = re.compile(r"\x1b\[[0-9;]*m")
 KEY = "03-scale-grad"
 IN_PLACE = """
 def scale_grad(t, s):
@@ -55,7 +57,8 @@ def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
     start = lines.index(f'Run this below your answer to see it, or call `replay("{KEY}")`:')
     program = lines[start + 2 : lines.index("", start + 2)]
     expected, seen = program[-1].partition("# expected ")[2].split("; yours: ")
-    printed, title, label, wanted = said()
+    printed, title, label, wanted, again = said()
+    assert again == f'To stop in your function: `replay("{KEY}", stop=True)`'
     assert (title, label) == ("Not as expected yet", "Expected:")
     assert [eval(text.replace("tensor", "")) for text in (wanted, printed)] == [
         pytest.approx(eval(text.replace("tensor", "")), rel=1e-3) for text in (expected, seen)
@@ -66,10 +69,14 @@ def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
     check(KEY)
     capsys.readouterr()
     assert said() == [wanted, passed]
-    cell("def scale_grad(t, s):\n    while True:\n        raise MemoryError")
-    check(KEY)
+
+
+def test_after_a_refusal_without_a_program_it_says_so(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    cell("def chain_grads(*_):\n    return None")
+    check("01-chain-grads")
     capsys.readouterr()
-    assert said()[-1] in ("no exception", wanted) or "showed no program" in said()[-1]
+    replay("01-chain-grads")
+    assert capsys.readouterr().out.startswith("Your last refused check showed no program: ")
 
 
 def test_a_key_that_does_not_exist_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,24 +113,24 @@ def typed(client: BlockingKernelClient, source: str, *commands: str, stdin: bool
         source, timeout=120, allow_stdin=stdin, output_hook=show, stdin_hook=lambda _: client.input(left.pop(0))
     )
     assert (reply["content"]["status"], left) == ("ok", []), shown
-    return "\n".join(shown)
+    return PLAIN.sub("", "\n".join(shown))
 
 
 def test_in_a_kernel_it_stops_in_the_learners_function_and_in_their_hook(kernel: BlockingKernelClient) -> None:
     typed(kernel, IN_PLACE + f"from graders import check, replay\ncheck('{KEY}')")
-    call, stopped = f"before = dict(globals())\nreplay('{KEY}', stop=True)", "-> factor = s"
-    seen = typed(kernel, call, "p ('the number', s)", "n", "p factor == s", "c", "p ('in the hook', grad.shape)", "c",
-                 "p 'again'", "c", *[])  # fmt: skip
+    call, stopped = f"before = dict(globals())\nreplay('{KEY}', stop=True)", "--> 2     factor = s\n"
+    commands = ["p ('the number', s)", "n", "p factor == s", "c", "p ('in the hook', grad.shape)", "c"]
+    seen = typed(kernel, call, *commands)
     assert seen.index("It stops where") < seen.index(stopped) < seen.index("('the number', ")
     assert seen.count(stopped) == 1
     assert "True" in seen
     assert "('in the hook', torch.Size([2]))" in seen
     assert "Not as expected yet" in seen
-    ended = typed(kernel, call, "left = 7", "q")
-    assert stopped in ended
+    ended = typed(kernel, call, "left = 7", "n", "n", "n", "q")  # out of the function, into the program
+    assert "--> 5" in ended
     assert "expected yet" not in ended
     # IPython adds names of its own, such as `_i3`, for each cell.
     new = "[name for name in globals() if name not in before and not name.startswith('_i')]"
     assert typed(kernel, f"print({new})") == "['before']\n"
-    assert "cannot ask" in typed(kernel, call, stdin=False)
+    assert "Nothing can be typed here." in typed(kernel, call, stdin=False)
     assert "tensor(" in typed(kernel, f"replay('{KEY}')")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -49,6 +50,17 @@ def made(export: str, found: Batch = CLASS, people: roster.Roster | None = None,
     """The files of an export as text."""
     files = EXPORTS[export](ExportRequest(found, TITLES, people, **parts)).files
     return {path: content if isinstance(content, str) else content.decode() for path, content in files.items()}
+
+
+def test_a_program_is_in_the_output_of_gradescope_and_in_no_other_export() -> None:
+    found = batch(graded("Ada", dataclasses.replace(WRONG, program="x = 1\nif x:\n    print(x)\n"), student_id="101"))
+    said = next(json.loads(text)["tests"] for text in made("gradescope", found).values())
+    assert [test["output"] for test in said] == [
+        "Not yet right. Return it.\n\nRun this below your answer to see it:\n\nx = 1\nif x:\n    print(x)",
+        "x: expected 1, saw 2",
+    ]
+    others = {name: made(name, found) for name in EXPORTS if name != "gradescope"}
+    assert [name for name, files in others.items() if "print(x)" in str(files)] == []
 
 
 def test_canvas() -> None:

@@ -124,10 +124,10 @@ def test_in_a_kernel_it_stops_in_the_learners_function_and_in_their_hook(kernel:
     assert seen.index("It stops where") < seen.index(stopped) < seen.index("('the number', ")
     assert seen.count(stopped) == 1
     assert "True" in seen
-    assert "('in the hook', torch.Size([2]))" in seen
+    assert "('in the hook', torch.Size(" in seen
     assert "Not as expected yet" in seen
     ended = typed(kernel, call, "left = 7", "n", "n", "n", "q")  # out of the function, into the program
-    assert "--> 5" in ended
+    assert f"<replay {KEY}>" in ended
     assert "expected yet" not in ended
     # IPython adds names of its own, such as `_i3`, for each cell.
     new = "[name for name in globals() if name not in before and not name.startswith('_i')]"

@@ -15,6 +15,7 @@ extensions = ["docs.lesson_pages", "docs.matrix_page", "docs.message_search", "m
 exclude_patterns: list[str] = []
 nb_execution_mode = "off"  # what cells show is in the notebooks; see lesson_pages.py
 nb_merge_streams = True
+nb_render_markdown_format = "myst"  # what `compare` shows is the text of a lesson, tables included
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 

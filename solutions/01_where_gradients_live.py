@@ -87,11 +87,12 @@ print("x.grad:", x.grad.item())
 compare("01-two-leaves", w=w.grad, x=x.grad)
 assert w.grad.item() == 5 and x.grad.item() == 2
 
-# %% [markdown]
+# %% [markdown] explains="01-two-leaves"
 # `x` reaches `y` by one path, through `a`, and gets `b = 2`. `w` reaches `y` by two paths: through `a` it gets `b = 2`,
 # through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
-#
-# Now `a` and `b`. PyTorch must have computed their gradients, or it could not have arrived at 5.
+
+# %% [markdown]
+# Now `a` and `b`. PyTorch must have computed their gradients, or it could not have gone on to `w` and `x`.
 #
 # **Predict.** What does `a.grad` show, a number or `None`?
 
@@ -107,14 +108,16 @@ print("\nPyTorch warns:", str(caught[0].message)[:124], "...")
 compare("01-non-leaf", a_grad=found[0])
 assert found == [None, None] and "not a leaf" in str(caught[0].message)
 
-# %% [markdown]
+# %% [markdown] explains="01-non-leaf"
 # `None`, and a warning. The gradient of `a` existed for a moment: it was computed and used to reach `w` and `x`. But it
 # was never stored in `a.grad`, and its memory was freed. **PyTorch stores the gradients of leaves only.** An optimizer
 # needs just those, and storing the others would cost as much memory as the activations (the results inside the model).
+# `h.retain_grad()` asks for one more: then `backward()` fills the `.grad` of the non-leaf `h`, too.
+
+# %% [markdown]
+# ## `retain_grad()`
 #
-# ## `retain_grad()`: please keep this one
-#
-# After `h.retain_grad()`, `backward()` fills the `.grad` of a non-leaf `h`, too.
+# Here are the same four tensors. This time, before `backward()`, we call a method of `a` and `b`:
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -208,7 +211,7 @@ for way, gradient in found.items():
 compare("01-which-retains", which=[way for way, gradient in found.items() if gradient is not None])
 assert found["before"].item() == 12 and found["after"] is found["a copy"] is None
 
-# %% [markdown]
+# %% [markdown] explains="01-which-retains"
 # After: that is too late. The gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
 #
 # A copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient ever
@@ -263,11 +266,12 @@ print("after two passes: a.grad", a.grad.item(), "  w.grad", w.grad.item())
 compare("01-two-passes", a=a.grad)
 assert (a.grad.item(), w.grad.item()) == (4, 10)
 
-# %% [markdown]
+# %% [markdown] explains="01-two-passes"
 # 4, not 2. `backward()` never replaces what is in `.grad`. It **adds** to it, for leaves and retained tensors alike.
 # In training this is useful: several small batches can add up to one large one. It is also why every training loop
 # calls `optimizer.zero_grad()`.
-#
+
+# %% [markdown]
 # (`retain_graph=True` sounds like `retain_grad()`, but has nothing to do with `.grad`. A graph saves the values that
 # backward needs, here `a` and `b`. By default `backward()` frees them, and a second pass through this graph raises.
 # With `retain_graph=True` they stay. A graph that saves nothing, such as that of `(x + 1).sum()`, can be used again
@@ -291,7 +295,7 @@ print("(x + 1).sum(): nothing was saved, so nothing is missing")
 # For the gradient of one pass alone, you have three choices:
 #
 # - set `t.grad = None` before the pass,
-# - use `torch.autograd.grad(loss, t)`, which returns the gradient and touches no `.grad`,
+# - use `torch.autograd.grad(loss, t)`, which returns the gradient and writes into the `.grad` of no leaf,
 # - use a hook: lesson 2.
 
 # %%
@@ -300,6 +304,12 @@ p.grad = torch.tensor([9.0])  # left over from somewhere
 (gradient,) = torch.autograd.grad((p * p).sum(), p)
 print("autograd.grad:", gradient.item(), "  p.grad is still:", p.grad.item())
 assert gradient.item() == 6 and p.grad.item() == 9
+
+h = 3 * p
+h.retain_grad()
+torch.autograd.grad(h.sum(), p)
+print("a retained gradient is written all the same:", h.grad.item(), "  p.grad:", p.grad.item())
+assert h.grad.item() == 1 and p.grad.item() == 9
 
 # %% [markdown]
 # One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you keep `p.grad`
@@ -365,9 +375,10 @@ show(
     "then 0.0625, 0.125, 0.25, 0.5, and 1 at h5.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="01-five-steps"
 # This is a vanishing gradient in miniature. Each step passes on half, and of the 1 at `h5` only 3 percent reaches `x`.
-#
+
+# %% [markdown]
 # Beware of steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps
 # of the chain are one tensor object, and one object has one `.grad`.
 #
@@ -397,7 +408,7 @@ print("two objects:", second is not first, "  first.grad:", first.grad.item(), "
 compare("01-in-place", overwritten=overwritten, copied=first.grad)
 assert (first.grad.item(), second.grad.item()) == (5, 1)
 
-# %% [markdown]
+# %% [markdown] explains="01-in-place"
 # A retained gradient belongs to the latest value of its tensor, here the one after `mul_(5)`. The 5 is nowhere. A
 # `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
@@ -491,7 +502,7 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
-# | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not, and touches no `.grad` |
+# | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; fills the `.grad` of retained tensors only |
 #
 # ## Where you meet this in the wild
 #

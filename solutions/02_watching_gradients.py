@@ -56,10 +56,11 @@ y.backward()
 compare("02-two-hooks", a=received["a"], b=received["b"])
 assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [("b", 6.0), ("a", 5.0)]
 
-# %% [markdown]
+# %% [markdown] explains="02-two-hooks"
 # **A hook runs when the gradient arrives, not when it is registered.** No `retain_grad()` was needed, and neither
 # tensor keeps anything.
-#
+
+# %% [markdown]
 # `b` came first. Is that because its hook was registered first?
 #
 # **Predict.** In the same graph, the hook on `a` is now registered before the one on `b`. In which order do they run?
@@ -82,7 +83,7 @@ print("order:", *order)
 compare("02-swapped", order=order)
 assert order == ["b", "a"]
 
-# %% [markdown]
+# %% [markdown] explains="02-swapped"
 # `b` again. For hooks on *different* tensors it does not matter which you register first: PyTorch works through the
 # graph from its end. Neither `a` nor `b` needs the other, and today's PyTorch starts with the one that was computed
 # last.
@@ -144,14 +145,15 @@ show(
     "is called once, with the sum 7.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="02-three-uses"
 # One call, with 7. **A hook is called when the gradient of its tensor is complete**: those of all uses, 3 and 2 and 2,
 # are added first. The same holds for a weight that two layers share.
-#
+
+# %% [markdown]
 # ## The second pass
 #
-# `.grad` of a leaf adds up over passes. Now the leaf `x` has a hook. The first pass brings 7 to `x`; the loss of the
-# second is `10 * x`.
+# `.grad` of a leaf adds up over passes. Now the leaf `x` has a hook. The loss of the first pass is the one above, with `x`
+# in place of `y`; the loss of the second is `10 * x`.
 #
 # **Predict.** What does the hook receive in the second pass, and what is in `x.grad` at that moment?
 
@@ -171,14 +173,15 @@ compare("02-second-pass", received=log[1][0], x_grad=log[1][1])
 assert log == [(7.0, None), (10.0, 7.0)]
 assert x.grad.item() == 17
 
-# %% [markdown]
+# %% [markdown] explains="02-second-pass"
 # The hook receives 10, the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
 # hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
-#
+
+# %% [markdown]
 # ## Called, or not?
 #
 # Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
-# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad`.
+# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad` of a leaf.
 #
 # **Predict.** How many times is each of the two hooks called?
 
@@ -201,13 +204,14 @@ names = [name for name, _ in calls]
 compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
 assert calls == [("y", 2.0), ("y", 2.0)]
 
-# %% [markdown]
+# %% [markdown] explains="02-two-ways-back"
 # Twice `y`, and never the copy:
 #
 # - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
 # - **Not on the path, not called.** The loss does not use the copy, so no gradient gets there. `t * 1` and
 #   `t.view(...)` are tensors of their own.
-#
+
+# %% [markdown]
 # In one odd case a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises leave it out.
 #
 # A tensor that does not require grad cannot have a hook at all:
@@ -432,9 +436,11 @@ print(*called)
 compare("02-in-a-loop", called=called)
 assert called == ["third", "third", "third"]
 
+# %% [markdown] explains="02-in-a-loop"
+# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`.
+
 # %% [markdown]
-# Every lambda looks `name` up **when it runs**. By then the loop is over, and `name` is `"third"`. The default of an
-# argument, `name=name`, is evaluated when the lambda is made, so each keeps its own:
+# `name=name` gives the lambda an argument of its own, with a default that is evaluated when the lambda is made:
 
 # %%
 tensors = {name: torch.ones(1, requires_grad=True) for name in ("first", "second", "third")}
@@ -510,7 +516,7 @@ show(
     "registered before sees it. At x it is 210.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="02-overwritten"
 # The first hook stays with the **old value**: it sees 70, the derivative with respect to what `t` was before the
 # multiplication. The second belongs to the **new value** and sees 7. `retain_grad` is different: it follows the tensor
 # to its new value.
@@ -574,10 +580,11 @@ print("load_state_dict, assign=True:", assign)
 compare("02-hook-survives", data=data, load=load, double=double, new=new, assign=assign)
 assert (data, load, double, new, assign) == (True, True, True, False, False)
 
-# %% [markdown]
+# %% [markdown] explains="02-hook-survives"
 # Changing the numbers inside the tensor object, or even its dtype, leaves the hook where it is. Putting another object
 # in its place does not.
-#
+
+# %% [markdown]
 # ## Myths
 #
 # **"Tensor hooks fire only in `backward()`."** `torch.autograd.grad` calls them as well, and returns what they made of

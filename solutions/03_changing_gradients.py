@@ -67,13 +67,14 @@ show(
     "turns 3 into 300. From y it goes on to x, whose grad is 900. The gradient of w is 6, as without a hook.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="03-times-100"
 # The gradient 3 arrives at `y`, the hook turns it into 300, and `x` gets 3 · 300 = 900. `w` gets its gradient straight
 # from `z`, not through `y`: it stays 6. So does the value of `y`.
 #
 # **A new gradient counts for the tensors that the hooked tensor was computed from, and for no others.** If the hooked
 # tensor is a leaf, the new gradient ends up in its own `.grad`.
-#
+
+# %% [markdown]
 # Here are four hooks on `y = 3 * x`, with the loss `(5 * y).sum()`:
 
 
@@ -216,14 +217,15 @@ show(
     "[2, 5] stays as it was, and x.grad is [2, 5].",
 )
 
-# %% [markdown]
+# %% [markdown] explains="03-in-place-hook"
 # In a sum, both operands have the same gradient. PyTorch does not copy it: both get **the same tensor**. A hook on `w`
 # that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you; the numbers are
-# simply wrong.
-#
-# The same thing happens in a residual connection, `f + x` with `f = 5 * x`. The hook on `f` doubles the gradient of
-# this branch, so `x.grad` should become 2 · 5 + 1 = 11. In place, it doubles that of the skip connection, too, which
-# makes 2 · 5 + 2 = 12:
+# simply wrong. Below, it happens in a residual connection: in place, the hook doubles the gradient of the skip connection,
+# too, which makes 2 · 5 + 2 = 12.
+
+# %% [markdown]
+# A residual connection is `f + x`, here with `f = 5 * x`. A hook on `f` doubles the gradient of this branch, so `x.grad`
+# should become 2 · 5 + 1 = 11:
 
 
 # %%
@@ -339,7 +341,7 @@ show(
     "2.4. With .grad clamped after each pass: 0.8, 1, 1.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="03-clamp-three-passes"
 # The hook works on the gradient of the current pass, before it is added to `.grad`. As 0.8 is within the limits, the
 # hook has nothing to do, and the total is 2.4. **Clamping each pass is not the same as clamping the sum.** If you add
 # up gradients over several small batches, decide which of the two you mean.
@@ -390,13 +392,14 @@ print("a clamping hook on h:              first", first_grad.item(), "  second",
 compare("03-two-places", after_backward=after_backward, hook_on_h=first_grad)
 assert (first_grad.item(), second_grad.item()) == (3, 300)
 
-# %% [markdown]
+# %% [markdown] explains="03-two-places"
 # When you clamp a `.grad`, backward is over, and the earlier layers have already received their large gradients: still
 # 600. Clamping `.grad` protects this one parameter and no other.
 #
 # The hook on the activation `h` sits on the way back. It lets at most 1 through, so the first layer gets 3. The second
 # layer keeps its 300: its gradient does not pass through `h`.
-#
+
+# %% [markdown]
 # ## Blocking a part: frozen rows
 #
 # Sometimes a few rows of a parameter should not learn, such as those of known words in an embedding. The switch
@@ -458,11 +461,12 @@ print("momentum:    ", momentum)
 compare("03-masked-rows", plain=plain, decay=decay, momentum=momentum)
 assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
 
-# %% [markdown]
+# %% [markdown] explains="03-masked-rows"
 # A zero gradient does not mean no step. Weight decay pulls on every weight, whatever its gradient is, and momentum
 # still carries the gradients of earlier steps. To keep rows fixed under such an optimizer, you also have to put the old
 # values back after each step.
-#
+
+# %% [markdown]
 # Note the shape of the mask, `(4, 1)`: one number for each row, for all its columns. A mask with a single dimension is
 # matched with the last one, the columns:
 
@@ -534,6 +538,10 @@ print("plus 1, then times 2:", chain(plus_1, times_2))
 print("times 2, then plus 1:", chain(times_2, plus_1))
 compare("03-two-hooks-in-a-row", plus_1_first=chain(plus_1, times_2), times_2_first=chain(times_2, plus_1))
 assert chain(plus_1, times_2) == 36 and chain(times_2, plus_1) == 33
+
+# %% [markdown] explains="03-two-hooks-in-a-row"
+# With "plus 1" first, 5 becomes 6, then 12, and `x` gets 3 · 12 = 36. With "times 2" first, 5 becomes 10, then 11, and `x`
+# gets 3 · 11 = 33.
 
 # %% tags=["figure"]
 figure, axes = card(8.6, 3.1)
@@ -661,9 +669,12 @@ show(
     "whose hook turns it into 0 on the way to x. The direct way brings 2. So x.grad is 0 + 2 = 2.",
 )
 
+# %% [markdown] explains="03-one-branch"
+# The hook on `x` blocks both uses, the hook on `y` only one.
+
 # %% [markdown]
-# The hook on `x` blocks both uses, the hook on `y` only one. Nobody has to remove the hook on `y`: it goes when `y` and
-# its graph go (unless the hook itself refers to `y`: lesson 11). A weak reference shows it:
+# Nobody has to remove the hook on `y`: it goes when `y` and its graph go (unless the hook itself refers to `y`: lesson 11).
+# A weak reference shows it:
 
 # %%
 import weakref
@@ -781,9 +792,11 @@ print(found)
 compare("03-hook-in-forward", passes=found)
 assert found == [0.5, 0.25, 0.125]
 
+# %% [markdown] explains="03-hook-in-forward"
+# The hooks pile up: one in the first pass, two in the second, three in the third, and each of them halves.
+
 # %% [markdown]
-# The hooks pile up: one in the first pass, two in the second, three in the third, and each of them halves. Here is a
-# model that hooks each tensor where it should, with a log of what happens.
+# Here is a model that hooks each tensor where it should, with a log of what happens.
 
 # %%
 log = []

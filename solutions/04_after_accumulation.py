@@ -51,9 +51,10 @@ for same, grad in found:
 compare("04-two-passes", first=found[0][1], second=found[1][1])
 assert [(same, grad.tolist()) for same, grad in found] == [(True, [2.0, 2.0]), (True, [5.0, 5.0])]
 
-# %% [markdown]
+# %% [markdown] explains="04-two-passes"
 # 2, and then 5: the total, not the gradient of this pass. And the argument `q` is `p`, the same object.
-#
+
+# %% [markdown]
 # Now `p` has one hook of each kind, and the one for later is registered first. `p.grad` holds 10 from earlier. The
 # gradient of this pass is 3, and the tensor hook doubles it.
 #
@@ -103,10 +104,11 @@ show(
     "registered with register_post_accumulate_grad_hook, finds 16. The order of registering makes no difference.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="04-one-of-each"
 # So there are two numbers to tell apart, *this pass* and the *total*, and each kind of hook gets one of them. What a
 # tensor hook returns is what is added.
-#
+
+# %% [markdown]
 # ### Where it runs, and what it returns
 #
 # **On leaves only.** A non-leaf accumulates nothing. And as for every hook, the tensor must require grad.
@@ -127,7 +129,7 @@ for tensor, message in (
 # **Once in each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs
 # once, when all its gradients have been added up.
 #
-# **Not under `torch.autograd.grad`.** That function writes no `.grad`, so there is no moment after.
+# **Not under `torch.autograd.grad`.** That function writes no leaf's `.grad`, so there is no moment after.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
@@ -179,10 +181,11 @@ with p.register_post_accumulate_grad_hook(lambda q: q):
     (9 * p).sum().backward()
 print("p itself is let through")
 
-# %% [markdown]
+# %% [markdown] explains="04-clamping-lambda"
 # 1: by the time its return value is looked at, the hook has done its work. The remedy is a function with `def` and
 # without `return`.
-#
+
+# %% [markdown]
 # The handle is like any other: `handle.remove()`, or `with p.register_post_accumulate_grad_hook(fn):`.
 
 
@@ -274,9 +277,10 @@ show(
     "that frees each gradient at once rises to 16 and falls back to 0 at each layer.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="04-most-memory"
 # 96 against 16. When each gradient is freed at once, what counts is the largest one, not the sum.
-#
+
+# %% [markdown]
 # Now a real step, for a single weight. The loss is `w * w`, so the gradient is `2 * w`. A hook subtracts 0.25 times the
 # gradient from `w`, and frees the gradient. Before the pass, `w` is 2.
 #
@@ -302,13 +306,14 @@ print("w:", w.item(), "  w.grad:", w.grad)
 compare("04-one-step", w=w, w_grad=w.grad)
 assert w.item() == 1.0 and w.grad is None
 
-# %% [markdown]
+# %% [markdown] explains="04-one-step"
 # The weight moved *during* `backward()`.
 #
 # **Why is it safe?** The backward pass needs the old value of `w`: the gradient of `w * w` is `2 * w`. But the gradient
 # of `w` is complete only when every operation that used `w` has had its turn. After that, this pass no longer needs the
 # old value.
-#
+
+# %% [markdown]
 # **What do we give up?** Every backward pass is a step now, so several small batches cannot add up to one large one.
 # And a second pass through the same graph fails, because the graph needs the old weight:
 
@@ -404,10 +409,11 @@ print("sum of the hook:", own_sum.item())
 compare("04-own-sum", total=own_sum)
 assert own_sum.item() == 6.0
 
-# %% [markdown]
+# %% [markdown] explains="04-own-sum"
 # 6, not 3. The hook found 1, then 2, then 3 in `.grad`, and 1 + 2 + 3 = 6. If the hook adds up, `.grad` must not add up
 # as well: set it to `None`.
-#
+
+# %% [markdown]
 # Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again.
 #
 # **Predict.** What is left in `float32`, and what in `float64`?
@@ -426,7 +432,7 @@ for dtype in (torch.float32, torch.float64):
 compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float64])
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
 
-# %% [markdown]
+# %% [markdown] explains="04-what-is-left"
 # `float32` has 24 binary digits, so next to 2 to the power of 25 the 1 is rounded away. Sums over many passes are
 # therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add; afterwards it is
 # too late.
@@ -498,7 +504,7 @@ print("forward v u w; arrivals:", *second_pass)
 compare("04-arrivals", first_pass=first_pass, second_pass=second_pass)
 assert first_pass == ["w", "v", "u"] and second_pass == ["w", "u", "v"]
 
-# %% [markdown]
+# %% [markdown] explains="04-arrivals"
 # In reverse: what the forward computation used last arrives first. The order in which parameters are listed or defined
 # does not matter. So do not rely on one of them being the last. **Let the hooks count**: when as many gradients have
 # arrived as there are parameters, every `.grad` is written.
@@ -570,10 +576,11 @@ print("written when the count says 3:", *written[0])
 compare("04-stopped-pass", written=written[0])
 assert written == [["v", "w"]]
 
-# %% [markdown]
+# %% [markdown] explains="04-stopped-pass"
 # Too early: `u` is missing. Remember *which* parameters have had their gradient, not only how many. In one pass each
 # has it once. So when one comes for the second time, a new pass has begun, and what is left of the old one must go.
-#
+
+# %% [markdown]
 # The hook has to remember this from call to call. A list or a set outside it will do, or an object with a `__call__`
 # method.
 

@@ -113,9 +113,10 @@ compare("05-first-hook", args=type(seen[0][0]), output=tuple(seen[0][1].shape))
 assert len(seen) == 1 and type(seen[0][0]) is tuple
 assert seen[0][0][0].shape == (1, 1, 32, 32) and seen[0][1].shape == (1, 10, 28, 28)
 
-# %% [markdown]
+# %% [markdown] explains="05-first-hook"
 # `args` is a **tuple**, even when there is only one argument. The input itself is `args[0]`.
-#
+
+# %% [markdown]
 # The hook printed a single line. `conv.forward(image)` computes the same output, but fires **no hook**: it is the
 # *call* of a module that runs its hooks. Always write `module(x)`. After `handle.remove()`, the hook is gone. (As with
 # hooks on tensors, `with module.register_forward_hook(hook):` removes it at the end of the block. If you train a model
@@ -166,9 +167,10 @@ print(" -> ".join(order))
 compare("05-inside-out", order=order)
 assert order == ["stem[0]", "stem", "head", "model"]
 
-# %% [markdown]
+# %% [markdown] explains="05-inside-out"
 # A container is finished only when everything in it is. So its hook comes after theirs, and the model's comes last.
-#
+
+# %% [markdown]
 # ## A module by its name
 #
 # Every module in a model has a name: the path of attributes that leads to it. `named_modules()` yields every module
@@ -224,7 +226,7 @@ for way, value in stored.items():
 compare("05-five-copies", which=[way for way, value in stored.items() if value.flatten().tolist() == [-1, 2]])
 assert [value.flatten().tolist() for value in stored.values()] == [[0, 2]] * 4 + [[-1, 2]]
 
-# %% [markdown]
+# %% [markdown] explains="05-five-copies"
 # Only the clone. The other four share the memory of the output, and the ReLU wrote its result there. `.cpu()` does not
 # help: a tensor that is on the CPU already comes back as it is. **Keep a copy, not a reference.**
 
@@ -297,14 +299,15 @@ print("the output requires grad:", trainable)
 compare("05-still-trainable", which=[name for name, requires_grad in trainable.items() if requires_grad])
 assert trainable == {"store": True, "store_and_return": False}
 
-# %% [markdown]
+# %% [markdown] explains="05-still-trainable"
 # What a hook returns takes the place of the output. Here that was a copy without a graph, so no gradient comes back to
 # the layers before it. There is no error and no warning. **A hook that watches must return `None`.** (Lesson 6 puts the
 # others to good use.)
 #
 # Be careful with a lambda: it returns the value of its expression. `list.append` returns `None`, so `kept.append(...)`
 # is fine. `kept or kept.append(...)` is not: in the second call it returns the list.
-#
+
+# %% [markdown]
 # Somebody else may have hooked the module before you. Hooks run in the order in which they were registered (lesson 6
 # shows how to ask for another; hooks for all modules at once come first). So yours gets the output as the hooks before
 # it left it, and if no hook comes after yours, the next layer gets this same output.
@@ -350,8 +353,9 @@ show(
 #
 # ## Clean up, whatever happens
 #
-# A hook stays until its handle removes it. If you lose the handle, you can no longer remove the hook. And there is a
-# subtler way to leave one behind. Two functions log the output shape of the first layer while they run the model:
+# A hook stays until its handle removes it. If you lose the handle, you can no longer remove this hook alone:
+# `module._forward_hooks.clear()` takes off everybody's. And there is a subtler way to leave one behind. Two functions log
+# the output shape of the first layer while they run the model:
 #
 # - `careless` registers the hook, calls `model(x)`, then `handle.remove()`.
 # - `careful` calls `model(x)` inside `with model.stem[0].register_forward_hook(...):`.
@@ -387,12 +391,17 @@ for function in (careless, careful):
 print(logs)
 compare("05-after-an-error", careless=len(logs["careless"]), careful=len(logs["careful"]))
 assert logs == {"careless": [(1, 10, 16, 16), (1, 10, 28, 28)], "careful": [(1, 10, 16, 16)]}
+assert (fresh.stem[0].register_forward_hook(print), fresh.stem[0]._forward_hooks.clear(), fresh(image) is not None)[2]
+assert not fresh.stem[0]._forward_hooks  # `clear` took off everybody's
 
-# %% [markdown]
+# %% [markdown] explains="05-after-an-error"
 # Both logs have an entry from the run that failed: the first layer was done before `head` raised. But `careless` never
 # reached `handle.remove()`. Its hook is still on the model, nobody has the handle, and it wrote into the log again.
 #
-# The `with` block removes the hook however you leave it. If there are several handles, use `try` and `finally`:
+# The `with` block removes the hook however you leave it.
+
+# %% [markdown]
+# If there are several handles, use `try` and `finally`:
 #
 # ```python
 # try:
@@ -516,12 +525,13 @@ compare(
 assert list(by_name) == convolutions[-1:] and list(by_default) == list(by_partial) == convolutions
 assert list(by_repr) == ["Conv2d(10, 10, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))"]
 
-# %% [markdown]
+# %% [markdown] explains="05-key-of-a-layer"
 # - `by_name` is the trap of lesson 2: a hook looks up `name` **when it runs**. By then the loop is over, and all write
 #   under the last name. A default argument or `functools.partial` gives each hook a name of its own.
 # - `by_repr` has one key as well. `repr` shows the settings of a layer, and these six have the same. A name from
 #   `named_modules()` stands for one module only.
-#
+
+# %% [markdown]
 # One more trap belongs to notebooks. A cell registers a hook, and you run this cell three times: now three hooks fire.
 # Register in a `with` block, or remove the old handle in the same cell before you register again.
 
@@ -573,10 +583,11 @@ print("dict:", kept)
 compare("05-pool-calls", entries=len(calls), width=kept["pool"][-1])
 assert calls == [(1, 10, 14, 14), (1, 10, 7, 7)] and kept == {"pool": (1, 10, 7, 7)}
 
-# %% [markdown]
+# %% [markdown] explains="05-pool-calls"
 # A layer without weights is often made once and used in several places. A hook belongs to the module object, and it
 # fires at **every call** of that object. In the dict the second call overwrote the first.
-#
+
+# %% [markdown]
 # A module that can be reached in two ways has two names. `named_modules()` yields it once, under the first;
 # `get_submodule` knows both; and a hook on it fires for either.
 
@@ -676,10 +687,11 @@ show(
     "every line.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="05-walk"
 # It finds 2 of 8. It stops at the `ModuleList`, and takes the list itself for a layer. `named_modules()` visits every
 # level, whatever the containers are.
-#
+
+# %% [markdown]
 # One more thing about order: `named_modules()` yields modules in the order in which they were *defined*. Hooks fire in
 # the order in which modules *run*, and a dict that they fill has this second order. In our model, `pool` is defined
 # after the blocks, but runs before them.
@@ -828,7 +840,7 @@ show(
     "only this.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="05-bytes-in-files"
 # That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes
 # that storage, all of it.
 #
@@ -926,7 +938,7 @@ print(" -> ".join(events))
 compare("05-with-order", order=events)
 assert events == ["enter", "block", "exit", "caught"]
 
-# %% [markdown]
+# %% [markdown] explains="05-with-order"
 # `__exit__` runs at the end of the block, also when the block raises. Its three arguments describe the exception;
 # without one, they are `None`. Then the exception goes on, because `__exit__` returned `None`. If it returned `True`,
 # Python would drop it.

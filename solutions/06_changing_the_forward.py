@@ -115,7 +115,7 @@ compare("06-channel-0-off", vertical=without[0, 0], horizontal=without[0, 1])
 assert without.tolist() == [[2.25, 2.25]]
 assert model.act(model.detect(vertical)).mean((2, 3)).tolist() == [[1.5, 0, 2.25]]
 
-# %% [markdown]
+# %% [markdown] explains="06-channel-0-off"
 # A tie: without channel 0, the model can no longer tell. **What a forward hook returns becomes the output of the
 # module**, and everything after it computes with that. The model itself has not changed: when the `with` block ends,
 # the hook is gone.
@@ -191,14 +191,15 @@ for hook, outcome in zip((nothing, rebinds, returns, returns_false), outcomes):
 compare("06-four-returns", nothing=outcomes[0], rebinds=outcomes[1], returns=outcomes[2], returns_false=outcomes[3])
 assert outcomes[:3] == [10, 10, 11] and outcomes[3] is False
 
-# %% [markdown]
+# %% [markdown] explains="06-four-returns"
 # - `nothing` returns `None`: the output stays.
 # - `rebinds` computes 11 and gives it the name `output`, a local name that nobody outside the hook sees. It returns
 #   `None`, so the output stays.
 # - `returns` replaces the output.
 # - `returns_false` replaces it, too! **Anything that is not `None` counts as the new output**, even `False`. The next
 #   module would then have to compute with `False`.
-#
+
+# %% [markdown]
 # **Predict.** Two lambdas store the same tensor: one is `seen.setdefault("out", output.detach())`, the other is
 # `seen.update(out=output.detach())`. Each becomes the hook of a linear layer, `nn.Linear(3, 2)`. With which of them
 # does the output of the layer still require grad?
@@ -221,11 +222,12 @@ print("the output requires grad:", has_graph)
 compare("06-which-lambda", which=[method for method, has in has_graph.items() if has])
 assert y.requires_grad
 
-# %% [markdown]
+# %% [markdown] explains="06-which-lambda"
 # `setdefault` returns the value that it stored: the detached tensor. That became the output, and the graph ends there.
 # A hook that was only meant to *look* keeps this layer, and those before it, from getting any gradient, and there is no
 # error and no warning. `dict.update` and `list.append` return `None` and are safe.
-#
+
+# %% [markdown]
 # ## Changing the output in place
 #
 # A hook can also change the tensor itself, with an in-place operation such as `mul_`, and return nothing. The output
@@ -259,11 +261,13 @@ print("survivors:", survivors)
 compare("06-survivors", survivors=survivors)
 assert survivors == ["Linear"]
 
-# %% [markdown]
+# %% [markdown] explains="06-survivors"
 # Only the linear layer, whose backward pass needs its input and its weight. Sigmoid, Tanh and ReLU need their *output*:
 # the derivative of a sigmoid with output `s` is `s * (1 - s)`. The hook overwrote that number, and autograd notices.
-#
-# With `.data`, autograd does not notice. That is worse: the output is right, and the gradient is wrong.
+# With `.data`, it does not, as the next cell shows. That is worse: the output is right, and the gradient is wrong.
+
+# %% [markdown]
+# And if a hook writes into `.data`? Then compare the gradient with what it should be:
 
 # %%
 x = torch.zeros(1, requires_grad=True)
@@ -355,13 +359,14 @@ for name, hook in pre_hooks.items():
 compare("06-new-arguments", both=results[0], reversed=results[1], one=results[2])
 assert results == [22, 12, 5] and add(one, two) == 21
 
-# %% [markdown]
+# %% [markdown] explains="06-new-arguments"
 # - A **tuple** holds the new arguments, *all* of them.
 # - Anything else is put into a tuple: it becomes the *only* argument.
 #
 # The last one is a trap: `b` was dropped, and `add` went on without it. There was no error, because `b` may be left
 # out. To change one argument, put the others back: `return (new, *args[1:])`.
-#
+
+# %% [markdown]
 # Three more ways to get it wrong, and the errors that follow:
 
 # %%
@@ -482,9 +487,12 @@ print("without scale:", without.item(), "  with scale=3:", with_scale.item())
 compare("06-who-wins", without=without, with_scale=with_scale)
 assert without == 20 and with_scale == 20
 
-# %% [markdown]
+# %% [markdown] explains="06-who-wins"
 # `{**kwargs, "scale": 10.0}` builds a new dict from left to right. Where both sides have the same key, the right one
-# wins: here the hook wins over the caller. And if a hook returns only one of the two parts, PyTorch says so:
+# wins: here the hook wins over the caller.
+
+# %% [markdown]
+# If a hook returns only one of the two parts, PyTorch says so:
 
 
 # %%
@@ -541,9 +549,10 @@ print("add first:", add_first, "  multiply first:", multiply_first)
 compare("06-two-hooks", add_first=add_first, multiply_first=multiply_first)
 assert (add_first, multiply_first) == (22, 21)
 
-# %% [markdown]
+# %% [markdown] explains="06-two-hooks"
 # They run in the order of registration, and each receives what the hook before it has made.
-#
+
+# %% [markdown]
 # What if somebody else's hook is there already, and yours must see the raw output? `prepend=True` puts your hook in
 # front of all hooks of its kind that the module has at that moment.
 #
@@ -589,10 +598,11 @@ show(
     "A. After B: A, B. After C with prepend=True: C, A, B. After D with prepend=True: D, C, A, B.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="06-prepend"
 # D came later than C and went in front of it. Pre-hooks and the backward hooks of modules (lesson 7) take `prepend`,
 # too. Hooks on tensors do not.
-#
+
+# %% [markdown]
 # ### A hook that runs even when `forward` fails
 #
 # When `forward` raises, the forward hooks are skipped. A forward hook with `always_call=True` runs all the same, and
@@ -637,7 +647,7 @@ with picky.register_forward_hook(usual), picky.register_forward_hook(always, alw
     assert events == [("usual", 2), ("always", 2)]
 compare("06-rescue", outcome=outcome)
 
-# %% [markdown]
+# %% [markdown] explains="06-rescue"
 # It cannot rescue the call: what it returned is dropped, and the exception goes on. When nothing fails, it is a forward
 # hook like any other: it runs once, in its place in the queue.
 
@@ -688,12 +698,13 @@ assert scores_without(0, vertical) == [2.25, 2.25]
 assert scores_without(1, vertical) == [5.25, 2.25]
 assert scores_without(2, vertical) == [3.0, 0.0]
 
-# %% [markdown]
+# %% [markdown] explains="06-ablations"
 # - Without channel 0, the vertical score falls from 5.25 to 2.25. This channel carries the decision.
 # - Without channel 1, nothing changes: for this image it was 0 anyway.
 # - Without channel 2, both scores fall by 2.25. The difference between them stays 3. Brightness raises the scores, but
 #   does not decide.
-#
+
+# %% [markdown]
 # Mind the axes. The output of a two-dimensional convolution has the shape `[batch, channel, height, width]`, that of a
 # linear layer after it `[batch, feature]`. In both, dimension 1 is the one to index: `output[:, channels]`. That is not
 # always so. In a language model an output often has the shape `[batch, token, feature]`: there, dimension 1 is the
@@ -832,14 +843,15 @@ show(
     "and 1: 5.25 and 2.25. All: 5.25 and 2.25.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="06-patches"
 # - Channel 2 has no effect: both images are equally bright. (Switching it off *did* change the scores. The two
 #   experiments ask different questions.)
 # - Channel 0 alone makes the model see both bars, channel 1 alone makes it see none.
 # - Channels 0 and 1 together flip the answer completely. They carry all that distinguishes the two images.
 # - Patching all channels gives exactly the scores of the clean run. It must: `act` is a **bottleneck**. Everything
 #   that gets from the image to the scores goes through it.
-#
+
+# %% [markdown]
 # In a plain chain every module is a bottleneck. Where a path leads around the module, it is not.
 #
 # **Predict.** `skip` computes `x + f(x)`, and `f` doubles. Clean input 1 gives 3, corrupt input 5 gives 15. What comes
@@ -867,10 +879,11 @@ print("clean:", skip(one).item(), "  corrupt:", skip(five).item(), "  patched:",
 compare("06-patch-beside-a-skip", patched=mixed)
 assert (skip(one), skip(five), mixed) == (3, 15, 7)
 
-# %% [markdown]
+# %% [markdown] explains="06-patch-beside-a-skip"
 # 7 = 5 + 2: the 5 went past `f`. So a patch that does *not* restore the clean answer tells you something, too: the
 # rest went another way.
-#
+
+# %% [markdown]
 # Two details matter when you keep the clean activation.
 #
 # **Keep a copy.** If an in-place module follows, it rewrites what you kept. That is the trap of lesson 5, and again

@@ -97,11 +97,12 @@ compare("07-two-tuples", entries=len(gi), grad_input=tuple(gi[0].shape), grad_ou
 assert type(gi) is type(go) is tuple and len(gi) == len(go) == 1
 assert gi[0].shape == x.shape == (2, 3) and go[0].shape == (2, 2)
 
-# %% [markdown]
+# %% [markdown] explains="07-two-tuples"
 # Both are **tuples**: `grad_input` has one entry for each input of the module, `grad_output` one for each output. Even
 # a single gradient comes in a tuple. Each entry has the shape of the tensor that it belongs to. Parameters are not
 # inputs, so their gradients are not in `grad_input`.
-#
+
+# %% [markdown]
 # ## The arithmetic of a linear layer
 #
 # With `W` for `lin.weight` and `b` for `lin.bias`, the layer computes `y = x @ W.T + b`. The loss is
@@ -129,10 +130,11 @@ assert torch.equal(gi[0], go[0] @ lin.weight) and gi[0].tolist() == [[1, 2, 0], 
 assert torch.equal(gi[0], x.grad)
 assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(lin.bias.grad, go[0].sum(0))
 
-# %% [markdown]
+# %% [markdown] explains="07-first-row"
 # All three formulas hold. And since `x` is a leaf that is used nowhere else, what leaves the module is what ends up in
 # `x.grad`.
-#
+
+# %% [markdown]
 # ## When there is nothing to send on
 #
 # The first layer of a model gets the data, and data does not require grad.
@@ -155,11 +157,12 @@ for warning in caught:
 compare("07-data-first", entry=seen["gi"][0] if seen else "not called")
 assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 
-# %% [markdown]
+# %% [markdown] explains="07-data-first"
 # `(None,)`: a tuple with one entry, as before. Nobody needs this gradient, so it is not computed. The hook runs all
 # the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
 # `grad_input`. We come back to that.)
-#
+
+# %% [markdown]
 # **And when the input requires grad, but no gradient ever comes to it?** Below, the output depends on `x` only through
 # `x > 0`, which has no derivative. What arrives at the output reaches the weight, and nothing reaches `x`.
 #
@@ -186,10 +189,11 @@ print("calls:", len(calls), "  weight.grad:", gate.weight.grad.tolist())
 compare("07-calls-of-gate", calls=len(calls))
 assert calls == [] and gate.weight.grad.tolist() == [1, 1, 2]
 
-# %% [markdown]
+# %% [markdown] explains="07-calls-of-gate"
 # The weight got its gradient, but the hook waited for `grad_input` in vain. So trust an entry in a log of full
 # backward hooks, but do not conclude from a missing one that the module had no part in the pass.
-#
+
+# %% [markdown]
 # **An entry may be `None`.** Code that calls `.clone()` or `.abs()` on each entry has to check first.
 #
 # The module may be as large as you like. For a composite module, the hook reports the input and the output of the
@@ -307,10 +311,11 @@ show(
     "the gradient of its input is known.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="07-six-hooks"
 # The pre-hook of the block comes before everything inside it, its full hook after everything inside it. So if you want
 # to note the gradients of outputs in the order in which they become known, use the pre-hook.
-#
+
+# %% [markdown]
 # Now the same with an input that needs no gradient. The block has no `grad_input` to wait for, so its full hook runs
 # at once, before the layers inside. This is what the warning was about. PyTorch 2.13 also shows it when the module has
 # a pre-hook only. There it means nothing: a pre-hook never waits for `grad_input`.
@@ -395,10 +400,11 @@ compare("07-new-grad-input", x_grad=times[0], weight_grad=times[1])
 assert torch.equal(after[0], 10 * plain[0])
 assert torch.equal(after[1], plain[1]) and torch.equal(after[2], plain[2])
 
-# %% [markdown]
+# %% [markdown] explains="07-new-grad-input"
 # Only what is sent on has changed. The gradient of the weights comes from `grad_output` and `x`, never from
 # `grad_input`, so it is what it was.
-#
+
+# %% [markdown]
 # The pre-hook may return a tuple as well. It takes the place of `grad_output`.
 #
 # **Predict.** A pre-hook returns five times `grad_output`. The same two questions.
@@ -413,6 +419,10 @@ print("x.grad:          times", times[0])
 print("lin.weight.grad: times", times[1])
 compare("07-new-grad-output", x_grad=times[0], weight_grad=times[1])
 assert all(torch.equal(changed, 5 * old) for changed, old in zip(after, plain))
+
+# %% [markdown] explains="07-new-grad-output"
+# Both are five times as large. The pre-hook runs before the backward pass of the module, which computes `grad_input` and
+# the gradients of its parameters from the new `grad_output`.
 
 # %% tags=["figure"]
 figure, axes = card(8.4, 2.75)
@@ -485,14 +495,16 @@ assert "has changed the type of value" in complaints["other dtype"]
 assert "should always return None or None for all gradients" in complaints["zeros for None"]
 assert complaints["None for None"] is None
 
-# %% [markdown]
+# %% [markdown] explains="07-accepted"
 # - A bare tensor is taken for a sequence of its 2 rows: "got 2". Return a **tuple with one entry for each input**, even
 #   for a single one.
 # - Each entry keeps its shape and its dtype.
 # - Where no input needs a gradient there is nothing to replace. Return `None`, or a tuple of `None`.
 #
-# One rule covers all such cases: **where you got `None`, return `None`.** Here is a module with three positional
-# inputs and one that is passed by keyword.
+# One rule covers all such cases: **where you got `None`, return `None`.**
+
+# %% [markdown]
+# Here is a module with three positional inputs and one that is passed by keyword.
 
 
 # %%
@@ -553,7 +565,7 @@ print("a new tuple:", arrived["new_tuple"], "  in place:", arrived["in_place"])
 compare("07-shared-buffer", new_tuple=arrived["new_tuple"], in_place=arrived["in_place"])
 assert arrived == {"new_tuple": 4, "in_place": 2}
 
-# %% [markdown]
+# %% [markdown] explains="07-shared-buffer"
 # 3 + 1 = 4 is right. In place, the other use was clamped along with it: an addition hands the same buffer to both of
 # its inputs, as you saw in lesson 3. Often an edit in place seems to work. **Return a new tuple, never edit.**
 
@@ -596,7 +608,7 @@ print(seen["go"])
 compare("07-unused-output", second=seen["go"][1] if len(seen["go"]) > 1 else "missing")
 assert seen["go"][0].item() == 1 and seen["go"][1] is None
 
-# %% [markdown]
+# %% [markdown] explains="07-unused-output"
 # `None`: no gradient arrives there. The rule is the same as before: a tuple with one entry for each output, and `None`
 # where you got `None`.
 
@@ -766,11 +778,12 @@ print("called:", calls)
 compare("07-late-or-early", which={0: "none", 1: calls[0], 2: "both"}[len(calls)])
 assert calls == ["leaves early"]
 
-# %% [markdown]
+# %% [markdown] explains="07-late-or-early"
 # **A module backward hook is bound at the forward pass.** What counts is whether it was there when the module was
 # called. The first hook was not, so it never runs. The second was: it runs, although it was removed before
 # `backward()`.
-#
+
+# %% [markdown]
 # **4. It fires only if the gradient passes through the tensor that the module returned.** A forward hook sees the
 # output *before* it goes through the identity function. A loss that is built on this captured tensor bypasses the
 # backward hooks.
@@ -852,11 +865,12 @@ show(
     "The gradient at the old value is [0, 7]: this is what the tensor hook sees, registered in the forward hook.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="07-in-place-relu"
 # The layer returned `-1`, and the ReLU cut it off, so nothing depends on it: its gradient is 0. The tensor hook was
 # registered on the old value and stays with it. `retain_grad()` moves with the tensor object to its new value, after
 # the ReLU. (Lesson 2 showed the same with `mul_`.)
-#
+
+# %% [markdown]
 # The tensor hook belongs to the output of this one pass. The next pass has a new output, and the forward hook
 # registers a new tensor hook on it. (If the model also runs under `no_grad`, guard that line with
 # `if output.requires_grad:`, as in lesson 3.)

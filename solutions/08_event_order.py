@@ -109,11 +109,12 @@ forward = list(events)
 reveal(forward)
 compare("08-forward-order", order=forward)
 
-# %% [markdown]
+# %% [markdown] explains="08-forward-order"
 # A pre-hook fires when a call begins, and a forward hook fires when it ends. The call of `net` begins first and ends
 # last, because all other calls happen inside it. Between `inner.fpre` and `inner.fwd` lie the four events of `fc` and
 # `act`, which `inner` calls. So **forward goes from the outside in, and back out.**
-#
+
+# %% [markdown]
 # ## Backward, when the input requires grad
 #
 # **Predict.** `x` requires grad. What are the ten events of `out.sum().backward()`, `bpre` and `bwd` for each module?
@@ -137,7 +138,7 @@ print("\nthe mirror image of forward:", backward == mirror)
 compare("08-backward-order", order=backward)
 assert backward == mirror
 
-# %% [markdown]
+# %% [markdown] explains="08-backward-order"
 # This is the mirror image of forward: read the forward list backwards, with `bpre` for `fwd` and `bwd` for `fpre`.
 # `bpre` fires when the gradient arrives at the output of a module, `bwd` when the gradient of its input is complete,
 # and everything inside the module happens in between.
@@ -235,7 +236,7 @@ show(
     "inner.fc 19 and 20. The bars of net and inner no longer contain those of the modules inside them.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="08-no-grad-at-x"
 # The forward half is the same. In backward, `net.bwd` is now the second event: the hook that should come last fires
 # before anything inside `net` has run backward. (That is what the warning is about.)
 #
@@ -247,7 +248,8 @@ show(
 #
 # If no input requires grad, no gradient will ever leave the module on that side, so there is no second gate, and no
 # later moment to wait for. PyTorch calls `bwd` at once, at the gate of the output, right after `bpre`.
-#
+
+# %% [markdown]
 # The gates have a price, which you know from lesson 7: nothing may change in place what has just come through one. An
 # `nn.ReLU(inplace=True)` behind a hooked layer raises an error.
 
@@ -315,12 +317,13 @@ compare("08-weight-grad-in-hook", requires_grad=with_grad["bwd"], requires_no_gr
 assert list(with_grad.items()) == [("post_acc", True), ("bwd", True)]
 assert list(without_grad.items()) == [("bwd", False), ("post_acc", True)]
 
-# %% [markdown]
+# %% [markdown] explains="08-weight-grad-in-hook"
 # If the input requires no grad, `bwd` comes before the gradient of the weight, and the hook finds `None`. If it
 # requires grad, the gradient of the weight is there. But no rule promises that: `bwd` waits for the gradients of the
 # *inputs*, not for those of the parameters. If you need the `.grad` of a parameter, use a post-accumulate-grad hook
 # (lesson 4). It finds the gradient in both cases.
-#
+
+# %% [markdown]
 # If you need the `bwd` of every module in its natural place, to measure times for example, make the input require grad.
 # This costs one more gradient, that of the input.
 #
@@ -345,7 +348,7 @@ print(events)
 compare("08-tanh-first", order=events)
 assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 
-# %% [markdown]
+# %% [markdown] explains="08-tanh-first"
 # The tanh is missing. Its *output* requires no grad, so no gradient ever arrives there, and it has no backward events.
 # That happens to a module without parameters, or with frozen ones, at the start of a network.
 #
@@ -414,9 +417,10 @@ print(events)
 compare("08-global-hook", noted=events)
 assert events == ["Linear", "ReLU", "Sequential"]
 
-# %% [markdown]
+# %% [markdown] explains="08-global-hook"
 # Containers are modules, too: the `Sequential` comes last, because its call ends last.
-#
+
+# %% [markdown]
 # Mind the `with`. A global hook that is left behind fires for every module that runs later in this process, in your
 # model and in all others. (Above, the model ran once more after the `with`, and nothing was noted.) Keep its handle,
 # and use it as a context manager wherever you can.
@@ -485,12 +489,13 @@ print("arrived at the node:", seen["arrived"], "  computed by it:", seen["comput
 compare("08-tensor-hook-or-node", arrived=seen["arrived"])
 assert seen == {"arrived": 600, "computed": 1800} and x.grad.item() == 1800
 
-# %% [markdown]
+# %% [markdown] explains="08-tensor-hook-or-node"
 # 600 is `(5 + 1) * 100`. The tensor hook ran first, then the pre-hook of the node, then the node (times 3), and then
 # its hook, which saw both numbers.
 #
 # The order of registration does not matter here. It decides only between hooks of the *same* kind.
-#
+
+# %% [markdown]
 # One trap: hold on to the node of a leaf. If no variable refers to it and no graph uses it yet, it is thrown away, and
 # your hook with it. Of the two hooks below, only one is called.
 
@@ -552,11 +557,12 @@ print("weight hook:  ", at_weight)
 compare("08-called-twice", forward=outputs, backward=leaving, weight=at_weight)
 assert outputs == [6, 18] and leaving == [3, 9] and at_weight == [12]
 
-# %% [markdown]
+# %% [markdown] explains="08-called-twice"
 # The forward hook sees 6, then 18: the order of the calls. The backward hook sees 3, which leaves the *second* call,
 # and then 9, which leaves the first. Module hooks fire once for each call. The hook on the weight fires only once,
 # with the sum over both calls: 6 from the second call plus 6 from the first.
-#
+
+# %% [markdown]
 # Now build the instrument itself: a tracer for any model. `watch` has to be called for each module, and never removes
 # its hooks. Your tracer finds all modules, and leaves nothing behind.
 
@@ -668,7 +674,7 @@ show(
     "then, still in backward(), the recomputation with 5 0.fwd and 6 1.fwd, then 7 2.bwd, 8 1.bpre, 9 1.bwd, 10 0.bpre, 11 0.bwd.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="08-recomputation"
 # The forward hooks of modules 0 and 1 fire twice, the second time in the middle of backward. The backward hooks fire
 # once. So under checkpointing a list of activations that a forward hook fills gets too many entries, and a counter
 # counts too many calls.
@@ -676,7 +682,8 @@ show(
 # `2.fwd` is missing in the recomputation, which stops as soon as it has the last tensor that backward needs. Here this
 # happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. In a
 # larger model that is hard to foresee, so count calls rather than compute their number.
-#
+
+# %% [markdown]
 # A hook that *changes* the output has to be there both times. If it was removed before `backward()`, for example at the
 # end of a `with` block, the recomputation is that of another model: the gradients are wrong, and often nothing is raised.
 #
@@ -697,7 +704,7 @@ print(kept[0], kept[1], sep="\n")
 compare("08-dropout-twice", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
 
-# %% [markdown]
+# %% [markdown] explains="08-dropout-twice"
 # The recomputation has to drop the same entries as the forward pass did, or the gradients would belong to another
 # network. So `checkpoint` saves the state of the random number generator before the forward pass, and restores it for
 # the recomputation. (`preserve_rng_state=False` switches that off.)

@@ -137,9 +137,10 @@ compare("09-convolutions", how_many=len(convolutions))
 assert len(convolutions) == 36 and shortcuts == [9, 18, 31]
 assert [convolutions[number] for number in (0, 15, 30)] == ["conv1", "layer2.3.conv2", "layer4.0.conv2"]
 
-# %% [markdown]
+# %% [markdown] explains="09-convolutions"
 # 36: 33, and 3 in shortcuts. Numbered as `named_modules()` lists them, from 0, the shortcuts are 9, 18 and 31.
-#
+
+# %% [markdown]
 # `named_modules()` lists modules in the order of **definition**. The block `layer2.0` defines three convolutions, in
 # this order: `conv1`, `conv2`, `downsample.0`.
 #
@@ -163,9 +164,12 @@ print("ran:", ran)
 compare("09-order-in-a-block", order=ran)
 assert ran == ["downsample.0", "conv1", "conv2"]
 
+# %% [markdown] explains="09-order-in-a-block"
+# In the `forward` of this network the shortcut runs first. (That of torchvision has the same modules, and runs it last.)
+# So the order of definition need not be the order of execution, and it is safer to go by names.
+
 # %% [markdown]
-# In this network the shortcut runs first. So the two orders differ, and it is safer to go by names. In this lesson,
-# convolution 30 is number 30 of the list above: `layer4.0.conv2`.
+# In this lesson, convolution 30 is number 30 of the list above: `layer4.0.conv2`.
 #
 # If you want to know what came before what, let the hooks tell you: a dict that is filled when hooks fire has its keys
 # in the order of execution.
@@ -248,11 +252,12 @@ difference = (gray_levels[1] - gray_levels[0]).mean()
 compare("09-times-1000", second="brighter" if difference > 0 else "darker" if difference < 0 else "the same")
 assert first.get_clim() == (0, 1) and second.get_clim() == (0, 1000) and np.array_equal(*gray_levels)
 
-# %% [markdown]
+# %% [markdown] explains="09-times-1000"
 # The same. Left alone, `imshow` stretches each image from its own minimum (black) to its own maximum (white). Strong
 # and weak maps look alike, and so does pure noise. That is fine if you want to see the *pattern* in each map, as long
 # as you say so. If you want to compare maps, they need the same scale.
-#
+
+# %% [markdown]
 # ## From maps to a picture
 #
 # `imshow` draws one image, not 64. It refuses a stack of maps, with one exception, and the exception is worse:
@@ -295,10 +300,11 @@ print(flat)
 compare("09-flat-map", entry=flat[0, 0, 0])
 assert flat.isnan().all()
 
-# %% [markdown]
+# %% [markdown] explains="09-flat-map"
 # NaN, because 0 / 0 is NaN. Such maps are not rare: after a ReLU, a channel that finds nothing is 0 everywhere. `imshow`
 # leaves such a map blank.
-#
+
+# %% [markdown]
 # Second, all maps go onto one **sheet**, row by row. `unflatten` arranges the channels in rows and columns, `permute` puts
 # the height next to the rows and the width next to the columns, and `flatten` joins each of the two pairs.
 
@@ -322,6 +328,9 @@ whole = sheet(stretch(maps["conv1"][:32]), 8)
 print("the sheet:", tuple(whole.shape))
 compare("09-sheet", shape=tuple(whole.shape))
 assert whole.shape == (448, 896) and torch.equal(whole[112:224, :112], stretch(maps["conv1"][8:9])[0])
+
+# %% [markdown] explains="09-sheet"
+# 32 maps in 8 columns make 4 rows: the sheet is 4 · 112 = 448 pixels high and 8 · 112 = 896 wide.
 
 # %%
 figure = Figure(figsize=(8, 4))
@@ -358,10 +367,11 @@ compare("09-subplots", row=row.shape, one_is_an_array=isinstance(found, np.ndarr
 assert Figure().subplots(1, 3).ndim == 1 and not hasattr(Figure().subplots(1, 1), "shape")
 assert Figure().subplots(1, 1, squeeze=False).shape == (1, 1)
 
-# %% [markdown]
+# %% [markdown] explains="09-subplots"
 # Dimensions of size 1 are squeezed away, down to a bare `Axes`. Code that works for 64 maps then fails for 1. With
 # `squeeze=False` the array always has two dimensions.
-#
+
+# %% [markdown]
 # **Empty places.** 20 maps on a grid 8 wide leave 4 axes without an image. They still show a frame and ticks, unless you
 # call `axis("off")` on each of them, too.
 #
@@ -582,7 +592,7 @@ print("largest values:", spike.max().item(), even.max().item())
 compare("09-two-means", spike=spike.mean(), even=even.mean())
 assert (spike.mean(), even.mean()) == (1, 2) and spike.max() > even.max()
 
-# %% [markdown]
+# %% [markdown] explains="09-two-means"
 # The even one has the larger mean, although its largest value is far smaller. Mean and maximum answer different
 # questions: how much in all, or how much in one place.
 
@@ -689,10 +699,11 @@ print("mean of all values:", (total / count).item(), "  mean of the batch means:
 compare("09-mean-of-means", all_values=total / count, batch_means=of_means)
 assert total / count == 2 and of_means == 3.5
 
-# %% [markdown]
+# %% [markdown] explains="09-mean-of-means"
 # 2 and 3.5. The mean of means gives each batch the same weight, however small it is, and the last batch of a data set is
 # usually smaller than the others. So add up sums and counts, and divide once at the end.
-#
+
+# %% [markdown]
 # The variance needs the sum of the squares as well: it is *the mean of the squares minus the square of the mean*.
 #
 # **Predict.** The values 10000 and 10001 have the variance 0.25. What does this formula give in float32, and what in
@@ -711,10 +722,11 @@ compare("09-variance", in_float32=variances[torch.float32], in_float64=variances
 assert values.square().mean() - values.mean() ** 2 == 0
 assert values.double().square().mean() - values.double().mean() ** 2 == 0.25
 
-# %% [markdown]
+# %% [markdown] explains="09-variance"
 # 0 in float32. The squares are about 100 million, and float32 keeps only about seven digits: the difference is lost.
 # In float64, with about sixteen digits, it survives. So convert with `.double()` *before* you square and add.
-#
+
+# %% [markdown]
 # Two last remarks. A generator can be read only once, so everything has to happen in one loop. And a loop over a data
 # set that trains nothing belongs in `torch.no_grad()`.
 
@@ -780,11 +792,12 @@ print("dead on all 300 drawings:", [k for k in range(48) if share[k] == 1])
 compare("09-dead-everywhere", on_all=bool(share[dead_on_4[0]] == 1))
 assert len(dead_on_4) == 1 and not (share == 1).any()
 
-# %% [markdown]
+# %% [markdown] explains="09-dead-everywhere"
 # No. It is silent on this drawing and responds to others, which is what a channel that looks for something special should
 # do. No channel of this layer is dead on all drawings. **Dead on one image is a finding about the image; dead on all is
 # a finding about the network.**
-#
+
+# %% [markdown]
 # ## Every layer, at every step
 #
 # The same kind of hook can watch a network while it learns. From the output of its layer it takes the mean, the
@@ -802,7 +815,7 @@ print(counts)
 compare("09-histc", counts=counts)
 assert counts.tolist() == [1, 2, 0, 0]
 
-# %% [markdown]
+# %% [markdown] explains="09-histc"
 # 1, 2, 0, 0. Values outside the limits are not counted. Without limits, `histc` takes the smallest and the largest value
 # of the tensor, and then every step has bins of its own and no two steps can be compared.
 
@@ -930,11 +943,12 @@ if runs:
         f"block: {ends[0.02]} with rate 0.02, and {ends[0.2]} with rate 0.2.",
     )
 
-# %% [markdown]
+# %% [markdown] explains="09-learning-rate"
 # With 0.2 the later blocks flare up twice and go out: more than nine in ten of their outputs are close to 0. The mean of
 # block 0 has more than doubled instead. The loss alone says only that nothing is learned, for it ends at what guessing
 # among three classes costs. The picture says in which blocks, and from which step on. Lesson 13 is about such runs.
-#
+
+# %% [markdown]
 # ## Go deeper: three functions without a hook
 #
 # These three exercises are optional: nothing later depends on them. They are about what `stretch`, `sheet` and `strongest`

@@ -76,11 +76,12 @@ for values in ([1.0, 1.0, 1.0], [9.0, 0.0, -5.0]):
 pixel = ["first", "middle", "last"][gradient.abs().argmax()]
 compare("10-linear-model", pixel=pixel, depends_on_image=not torch.equal(*gradients))
 
-# %% [markdown]
+# %% [markdown] explains="10-linear-model"
 # The middle one: its derivative is -3. The sign says in which direction the logit moves. For the question *how much*,
 # only the absolute value counts. In a linear model the derivative is the weight, whatever the image. In a net with
 # ReLUs it is different for each image.
-#
+
+# %% [markdown]
 # In a colour image each pixel has three derivatives, one for each channel. The **saliency** of the pixel is the largest
 # of their absolute values.
 
@@ -177,11 +178,12 @@ print("largest difference between together and alone:", (together[0] - first[0])
 compare("10-two-drawings", mixed=not torch.allclose(together[0], first[0], atol=1e-4))
 assert torch.allclose(together[0], first[0], atol=1e-4)
 
-# %% [markdown]
+# %% [markdown] explains="10-two-drawings"
 # No, apart from rounding. In eval mode, this net treats each sample on its own: the logit of one drawing does not depend
 # on the pixels of another. So the gradient of the sum holds, row by row, the gradients of the single logits. (In training
 # mode this is not true for a net with BatchNorm, which mixes the samples.)
-#
+
+# %% [markdown]
 # The two drawings may have different classes. `both` has the shape (2, 3), two drawings by three logits, and
 # `classes = torch.tensor([2, 0])` lists a class for each drawing.
 #
@@ -201,11 +203,12 @@ compare("10-index-shape", shape=tuple(both[:, classes].shape))
 assert both[:, classes].shape == (2, 2) and torch.equal(picked, torch.stack([both[0, 2], both[1, 0]]))
 assert torch.equal(picked, gathered)
 
-# %% [markdown]
+# %% [markdown] explains="10-index-shape"
 # (2, 2): every listed class for every drawing. Two index tensors, or `gather`, pair the rows with the classes.
-#
+
+# %% [markdown]
 # One more thing: do not call `backward()` for this. It would add to the `.grad` of every parameter, and a later training
-# step would use that. `torch.autograd.grad` leaves every `.grad` alone.
+# step would use that. `torch.autograd.grad` leaves the `.grad` of parameters alone.
 
 
 # %% exercise="10-saliency-map"
@@ -329,7 +332,7 @@ show(
     "0, 0, 6, 0.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="10-three-rules"
 # This is a job for a full backward hook (lesson 7). `grad_output` is the gradient that arrives, `grad_input` the one
 # that leaves. The mask of the ReLU itself is already in `grad_input`. So a hook that returns the clamped `grad_input` gives
 # guided backprop, and one that returns the clamped `grad_output` gives the deconvnet rule. Both return a **tuple**.
@@ -530,12 +533,13 @@ compare(
 assert all(torch.allclose(found[way], found["autograd.grad"]) for way in touched)
 assert list(touched.values()) == [0, 18, 18, 18] and len(list(net.parameters())) == 18
 
-# %% [markdown]
+# %% [markdown] explains="10-four-ways"
 # All four find it, and they agree. (If you see a difference at all, it is rounding.) The drawings need not require
 # grad: the parameters of the net do, and so the maps do. But three of the ways ran `backward()`, which filled the
 # `.grad` of all 18 parameters. Only `autograd.grad` leaves nothing behind. The full backward hook has one more
 # drawback, which you know from lesson 7: it does not get along with in-place operations.
-#
+
+# %% [markdown]
 # Here the gradient can even be found by hand. After the layer, the net takes the mean of each map over its h · w
 # positions, and a linear layer turns the means into logits.
 #
@@ -562,7 +566,7 @@ compare(
 assert torch.allclose(alpha, by_hand.expand(2, -1), atol=1e-7)
 assert torch.allclose(found["autograd.grad"], by_hand[:, None, None].expand(2, -1, 16, 16), atol=1e-7)
 
-# %% [markdown]
+# %% [markdown] explains="10-by-hand"
 # Yes to both. The derivative of the logit of class c with respect to each entry of map k is `fc.weight[c, k] / (h * w)`.
 # So for the last maps of *this* net the gradient says nothing about the drawing. This special case is older than
 # Grad-CAM, and is called **CAM**, class activation mapping. For a layer further inside, with ReLUs behind it, the
@@ -658,10 +662,11 @@ for name, value in alike.items():
 compare("10-class-blind", larger=max(alike, key=alike.get))
 assert alike["saliency"] > 0.6 and alike["Grad-CAM"] < 0.3
 
-# %% [markdown]
+# %% [markdown] explains="10-class-blind"
 # Saliency shows much the same pixels, whichever class we ask for. This is no surprise: the pixels that would change one
 # logit most are pixels of the shape, and they would change the others as well. Grad-CAM tells the classes apart.
-#
+
+# %% [markdown]
 # ## Guided Grad-CAM: sharp and in the right place
 #
 # Guided backprop has the resolution of the image. Grad-CAM knows the class, but has only 16 by 16 pixels. Their product
@@ -688,11 +693,12 @@ assert smooth.flatten().tolist() == [0, 2, 6, 8] and torch.allclose(
     aligned.flatten(), torch.tensor([0, 8 / 3, 16 / 3, 8])
 )
 
-# %% [markdown]
+# %% [markdown] explains="10-enlarge"
 # The default mode, `"nearest"`, makes blocks. Bilinear interpolation is smooth. With `align_corners=False`, which is the
 # default, each pixel is a little square, and each square of the small image covers two of the large one: this is what we
 # want here. With `True`, the centres of the corner pixels of both images coincide, and everything between is stretched.
-#
+
+# %% [markdown]
 # `F.interpolate` wants four dimensions, [B, channels, h, w].
 #
 # One trap is left. Guided backprop changes the gradients of the whole backward pass, including those that arrive at the
@@ -793,9 +799,10 @@ print("place", where.item(), "-> row", (where // 4).item(), "column", (where % 4
 compare("10-peak", row=where // 4, column=where % 4)
 assert (where.item(), (where // 4).item(), (where % 4).item()) == (6, 1, 2)
 
-# %% [markdown]
+# %% [markdown] explains="10-peak"
 # Row 1, column 2: divide by the **width**. The row is y, the column is x, and a box lists x first.
-#
+
+# %% [markdown]
 # **Half open.** A box contains x0 but not x1, as slices do in Python: `image[:, y0:y1, x0:x1]` is what is inside.
 #
 # **Nothing to point with.** A Grad-CAM can be 0 everywhere, when everything in the image speaks against the class.
@@ -810,10 +817,11 @@ print("argmax of zeros:", torch.zeros(1, 12).argmax(1).item())
 compare("10-argmax-of-zeros", place=torch.zeros(1, 12).argmax(1))
 assert torch.zeros(1, 12).argmax(1) == 0
 
-# %% [markdown]
+# %% [markdown] explains="10-argmax-of-zeros"
 # 0: the first pixel. If the box happened to be in the upper left corner, this would count as a hit. But a map of zeros
 # points nowhere.
-#
+
+# %% [markdown]
 # The next exercise needs no hook and is optional: the lesson goes on without it.
 
 
@@ -864,9 +872,12 @@ assert chance < 0.1 and 0.7 < scores["Grad-CAM"] < 0.85
 assert 0.88 < scores["saliency"] < scores["guided backprop"] and scores["guided backprop"] > 0.95
 assert scores["guided Grad-CAM"] > 0.95 and min(scores.values()) == scores["Grad-CAM"] > 5 * chance
 
-# %% [markdown]
+# %% [markdown] explains="10-pointing"
 # All four are far better than chance. Guided backprop points into the box every time, or nearly so. Grad-CAM comes last.
-# So is guided backprop the best explanation? Let us put two more questions to the same methods:
+# So is guided backprop the best explanation?
+
+# %% [markdown]
+# Let us put two more questions to the same methods:
 #
 # - **Another class.** We ask why the drawing should be a *different* class, the next one in the list. A map that explains
 #   this class should not point at the shape as often.
@@ -936,7 +947,7 @@ show(
     + f" A dashed line marks chance, {chance:.2f}.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="10-sanity"
 # Guided backprop hits about as often when it is asked for another class, and when the net has learned nothing at all.
 # It finds the edges of whatever stands out, and in these drawings only the shape stands out. A picture that hardly
 # depends on the class, or on what was learned, cannot explain a prediction.
@@ -947,7 +958,8 @@ show(
 #
 # **A good score is not enough. Ask the method something to which it should have no good answer.** Such questions are
 # called *sanity checks*.
-#
+
+# %% [markdown]
 # And why does Grad-CAM miss at all? Let us see how far outside the box its peaks are when it does.
 
 # %%

@@ -125,7 +125,7 @@ compare(
 )
 assert list(alive.values()) == [4, 4, 4, 4, 0, 0]
 
-# %% [markdown]
+# %% [markdown] explains="11-six-ways"
 # Only the last two let the graph go. A stored tensor with a graph keeps **all** of that graph alive, back to the first
 # layer, however small the tensor is. `clone()` only adds one more node to the graph, and so does `cpu()` on a tensor
 # from a GPU; one that is on the CPU already comes back as it is.
@@ -198,7 +198,7 @@ show(
     "after each further batch, up to 40. Beside each bar stands the number for o.mean().detach(): always 0.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="11-ten-batches"
 # Then why do so many training scripts with `losses.append(loss)` run without trouble? Because `backward()` frees the
 # saved tensors as it goes (unless you pass `retain_graph=True`). Only the nodes of the graph remain, and they are small.
 # It hurts in an evaluation loop without `torch.no_grad()`: nothing calls `backward()` there.
@@ -278,7 +278,7 @@ print("the hook uses its tensor; freed:  ", own() is None)
 compare("11-freed", first=argument() is None, second=own() is None)
 assert argument() is None and own() is not None
 
-# %% [markdown]
+# %% [markdown] explains="11-freed"
 # The second is **never** freed. `y` holds the hook, and the hook holds `y`: a cycle. Python's garbage collector finds
 # cycles of Python objects, but this one passes through the graph, which is not made of Python objects. There are two
 # ways out: remove the hook, or give it only what it needs (here, `y.norm()`, computed beforehand and without a graph).
@@ -324,7 +324,7 @@ print(f"{factor:g} times as large")
 compare("11-lost-handles", factor=factor)
 assert torch.equal(layer(batch), 4 * plain)
 
-# %% [markdown]
+# %% [markdown] explains="11-lost-handles"
 # Four times. Registering never replaces a hook, it adds one, so both are on the layer. And losing a handle does not
 # remove the hook: you have only lost the one public way to remove it. Three habits prevent this:
 #
@@ -451,14 +451,13 @@ old._is_full_backward_hook = None
 print("with the flag set to None:", register_full(old), "  flag:", old._is_full_backward_hook)
 assert old._is_full_backward_hook is True
 
-# %% [markdown]
-# ### The flag that a legacy hook leaves
-#
+# %% [markdown] explains="11-after-legacy"
 # Both raise. What stays behind is in no dict: a **flag** that says which kind the module takes. `_is_full_backward_hook`
 # is `None` at first, `False` after a legacy hook, `True` after a full one. Neither `handle.remove()` nor `clear()` sets
 # it back, and a deep copy takes it along. If you empty the dicts of a module and want it as good as new, set the flag
 # to `None` as well.
-#
+
+# %% [markdown]
 # ### What may not be removed
 #
 # Emptying these dicts is a sledgehammer. Some hooks are part of how a model works: `torch.nn.utils.prune`, for example,
@@ -555,7 +554,7 @@ copied(batch)
 print("log after handle.remove() and one more run of the copy:", log)
 assert log == ["output", "output"]  # the hook is still on the copy
 
-# %% [markdown]
+# %% [markdown] explains="11-copy-runs"
 # - **Module hooks are copied.** But a function is not duplicated: the copy calls *the same* function, and that writes
 #   into the log of the original.
 # - **A hook that is an object is duplicated, with all that it holds.** The copy's recorder wrote into a list of its own,
@@ -626,12 +625,13 @@ compare("11-which-raise", pickle=pickled, state_dict=as_dict, deepcopy=deep_copi
 assert isinstance(pickled, (AttributeError, pickle.PicklingError)) and as_dict == "works"
 assert "Only Tensors created explicitly by the user" in str(deep_copied)
 
-# %% [markdown]
+# %% [markdown] explains="11-which-raise"
 # The first and the third raise. Pickle stores a function by its name, and a lambda has none by which it could be found
 # again; `torch.save(model, path)` fails in the same way. A `state_dict` holds parameters and buffers, never a hook: one
 # more reason to save that instead. And a tensor with a graph behind it cannot be deep-copied, so store
 # `output.detach()`.
-#
+
+# %% [markdown]
 # *Go deeper: the next exercise is optional, and works with the private dicts again.*
 
 
@@ -723,10 +723,11 @@ show(
 assert [round(value, 2) for value in rows[2][2]] == [float("-inf"), 0.69]
 assert str(rows[3][2]) == "[nan, inf]" and str(rows[4][2]) == "[nan]"
 
-# %% [markdown]
+# %% [markdown] explains="11-first-nan"
 # `Centre` outputs the first NaN, but it is a victim: minus infinity minus minus infinity is a NaN. `Log` is to blame:
 # **finite in, not finite out**. `torch.isfinite` tells: it is false for NaN, for Inf and for -Inf.
-#
+
+# %% [markdown]
 # So a hook has to compare what goes in with what comes out. Does a forward hook have both?
 #
 # **Predict.** A layer takes the logarithm in place, `x.log_()`. Its input holds 0 and 1. When a *forward hook* on this
@@ -755,11 +756,12 @@ print("args[0] in a forward hook:", seen["forward_hook"])
 compare("11-in-place", args0="the input" if seen["forward_hook"] == [0.0, 1.0] else "the output")
 assert seen == {"pre_hook": [0.0, 1.0], "forward_hook": [float("-inf"), 0.0]}
 
-# %% [markdown]
+# %% [markdown] explains="11-in-place"
 # The input has been overwritten by then. To the forward hook, this layer looks like a victim, although it is to blame.
 # Look at the input while it is still the input: in a **pre-hook**. You need not copy it: whether all of it is finite is
 # a single `True` or `False`.
-#
+
+# %% [markdown]
 # For a NaN that arises in the *backward* pass there is `torch.autograd.detect_anomaly()`. Inside it, `backward` raises at
 # the first function that returns a NaN, and a warning shows the line of forward code that it belongs to. It is slow:
 # use it to find the line, then take it out again.
@@ -843,12 +845,13 @@ else:
     assert fired == ["hook"]
     handle.remove()
 
+# %% [markdown] explains="11-compiled"
+# It depends on the version, and on how the model was compiled. PyTorch 2.4 notices the new hook, compiles again, and the
+# hook fires. PyTorch 2.13 **ignores it without a word** after `torch.compile(net)`, and notices it after `net.compile()`.
+# So count on neither. Register first and compile afterwards, or call `torch.compiler.reset()`, which throws away all
+# compiled code. To look inside a model, it is easiest to use the one that is not compiled.
+
 # %% [markdown]
-# It depends on the version. PyTorch 2.4 notices the new hook, compiles again, and the hook fires. PyTorch 2.13 **ignores
-# it without a word**: it no longer checks at each call whether the hooks of a module have changed. The remedy is the
-# same for both: register first and compile afterwards, or call `torch.compiler.reset()`, which throws away all compiled
-# code. To look inside a model, it is easiest to use the one that is not compiled.
-#
 # ## Myths
 #
 # **"`.cpu()` frees it."** On a tensor that is on the CPU already, `.cpu()` returns that very tensor, with its graph.

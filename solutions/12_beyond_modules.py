@@ -75,12 +75,13 @@ print("fired:", fired)
 compare("12-which-fire", fired=fired)
 assert fired == ["first", "net"]
 
-# %% [markdown]
+# %% [markdown] explains="12-which-fire"
 # Three operations are missing. `F.relu` is a function, not a module. `self.second.forward(h)` runs the layer but does
 # not call the module, and hooks belong to the call. And `more` is a plain list, not an `nn.ModuleList`: its layer is not
-# among the modules of `net`, so it got no hook.
-#
-# All of them can be reached some other way. Here is the plan of this lesson:
+# among the modules of `net`, so it got no hook. All three can be reached some other way.
+
+# %% [markdown]
+# Here is the plan of this lesson:
 #
 # | what you want to see | where to put the hook |
 # |---|---|
@@ -124,10 +125,11 @@ handle.remove()
 print("calls after remove() and one more pass:", len(calls))
 assert len(calls) == 2
 
-# %% [markdown]
+# %% [markdown] explains="12-three-tensors"
 # It is called once for each pass that reaches at least one of the tensors. A tensor that the pass does not reach has
 # `None` in the list.
-#
+
+# %% [markdown]
 # PyTorch knows before the pass starts which of the tensors it will reach, so it knows how many gradients to wait for.
 # (This goes for `backward()`. `torch.autograd.grad` raises when you ask it for the gradient of a leaf among the
 # tensors.) With `mode="any"` it does not wait: `fn` is called with the first gradient that arrives, and gets that one
@@ -210,6 +212,10 @@ print(len(visited), sorted(one.name().split("::")[-1] for one in visited))
 compare("12-walk", nodes=len(visited))
 assert len(visited) == 6
 
+# %% [markdown] explains="12-walk"
+# Six: the four operations, the sum, the ReLU, the square and the product, and one node for each of the leaves `w` and
+# `x`. The ReLU and the square both lead to the product, which the set keeps from being visited twice.
+
 # %% [markdown]
 # ### Hooks on a node
 #
@@ -276,11 +282,12 @@ show(
     "to x = 2, where they become w.grad and x.grad.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="12-multiply"
 # 13 arrives at the multiplication: 1 from `relu` and 12 from `square`. **What arrives at a node is complete.** The node
 # waits until the gradients of all uses are there, and gets their sum. One gradient for each input leaves it: 13 times
 # `x` for `w`, 13 times `w` for `x`.
-#
+
+# %% [markdown]
 # Both hooks may also change gradients. A pre-hook returns a new tuple of `grad_outputs`, a hook returns a new tuple of
 # `grad_inputs`, and `None` keeps the old ones. As always, compute new tensors, and do not edit those that you get.
 
@@ -322,11 +329,12 @@ node_of_p.register_hook(lambda *args: calls.append("through get_gradient_edge"))
 print("calls:", calls)
 assert node_of_p.name().endswith("AccumulateGrad") and calls == ["through get_gradient_edge"]
 
-# %% [markdown]
+# %% [markdown] explains="12-node-of-a-leaf"
 # The leaf does not own its node. When the last graph that uses the node goes, so does the node, and your hook with it.
 # The next graph makes a new node. Keep the node in a variable, and it stays. (For a leaf, a hook on the tensor or a
 # post-accumulate-grad hook is simpler: those belong to the tensor.)
-#
+
+# %% [markdown]
 # `get_gradient_edge(t)` names the place in the graph where the gradient of `t` arrives: a node, and which of its outputs
 # `t` is. `torch.autograd.grad` accepts such an edge in place of a tensor. So you can ask for the gradient of a tensor
 # that you did not keep.
@@ -466,12 +474,13 @@ show(
     "and w.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="12-pack"
 # `pack` is called three times. The product saves both factors, since each is needed for the gradient of the other. `relu`
 # saves its result, which shows where its input was positive. The sum saves nothing, as its gradient does not depend on
 # values. `unpack` is called only in backward, which goes through the operations in reverse order. That the `with` block
 # is closed by then does not matter: what your hook packed, your hook unpacks.
-#
+
+# %% [markdown]
 # Four rules:
 #
 # - `pack` sees every tensor that is saved inside the block, weights, masks and indices included, and the same tensor
@@ -569,12 +578,13 @@ compare(
 assert "modified by an inplace operation" in str(results["no hooks"])
 assert (results["detach()"], results["detach().clone()"]) == (14, 2)
 
-# %% [markdown]
+# %% [markdown] explains="12-overwritten"
 # Without hooks, autograd checks each saved tensor in backward, and raises if an in-place operation has changed it. With
 # hooks, it no longer checks. `tensor.detach()` shares its memory with the tensor, so the gradient is wrong, 7 + 7,
 # without a word. If such code may run between forward and backward, keep `tensor.detach().clone()`, which costs the
 # memory of a copy.
-#
+
+# %% [markdown]
 # ### The size of a tensor
 #
 # To get the size of a tensor in bytes, multiply its number of elements by the bytes of one:
@@ -650,9 +660,12 @@ print("y:", y.item(), "  w.grad:", w.grad.item())
 compare("12-only-ones", y=y, grad=w.grad)
 assert y.item() == 9 and w.grad.item() == 2
 
-# %% [markdown]
+# %% [markdown] explains="12-only-ones"
 # Forward is exact: 3 · 3 is 9. The price is in the gradients. Backward computes `1 · w + 1 · w` with what it finds in
-# place of `w`, and that is 1. The gradient is 2 instead of 6, and no error says so. So be careful about what you change:
+# place of `w`, and that is 1. The gradient is 2 instead of 6, and no error says so.
+
+# %% [markdown]
+# So be careful about what you change:
 #
 # - float16 has few digits: 1.0004 becomes 1. Its largest number is 65504; larger ones become infinity.
 # - Indices and masks are saved, too. float16 has no odd numbers above 2048, so an index would point somewhere else, and
@@ -727,10 +740,11 @@ nn.Tanh()(torch.ones(1))
 print("after the block and one more call of a module:", seen)
 assert len(seen) == 3
 
-# %% [markdown]
+# %% [markdown] explains="12-global"
 # Three: `first`, the layer in the plain list, and `net`. Two things are still missing: `second` was not *called*, and
 # `F.relu` is not a module.
-#
+
+# %% [markdown]
 # A global hook sees every module that runs in the process: in your other model, in the library that you use, in the next
 # cell of this notebook. Make sure that it is removed, with `with` or in `finally`.
 
@@ -797,6 +811,9 @@ for layer, x, macs in (
     print(f"{layer}: {counter.get_total_flops()} FLOPs, and {macs} MACs by the table")
     assert counter.get_total_flops() == 2 * macs
 
+# %% [markdown] explains="12-flops"
+# Twice the MACs, 2 · 54 · 9 = 972: a multiplication and an addition for each.
+
 # %% [markdown]
 # Now a real network. ResNet-34 starts with a convolution, `conv1`; then come four stages of convolutions, `layer1` to
 # `layer4`, and one linear layer, `fc`. From stage to stage, the maps get smaller and the channels more numerous.
@@ -822,6 +839,10 @@ for name in macs:
     work, size = f"{macs[name] / 1e6:7.1f} million MACs", f"{weights[name] / 1e6:6.2f} million parameters"
     print(f"{name:7} {work} {size}   maps: {maps[name]}")
 compare("12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get))
+
+# %% [markdown] explains="12-resnet"
+# `layer3` has the most work, and `layer4` has the most weights, twice as many. But its maps have a quarter of the
+# positions, and each weight works once for each position.
 
 # %% tags=["figure"]
 millions = {name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs}
@@ -1089,15 +1110,16 @@ assert events == [("before", 1.0), ("after", 0.0)]
 # %% [markdown]
 # **Saving, loading and building a model** can be hooked as well: before and after `state_dict()` collects the values,
 # before and after `load_state_dict()` puts them in, and, for all modules of the process, when a parameter is registered.
-# The hook before loading can rename the keys of an old checkpoint; the one after it comes too late for that, but can tell
-# what is missing.
+# The hook before loading may change the dict, and so read old checkpoints: below, one in which the bias was called `b`.
+# The one after it comes too late for that, but can tell what is missing.
 
 # %%
 layer = nn.Linear(2, 1)
 events = []
 layer.register_state_dict_pre_hook(lambda module, prefix, keep_vars: events.append("saving"))
 layer.register_load_state_dict_post_hook(lambda module, keys: events.append(("loaded, missing", keys.missing_keys)))
-layer.load_state_dict({"bias": layer.state_dict()["bias"]}, strict=False)
+layer.register_load_state_dict_pre_hook(lambda module, state, *rest: state.update(bias=state.pop("b")))
+layer.load_state_dict({"b": layer.state_dict()["bias"]}, strict=False)
 with register_module_parameter_registration_hook(lambda module, name, parameter: events.append(name)):
     nn.Linear(2, 1)
 print(events)

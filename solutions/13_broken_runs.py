@@ -301,13 +301,14 @@ for when, found in (("fresh net", fresh), ("after run A", after_a)):
 compare("13-run-a", cause=causes["A"])
 assert (~fresh["3"]).sum() < 8 and not after_a["3"].any()
 
-# %% [markdown]
+# %% [markdown] explains="13-run-a"
 # **Dead channels.** A channel of a layer is dead when it is 0 for every input. The hooks show where the input is lost:
 # all of the second ReLU is dead. The steps were too large: they threw the parameters to where no input brings one of
 # these channels above 0. And such a layer stays dead: its slope is 0 everywhere, so **no gradient comes through** to the
 # layers before it.
-#
-# **Predict.** Layer `4` comes after the dead ReLU, and a gradient does arrive at its output. What is the gradient of
+
+# %% [markdown]
+# **Predict.** Layer `4` comes after the second ReLU, and a gradient does arrive at its output. What is the gradient of
 # its weight?
 
 # %%
@@ -322,10 +323,11 @@ compare("13-after-zeros", weight=net_a[4].weight.grad.abs().max())
 assert all(p.grad.abs().max() == 0 for p in net_a[:3].parameters())
 assert not net_a[4].weight.grad.any()
 
-# %% [markdown]
+# %% [markdown] explains="13-after-zeros"
 # Also 0: the gradient of a weight is what arrives at the output times the *input*, and here the input is 0. All that
 # can still learn is `4.bias`. It has: the net gives the same answer for every point.
-#
+
+# %% [markdown]
 # The fix: smaller steps, from fresh weights.
 
 # %%
@@ -394,15 +396,12 @@ def dead_channels(model, batches):
 chart(make["B"]())
 
 # %% [markdown]
-# **Predict.** What is wrong?
+# **Predict.** What is wrong? The next cell measures both directions: how large is what each `tanh` outputs, and how large
+# is the gradient that arrives there? (A forward hook sees the output. A *tensor hook* that it registers on this output,
+# lesson 2, sees the gradient.) It does the same with a net that has other initial weights.
 
 # %%
 guess("13-run-b", cause="vanishing")
-
-# %% [markdown]
-# Let us measure both directions: how large is what each `tanh` outputs, and how large is the gradient that arrives
-# there? A forward hook sees the output. A *tensor hook* that it registers on this output (lesson 2) sees the gradient.
-# We do the same with a net that has other initial weights.
 
 
 # %%
@@ -444,7 +443,7 @@ for label, rows in (("as it was", small_rows), ("rescaled", kept_rows)):
 compare("13-run-b", cause=causes["B"])
 assert small_rows[0][1] < 0.01 * small_rows[-1][1] and kept_rows[0][1] > 0.1 * kept_rows[-1][1]
 
-# %% [markdown]
+# %% [markdown] explains="13-run-b"
 # The gradient **vanishes** on its way back: from the last `tanh` to the first it passes fourteen layers, each makes it
 # smaller by a similar factor, and fourteen such factors leave next to nothing. The first layers do not learn. The
 # picture needs a **logarithmic** axis: there, the same factor at each layer makes a straight line.
@@ -508,7 +507,7 @@ print(f"at the last call {arrived[0]:g}, at the first {arrived[-1]:.0f}")
 compare("13-thirty-calls", first=arrived[-1])
 assert arrived[0] == 1 and math.isclose(arrived[-1], 1.3**29, rel_tol=1e-4)
 
-# %% [markdown]
+# %% [markdown] explains="13-thirty-calls"
 # 1.3 to the power of 29, since the gradient passes through 29 more calls: it **explodes**. With 0.7 it would vanish. One
 # entry for each *call* shows it; one for each *module* would hide it. What helps is to clip the gradients (lesson 4), or
 # a layer with gates, such as an LSTM.
@@ -599,10 +598,11 @@ for name, module in net_c.named_modules():
         assert events == ["called"] + ["gradient arrived"] * (name == "head")
 compare("13-run-c", cause=causes["C"])
 
-# %% [markdown]
+# %% [markdown] explains="13-run-c"
 # `features.3` is called, its output has a graph (or it would not take a hook), and no gradient arrives: the graph is
 # **cut** after it. There stands the line `h = h.detach()`, which was meant for a log.
-#
+
+# %% [markdown]
 # **Predict.** Below, `2 * w` is computed as usual, inside a `no_grad` block, and by way of a Python number, with
 # `.item()`. Which of the three results require a gradient? Answer with `True` or `False`.
 
@@ -619,7 +619,7 @@ print(attached)
 compare("13-what-cuts", usual=attached["usual"], in_block=attached["in_block"], by_number=attached["by_number"])
 assert list(attached.values()) == [True, False, False]
 
-# %% [markdown]
+# %% [markdown] explains="13-what-cuts"
 # So a `no_grad` block and a Python number cut, too. The fix for run C: only the log gets the detached tensor, and the net
 # goes on with `h` itself.
 
@@ -712,15 +712,11 @@ chart(make["D"]())
 # %% [markdown]
 # All layers are called, and all get a gradient.
 #
-# **Predict.** What is wrong?
+# **Predict.** What is wrong? The next cell **compares the gradients with what they should be**: it divides them by those
+# of a copy.
 
 # %%
 guess("13-run-d", cause="hook")
-
-# %% [markdown]
-# Without the healthy net beside it, you would not suspect this chart. So **compare the gradients with what they should
-# be.** `copy.deepcopy` copies the hooks of modules, and drops those of parameters (lesson 11). Here that helps: the next
-# cell divides the gradients of the model by those of its copy.
 
 
 # %%
@@ -737,8 +733,9 @@ print({name: round(ratio, 4) for name, ratio in ratios.items()})
 compare("13-run-d", cause=causes["D"])
 assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
 
-# %% [markdown]
-# The parameters of layers `0` and `2` get a hundredth of their gradients. A **hook** scales them: somebody registered it
+# %% [markdown] explains="13-run-d"
+# Without the healthy net beside it, you would not suspect this chart. The parameters of layers `0` and `2` get a hundredth
+# of their gradients. A **hook** scales them, one on each parameter: `copy.deepcopy` drops those (lesson 11). Here, somebody registered it
 # for an earlier experiment, and nobody kept the handle (lesson 11). The fix: build the model anew, without that hook.
 # Here the copy will do.
 
@@ -828,11 +825,12 @@ print(f"before: {runs['E'][-1]:.3f}   after: {fixed[-1]:.3f}")
 compare("13-run-e", cause=causes["E"])
 assert fixed[-1] < 0.1 < runs["E"][-1]
 
-# %% [markdown]
+# %% [markdown] explains="13-run-e"
 # All that changed is the **mode**.
-#
-# **Predict.** In eval mode, the mean of the BatchNorm's output was about 10. What are the mean and the standard deviation
-# in training mode?
+
+# %% [markdown]
+# **Predict.** The output of the BatchNorm had a mean of about 10. The next cell tries both modes. What are the mean and the
+# standard deviation in training mode?
 
 # %%
 guess("13-batchnorm", mean=0, deviation=1)
@@ -854,11 +852,12 @@ compare("13-batchnorm", mean=round(seen["train"][0], 2), deviation=round(seen["t
 assert abs(seen["train"][0]) < 0.01 and abs(seen["train"][1] - 1) < 0.01 and seen["eval"][0] > 9
 assert (net_e[0].running_mean == 0).all() and (net_e[0].running_var == 1).all()
 
-# %% [markdown]
+# %% [markdown] explains="13-batchnorm"
 # In training mode it uses the mean and variance of the batch. In eval mode it uses its running mean and variance, and
 # these are still 0 and 1, as at the start: it hands on almost exactly what it gets. Somebody called `model.eval()` for
 # a validation, and nobody called `model.train()` afterwards.
-#
+
+# %% [markdown]
 # A mode can also be wrong in a *part*: `model.train()` in the loop sets a frozen BatchNorm back to training, and a
 # Dropout that stays on makes a validation look bad. `module.training` tells the mode; **whether it matters, only the
 # output tells**.
@@ -961,9 +960,11 @@ words = {0: "none", 1: "one", 6: "all"}
 compare("13-two-steps-later", parameters=words.get(len(struck), "some"))
 assert len(struck) == 6 and 20 <= bad < 100
 
+# %% [markdown] explains="13-two-steps-later"
+# The gradients have spread it, and it is too late to look.
+
 # %% [markdown]
-# The gradients have spread it, and it is too late to look. So stop **before the first bad step**, and look there. The
-# net has six layers: `0` Linear, `1` ReLU, `2` Share, `3` Linear, `4` ReLU, `5` Linear. `Share` is a layer of our own:
+# So stop **before the first bad step**, and look there. The net has six layers: `0` Linear, `1` ReLU, `2` Share, `3` Linear, `4` ReLU, `5` Linear. `Share` is a layer of our own:
 # it divides each number by the sum of its row.
 #
 # **Predict.** Which layer outputs the first NaN? Write its number.
@@ -992,11 +993,13 @@ for label, count in spoilt.items():
 compare("13-run-f", layer=[count > 0 for count in spoilt.values()].index(True))
 assert list(spoilt.values())[:2] == [0, 0] and all(0 < count < 20 for count in list(spoilt.values())[2:])
 
-# %% [markdown]
+# %% [markdown] explains="13-run-f"
 # `Share` is to blame: what goes in is finite, and what comes out is not (lesson 11). For a few points all six channels
-# of the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss.
-#
-# The fix: a denominator that stays away from 0. We could add a tiny number, say 1e-6, or 1.
+# of the ReLU are 0, and 0 / 0 is NaN. The layers after it are victims, and so is the loss. The fix: a denominator that
+# stays away from 0.
+
+# %% [markdown]
+# What could one add to a denominator that may be 0? A tiny number, say 1e-6, or 1.
 #
 # **Predict.** At a point where all six channels are 0, a gradient of 1 arrives at the first output of `Share`. How
 # large is the gradient of the first channel of its input, with a tiny number of 1e-6, and with 1?
@@ -1026,7 +1029,7 @@ for extra in (1e-6, 1.0):
     assert math.isclose(h.grad[0, 0], 1 / extra, rel_tol=1e-5) and not z.grad.any()
 compare("13-tiny-number", tiny=round(before_share[1e-6]), one=before_share[1.0])
 
-# %% [markdown]
+# %% [markdown] explains="13-tiny-number"
 # The tiny number stops the NaN and leaves a trap: a gradient that becomes a million times as large. Here the ReLU
 # before `Share` is 0 and lets nothing through; after another layer, one step could throw the weights far away. So add
 # 1.
@@ -1107,12 +1110,13 @@ compare("13-run-g", cause=causes["G"])
 assert moved > 10
 assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 
-# %% [markdown]
+# %% [markdown] explains="13-run-g"
 # The curve ends as flat as run B's, and the fault is the opposite. Backward runs from the last layer to the first, and
 # on the way the gradient **explodes**: a single step throws the first layers far away. The cause is in the folded cell:
 # weights from `nn.init.normal_`, with a standard deviation of 1. That is harmless for 2 inputs and far too much for 32.
 # The outputs look fine, since a `tanh` never leaves the range from -1 to 1.
-#
+
+# %% [markdown]
 # ## A whole diagnosis
 #
 # *Go deeper: this exercise is the longest of the course, and nothing builds on it.* You do not know what is wrong, so

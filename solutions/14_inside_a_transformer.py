@@ -54,10 +54,12 @@ print(decode(complete(model, tokens, 16)))
 compare("14-echo", word=WORDS[answer.argmax()])
 assert answer[COW] > 0.97
 
-# %% [markdown]
+# %% [markdown] explains="14-echo"
 # No animal always follows `bee`: the lists were drawn at random. So the model cannot know the answer from its weights.
-# It must find the earlier `bee` in the text, and say what came after it there. How does it do that? This is how it is
-# built:
+# It must find the earlier `bee` in the text, and say what came after it there. How does it do that?
+
+# %% [markdown]
+# This is how the model is built:
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.1)
@@ -118,12 +120,13 @@ with torch.no_grad(), model.blocks[1].register_forward_hook(look, with_kwargs=Tr
 compare("14-block-output", output=found[0])
 assert found == ["tuple"]
 
-# %% [markdown]
+# %% [markdown] explains="14-block-output"
 # A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
 # like. Here the second is `None`. So in the hook the stream is `output[0]`. (The blocks of other models return a plain
 # tensor. There, `output[0]` would be the first text of the batch: ask `isinstance(output, tuple)`.) And the mask and
 # the cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
-#
+
+# %% [markdown]
 # What is the cache? `complete` asks for one word after the other. What attention has read before is kept, so the model
 # reads each token only once.
 #
@@ -142,11 +145,12 @@ for hidden, cache in calls:
 compare("14-calls", tokens=[hidden.shape[1] for hidden, cache in calls])
 assert [cache.shape[1] for hidden, cache in calls] == [10, 11, 12]
 
-# %% [markdown]
+# %% [markdown] explains="14-calls"
 # Ten, then one at a time. A hook that stores `output[0]` under one name would end up with a single token. And a hook
 # that writes to `hidden[:, 9]` would raise in the second call. While you study a text, give the model all of it, in one
 # call.
-#
+
+# %% [markdown]
 # If a hook returns something, the tuple has to stay a tuple. This one returns the stream alone.
 #
 # **Predict.** What happens when we give the model one text? And when we give it two? Write `"raises"` or `"goes on"`
@@ -169,11 +173,12 @@ for name, batch in (("one", tokens), ("two", two)):
 compare("14-lost-tuple", one=what["one"], two=what["two"])
 assert what == {"one": "raises", "two": "goes on"}
 
-# %% [markdown]
+# %% [markdown] explains="14-lost-tuple"
 # The model says `hidden, cache = block(…)`. A tensor can be unpacked, too: along its batch. With two texts, the first
 # became the stream, the second became the cache, and the model went on. Its logits belong to the first text, and have
 # no batch any more. So return `(new, *output[1:])`.
-#
+
+# %% [markdown]
 # Our model is small, and we know its code. So we can also walk through it by hand. `change` may change the stream
 # behind each block: we shall need that later.
 
@@ -287,14 +292,15 @@ show(
     "half.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="14-lens"
 # Before any block the stream says the word itself: embedding and unembedding have the same weights here. The answer
 # comes with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or
 # the round may end.
 #
 # Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it.
 # Nobody asked for that word. Remember it.
-#
+
+# %% [markdown]
 # Do not forget the norm: `unembed` has learned to read what comes out of it.
 
 
@@ -337,9 +343,12 @@ print("second output:", output[1])
 compare("14-weights", second=output[1])
 assert output[1] is None and kwargs["need_weights"] is False
 
-# %% [markdown]
+# %% [markdown] explains="14-weights"
 # `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and never stores
-# the whole table. The block is right: it needs no weights. But we do. By hand, we ask for them:
+# the whole table. The block is right: it needs no weights. But we do, and ask for them.
+
+# %% [markdown]
+# Here we call the attention of a block by hand:
 
 
 # %%
@@ -392,13 +401,14 @@ show(
     "the same animal: FOX at owl, OWL at bee, BEE at cow, COW at yak. Loud looks at quiet.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="14-stripe"
 # At `yak`: the word that came after the same animal. That is the answer, and the head copies it. It is called an
 # **induction head** (Olsson et al., 2022). But how does it know that `yak` came after `cow`? The picture on the left
 # shows it: in the first round, a head of block 0 makes each animal look at the word before it. So behind block 0 an
 # animal also carries the word before it, which the lens has shown. Two heads in two blocks work together, as they do in
 # large models.
-#
+
+# %% [markdown]
 # In the exercise hooks ask for the weights, so that nobody has to know what happens before the block.
 
 
@@ -482,10 +492,11 @@ lost = [f"head {head}" for head in (1, 3) if single[1][head] < 0.5]
 compare("14-which-head", head=lost[0] if len(lost) == 1 else "either" if lost else "neither")
 assert lost == ["head 3"] and abs(cow() - answer[COW]) < 1e-5
 
-# %% [markdown]
+# %% [markdown] explains="14-which-head"
 # Only head 3. Head 1 looks at the right place, and the answer hardly depends on it. **A pattern is not an effect.**
 # Also, head 1 of block 0 is needed, the one that looks one word back: this is the other half of the pair.
-#
+
+# %% [markdown]
 # One text is one text. Here are the same ablations over 100 others: how many animals are named right?
 
 # %%
@@ -608,11 +619,12 @@ show(
     "p(COW) rises from 0 to nearly 1 in the same range, is highest at a scale of 1, and falls again, to 0.4 at 3.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="14-steering"
 # The model names the same animal, but loud. At the scale 1 it even goes on like that, though a dot begins a quiet
 # round. A minus sign makes a loud text go on quietly. *Which* animal comes and *how* it is said are separate in the
 # stream. A scale of 3 is too much: the stream leaves the range that the model knows.
-#
+
+# %% [markdown]
 # To use it, a model has to be steered while it writes, call after call. A hook does this, without a change of its code.
 # One warning: `output[0] += …` in a hook would change the tensor of the block itself, which somebody else may hold.
 # Make a new one. And `start` leaves the first tokens alone: often only what follows a question is to be pushed.
@@ -711,7 +723,7 @@ show(
     "way: from the changed word, place 3, to cow behind block 0, and from there to the last token behind block 1.",
 )
 
-# %% [markdown]
+# %% [markdown] explains="14-path"
 # There it is, the whole path, in two hops. The word that differs is `bee`, place 3. Behind block 0, that place does not
 # matter any more: what counts has moved on to `cow`, whose stream now says "I came after bee". Behind block 1 it has
 # moved to the last token, which now says `cow`. The two hops fit the two heads that you met: one looks one word back,
@@ -793,10 +805,11 @@ print(f"{a.numel() + b.numel()} of {sum(p.numel() for p in model.parameters())} 
 compare("14-addition", numbers=a.numel() + b.numel(), output="the same" if same else "changed")
 assert same and a.numel() + b.numel() == 320
 
-# %% [markdown]
+# %% [markdown] explains="14-addition"
 # 256 + 64 numbers, and at first nothing changes, since `b` is 0. (Were both zero, neither would get a gradient: the
 # gradient of each is a multiple of the other.)
-#
+
+# %% [markdown]
 # And after training? The addition is linear in `x`, as the layer is. So both fit into one weight:
 # `W + alpha / rank * b @ a`. The hook can go, and the model is as fast as before.
 
@@ -897,12 +910,13 @@ print(f"torch {torch.__version__}:", calls)
 compare("14-encoder", linear1=calls["linear1"], out_proj=calls["self_attn.out_proj"])
 assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 
-# %% [markdown]
+# %% [markdown] explains="14-encoder"
 # The layer now looks for forward hooks on itself and its modules first. If there are any, it takes the slow path, and
 # they are called. That was not always so: as late as torch 2.3, the hook on `linear1` was skipped in silence, and only
 # in eval mode under `no_grad` (issue 128413 of PyTorch). `out_proj` is called on neither path: attention reads its
 # weight and leaves the module alone.
-#
+
+# %% [markdown]
 # Two gaps are left today. A hook for *all* modules is registered with none of them, so the layer does not see it. And
 # with a padding mask, what flows between the layers on the fast path is a nested tensor: only the tokens that are not
 # padding.

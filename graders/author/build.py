@@ -17,7 +17,7 @@ from nbformat import NotebookNode
 from graders.author.lesson import lesson_notebook
 from graders.core import course, rules
 from graders.core.files import write_atomically
-from graders.core.source import SourceError, prediction_keys
+from graders.core.source import SourceError, explanations, prediction_keys
 from graders.learner.notebook import record
 
 CELL_SECONDS = 120
@@ -126,6 +126,11 @@ def stale_notebook(file: Path, lesson: str, *, solved: bool) -> list[str]:
         problems.append(f"{name} holds outputs: run `hookwork build`")
     if solved and not outputs:
         problems.append(f"{name} was not executed: run `hookwork build`")
+    shown = [output.data["text/markdown"] for output in outputs if "text/markdown" in output.get("data", {})]
+    if solved and shown != list(explanations(course.lesson_source(lesson)).values()):
+        problems.append(
+            f"{name} does not show what explains its predictions, as the source has it: run `hookwork build`"
+        )
     problems += [f"{name} holds the error {output.ename}" for output in outputs if output.output_type == "error"]
     problems += _figures_without_alt(outputs, name)
     return problems

@@ -11,7 +11,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from graders.author.asserts import without_asserts
-from graders.author.predictions import check_pairs, without_answers
+from graders.author.predictions import EXPLAINS, check_pairs, without_answers
 from graders.core import course, course_map, rules
 from graders.core.effort import describe_effort
 from graders.core.exercise import Exercise
@@ -67,6 +67,8 @@ def notebook_from_source(
     try:
         check_pairs(given, lesson)
         for cell in given:
+            if EXPLAINS in cell.metadata:
+                continue  # `compare` shows it when the cell above has run
             key = cell.metadata.get("exercise")
             if key is None:
                 cells.append(_plain_cell(cell, solved=solved))

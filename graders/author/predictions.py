@@ -16,6 +16,9 @@ PREDICT = "**Predict.**"
 NO_GUESS = "no_guess"
 """Metadata of a text cell that says why nothing can be guessed: `# %% [markdown] no_guess="a matter of taste"`."""
 
+EXPLAINS = "explains"
+"""Metadata of a text cell that `compare` shows, so that it waits for the guess: `# %% [markdown] explains="KEY"`."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -43,7 +46,10 @@ def without_answers(source: str) -> str:
 
 
 def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
-    """Raises `SourceError` unless each guess has one compare, in a later cell, with the same key and names."""
+    """Raises `SourceError` unless each guess has one compare, in a later cell, with the same key and names.
+
+    Below it, and before any other text, stands what explains the outcome.
+    """
     guesses = {}
     compares: dict[str, Call] = {}
     for number, cell in enumerate(cells):
@@ -68,6 +74,24 @@ def check_pairs(cells: Sequence[NotebookNode], lesson: str) -> None:
             raise SourceError(f"guess({key!r}) and its compare have different names")
         if made.cell >= compares[key].cell:
             raise SourceError(f"compare({key!r}) belongs in a cell below its guess")
+    _check_explanations(cells, [(made.cell, compares[key].cell, key) for key, made in guesses.items()])
+
+
+def _check_explanations(cells: Sequence[NotebookNode], predictions: Sequence[tuple[int, int, str]]) -> None:
+    """Raises `SourceError` where text below a guess may tell the answer. A prediction is its two cells and its key."""
+    explained = [cell.metadata[EXPLAINS] for cell in cells if EXPLAINS in cell.metadata]
+    for key in explained:
+        if explained.count(key) > 1 or key not in [known for _, _, known in predictions]:
+            raise SourceError(f'explains="{key}": there is no guess {key!r}, or another cell explains it')
+    for guess, compare, key in predictions:
+        if any(cell.cell_type == "markdown" for cell in cells[guess:compare]):
+            raise SourceError(f"the guess {key!r}: no text may stand between it and its compare, which could tell it")
+        text = next((cell for cell in cells[compare:] if cell.cell_type == "markdown"), None)
+        if text is None or text.metadata.get(EXPLAINS) != key:
+            raise SourceError(f'the first text below compare("{key}") says why this comes out, and waits until it has: '
+                              f'# %% [markdown] {EXPLAINS}="{key}"')  # fmt: skip
+        if PREDICT in text.source or re.search(r"^#+ ", text.source, re.M):
+            raise SourceError(f"the explanation of {key!r} holds a heading or a question: begin another cell there")
 
 
 def questions_without_guess(cells: Sequence[NotebookNode]) -> Iterator[str]:

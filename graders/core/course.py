@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graders.core.errors import HookworkError
-from graders.core.source import exercise_cells, prediction_keys
+from graders.core.source import exercise_cells, explanations, prediction_keys
 
 if TYPE_CHECKING:  # importing exercises loads torch, and listing lessons and keys should be quick
     from graders.core.exercise import Exercise
@@ -64,6 +64,12 @@ def exercise_keys(lesson: str) -> tuple[str, ...]:
 def all_prediction_keys() -> tuple[str, ...]:
     """The keys of all predictions in the course, in order."""
     return tuple(key for lesson in lesson_stems() for key in prediction_keys(lesson_source(lesson)))
+
+
+def explanation(prediction: str) -> str:
+    """What explains the outcome of the prediction with this key, as Markdown; "" if the course has none."""
+    lesson = next((lesson for lesson in lesson_stems() if lesson[:2] == prediction[:2]), None)
+    return explanations(lesson_source(lesson)).get(prediction, "") if lesson else ""
 
 
 def key_file_stem(key: str) -> str:

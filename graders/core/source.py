@@ -15,6 +15,7 @@ STUB = "raise NotImplementedError"
 
 _CELL = re.compile(r"^# %%(.*)$", re.M)
 _KEY = re.compile(r'exercise="([\w-]+)"')
+_EXPLAINS = re.compile(r'explains="([\w-]+)"')
 _GUESS = re.compile(r'^guess\(\s*"([\w-]+)"', re.M)
 
 
@@ -30,6 +31,16 @@ def exercise_cells(text: str) -> dict[str, str]:
         if match := _KEY.search(header):
             cells[match[1]] = without_solution_marks(body.strip("\n"))
     return cells
+
+
+def explanations(text: str) -> dict[str, str]:
+    """What explains the outcome of each prediction, as Markdown by key, in order: the cells with `explains="KEY"`."""
+    parts = _CELL.split(text)
+    return {
+        match[1]: re.sub(r"^# ?", "", body.strip("\n"), flags=re.M)
+        for header, body in zip(parts[1::2], parts[2::2])
+        if (match := _EXPLAINS.search(header))
+    }
 
 
 def prediction_keys(text: str) -> list[str]:

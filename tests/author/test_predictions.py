@@ -20,6 +20,9 @@ guess("90-two", w=5, x=2)
 # %%
 print(5)
 compare("90-two", x=2, w=5)
+
+# %% [markdown] explains="90-two"
+# Both uses are added.
 """
 
 
@@ -64,6 +67,13 @@ def test_a_guess_and_its_comparison_belong_together() -> None:
         ('guess("90-two", w=5, x=2)', 'guess("90-two", **given)', "names what is to be guessed"),
         ('guess("90-two", w=5, x=2)', 'guess("90-two", w=5', "is not Python"),
         ('compare("90-two", x=2, w=5)', "compare(key, x=2, w=5)", "the first argument is the key of the guess"),
+        (' explains="90-two"', "", r"the first text below compare\(.90-two.\) says why this comes out, and waits"),
+        ("# %% [markdown] explains", "# %% [markdown]\n# 5.\n\n# %% [markdown] explains", "the first text below"),
+        ("# %%\nprint(5)", "# %% [markdown]\n# It is 5.\n\n# %%\nprint(5)", "'90-two': no text may stand between"),
+        ("# Both uses", "# ## Sums\n#\n# Both uses", "the explanation of '90-two' holds a heading or a question"),
+        ("are added.", "are added. **Predict.** And y?", "the explanation of '90-two' holds a heading or a question"),
+        ("are added.", 'are added.\n\n# %% [markdown] explains="90-two"\n# No.', "or another cell explains it"),
+        ("are added.", 'are added.\n\n# %% [markdown] explains="90-one"\n# No.', "there is no guess '90-one'"),
     ],
 )  # fmt: skip
 def test_what_does_not_belong_together_is_an_error_that_says_what_to_do(old: str, new: str, message: str) -> None:
@@ -101,6 +111,9 @@ print(total)
 compare("90-sum", total=total)
 assert total == 5
 
+# %% [markdown] explains="90-sum"
+# 2 and 3 make 5.
+
 # %%
 assert total > 0
 
@@ -122,6 +135,12 @@ def test_the_build_runs_asserts_and_shows_none() -> None:
     assert sources(solved=True) == [*start, 'guess("90-sum", total=5)', *shown, *end]
     run = sources(solved=True, asserts=True)
     assert [*start, 'guess("90-sum", total=5)', f"{shown[0]}\nassert total == 5", "assert total > 0", *end] == run
+
+
+def test_no_notebook_tells_what_compare_shows() -> None:
+    for solved in (False, True):
+        made = notebook_from_source(RUNS.replace("@", "5"), "90_small", (), solved=solved)
+        assert [cell.source for cell in made.cells if cell.cell_type == "markdown"] == []
 
 
 def test_a_cell_has_one_id_in_both_notebooks() -> None:

@@ -17,7 +17,7 @@ from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import clean_text
 from graders.learner.notebook import html, record, render
 from graders.learner.notebook.agreement import describe_briefly, first_list_difference, guess_agrees
-from graders.learner.notebook.render import Panel
+from graders.learner.notebook.render import Panel, Prose
 
 _guesses: dict[str, dict[str, Any]] = {}
 """The guesses since the kernel started: the guessed values by name, for each prediction's key."""
@@ -58,10 +58,14 @@ def guess(key: Any = "", /, *unnamed: Any, **values: Any) -> None:
 
 
 def compare(key: str, /, **values: Any) -> None:
-    """Show what you guessed under this key next to `values`, which is what came out; nothing if you didn't guess."""
-    made = _guesses.get(key)
-    if not made:
-        return
+    """Show what you guessed under this key, if you did, next to `values`, which is what came out; and then, why."""
+    if made := _guesses.get(key):
+        _show_comparison(key, made, values)
+    if why := course.explanation(str(key)):
+        render.display_panel(Prose(why))
+
+
+def _show_comparison(key: str, made: Mapping[str, Any], values: Mapping[str, Any]) -> None:
     rows = [_comparison_row(name, made, value) for name, value in values.items()]
     right = all(row.right for row in rows)
     with record.edit_record() as notes:

@@ -37,8 +37,18 @@ class Panel:
         return {"text/plain": self.text, "text/html": self.html}
 
 
-def display_panel(panel: Panel) -> None:
-    """Display a panel in a notebook or IPython; print its text elsewhere."""
+@dataclass(frozen=True)
+class Prose:
+    """Markdown, as in the text cells of a lesson."""
+
+    text: str
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        return {"text/plain": self.text, "text/markdown": self.text}
+
+
+def display_panel(panel: Panel | Prose) -> None:
+    """Display a panel or prose in a notebook or IPython; print its text elsewhere."""
     ipython = sys.modules.get("IPython")
     if ipython is not None and ipython.get_ipython() is not None:
         ipython.display.display(panel)

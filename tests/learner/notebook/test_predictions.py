@@ -13,6 +13,7 @@ from graders import compare, guess, progress
 from graders.core import course
 from graders.learner.notebook import record
 from graders.learner.notebook.predictions import ComparisonRow, comparison_panel
+from graders.learner.notebook.render import Prose
 from graders.sandbox.inside import stub_package
 from tests.trouble import nothing_can_be_written
 
@@ -29,8 +30,8 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """The lines that were printed since the last look."""
-    return capsys.readouterr().out.splitlines()
+    """The lines that were printed since the last look, but for what explains the outcome."""
+    return capsys.readouterr().out.replace(f"{course.explanation(KEY)}\n", "").splitlines()
 
 
 def kept() -> dict[str, bool]:
@@ -45,6 +46,18 @@ def test_a_right_guess_is_shown_and_counted(capsys: pytest.CaptureFixture[str]) 
     compare(KEY, w=FIVE, x=TWO)
     assert said(capsys) == ["✓ As you predicted", "  ✓ w: 5", "  ✓ x: 2"]
     assert kept() == {KEY: True}
+
+
+@pytest.mark.parametrize("values", [{"w": 5}, {}])
+def test_what_explains_the_outcome_comes_last_and_without_a_guess_too(
+    values: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    guess(KEY, **values)
+    compare(KEY, w=FIVE, x=TWO)
+    text = capsys.readouterr().out
+    assert text.endswith(f"\n{course.explanation(KEY)}\n" if values else f"{course.explanation(KEY)}\n")
+    assert course.explanation(KEY).startswith("`x` reaches `y` by one path")
+    assert Prose("*why*")._repr_mimebundle_() == {"text/plain": "*why*", "text/markdown": "*why*"}
 
 
 def test_a_wrong_guess_is_shown_beside_what_came_out(capsys: pytest.CaptureFixture[str]) -> None:

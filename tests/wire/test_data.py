@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from graders.wire import data
-from graders.wire.data import DTYPES, Array, DataError, Refused, arrays_to_tensors, decode, encode
+from graders.wire.data import DTYPES, Array, Changes, DataError, Refused, arrays_to_tensors, decode, encode
 
 
 def back(value: Any) -> Any:
@@ -290,3 +290,14 @@ def test_what_is_read_lies_in_ordinary_memory_whatever_the_default_device_is() -
     tree, body = encode([torch.ones(2), torch.empty(0, 2)])
     with torch.device("meta"):
         assert [part.tensor.device.type for part in decode(tree, body)] == ["cpu", "cpu"]
+
+
+@pytest.mark.parametrize("found", [(), (("hook-left", "model.fc"), ("mode", "model"))])
+def test_what_a_witness_found_has_a_type_of_its_own(found: tuple[tuple[str, str], ...]) -> None:
+    assert decode(*encode({"by the call": Changes(found)})) == {"by the call": Changes(found)}
+
+
+@pytest.mark.parametrize("content", [None, [1], [["a"]], [["a", 2]], [["a", "b", "c"]], "ab"])
+def test_what_is_no_change_is_not_decoded(content: object) -> None:
+    with pytest.raises(DataError):
+        decode({"c": content}, b"")

@@ -42,6 +42,8 @@ Promises = Mapping[str, Stories]
 Change = Callable[[torch.Tensor], torch.Tensor]
 STOPPED = "the line of the caller that failed"
 """The observation in place of those that are missing because a line of the story itself raised an exception."""
+ELSEWHERE = 100_000
+"""Is added to the number of a line that is not in the file of its story, but in that of a helper."""
 OURS = ("graders.scenes.", "graders.probing.", "torch")
 """The modules whose code is in the way of every exception."""
 
@@ -215,7 +217,7 @@ def line_of_story(scene: Scene, number: Any, line: Any) -> str:
     """The text of a line of the file of a story; "" if there is none. Both numbers may be anything."""
     if not isinstance(scene, StoryScene) or type(number) is not int or type(line) is not int:
         return ""
-    if not 0 <= number < len(scene.stories):
+    if not 0 <= number < len(scene.stories) or not 0 < line < ELSEWHERE:
         return ""
     return linecache.getline(inspect.getsourcefile(scene.stories[number][1]) or "", line).strip()
 
@@ -226,7 +228,7 @@ def _line_of_story(trace: TracebackType | None, story: Story) -> int:
     while trace is not None:
         code, home = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
         if code is story.__code__ or (line and home.startswith("graders.scenes.")):
-            line = trace.tb_lineno
+            line = trace.tb_lineno + (0 if home == story.__module__ else ELSEWHERE)
         elif line:
             break
         trace = trace.tb_next

@@ -40,7 +40,7 @@ from torch import nn
 
 from graders.core.shown import MISSING
 from graders.scenes.results import copy_value
-from graders.scenes.story import Story, Watch
+from graders.scenes.story import ELSEWHERE, Story, Watch
 from graders.verdict.looks import look_at
 from graders.verdict.program_lines import Line, Untold, code_of, shortened
 
@@ -74,7 +74,7 @@ def tell(story: Story, name: str, call: Callable[..., Any], given: Mapping[str, 
 
     Raises `Untold`.
     """
-    teller = _Teller(name, call, given, until)
+    teller = _Teller(story, name, call, given, until)
     try:
         teller.tell_body(story, {"call": name})
     except _Finished:
@@ -101,8 +101,11 @@ def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
 class _Teller(ast.NodeTransformer):
     """Walks a story, collects the lines of its program and runs them."""
 
-    def __init__(self, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until) -> None:
+    def __init__(
+        self, story: Story, name: str, call: Callable[..., Any], given: Mapping[str, Any], until: Until
+    ) -> None:
         self._name, self._call, self._until = name, call, until
+        self._file = story.__module__
         self._space = self._fresh_space()
         self._drawn = dict(given)
         """What has a value, but no name in the program."""
@@ -122,6 +125,7 @@ class _Teller(ast.NodeTransformer):
         """Tell the lines of a function; returns the expression that it returns."""
         kept = self._home, self._renamed, self._before
         tree, before = _tree_of(function)
+        before += 0 if function.__module__ == self._file else ELSEWHERE
         self._home, self._renamed, self._before = function.__globals__, renamed, before
         try:
             for node in tree.body:

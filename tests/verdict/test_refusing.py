@@ -110,3 +110,31 @@ def test_after_the_answer_it_shows_what_it_says_and_after_a_right_one_the_expect
     assert refusal is not None
     assert program_problem(refusal, names(source), right()) == ""
     assert program_problem(refusal, right(), right()) != ""
+
+
+NET = """
+class GuardedNet(torch.nn.Module):
+    def __init__(self, body, fc, lo, hi):
+        super().__init__()
+        self.body, self.fc, self.lo, self.hi = body, fc, lo, hi
+        fc.bias.register_hook(lambda g: torch.zeros_like(g))
+
+    def forward(self, x):
+        h = self.body(x)
+        if h.requires_grad and len(x) == 2:
+            h.register_hook(lambda g: HOOK)
+        return self.fc(h.flatten(1))
+"""
+
+
+@pytest.mark.parametrize("hook", ["g.nonsense", "torch.zeros(1, 1, 1)"])
+def test_a_line_of_a_helper_in_another_file_is_found_there(hook: str) -> None:
+    """One exception comes out of the learner's hook, the other out of torch at the line of the caller."""
+    exercise = find_scene_exercise("03-guarded-net")
+    draws = exercise.draws(SEED)
+    wrong = names(NET.replace("HOOK", hook))
+    refusal = exercise.refusal(draws, probe_outcomes(exercise, wrong, SEED, draws))
+    assert refusal is not None
+    assert refusal.program.splitlines()[-3:-1] == ["loss.backward()", "# expected no exception;"]
+    reference = {exercise.name: exercise.comparison.stage.programs[0].function}
+    assert program_problem(refusal, wrong, reference) == ""

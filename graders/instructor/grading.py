@@ -38,7 +38,7 @@ from graders.sandbox.outside.boxes import Boxes
 from graders.sandbox.outside.leftovers import temporary_folder
 from graders.sandbox.outside.run_options import RunOptions
 from graders.sandbox.outside.runner import NoRunner
-from graders.submissions.finding import Submission, find_submissions
+from graders.submissions.finding import FoundSubmissions, Submission, find_submissions
 from graders.submissions.lms import Owner
 from graders.submissions.student_names import name_sort_key
 
@@ -71,21 +71,9 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
         # Only now: if --out lies in the folder of the class, a new folder there would look like a student's.
         resources.enter_context(results_lock(request.out, lambda text: out.say(text, style="yellow")))
         before = _earlier_results(request, file_notes)
-        same_people = list[str]()
-        if before and not request.roster and not request.groups:
-            named, same_people = under_earlier_names(discovered.submissions, before)
-            discovered = replace(discovered, submissions=named)
-        discovered, owner_doubts = owned_by_somebody_known(discovered, before, request)
-        work, strangers = _sort_by_people(discovered.submissions, request)
-        work.doubts += owner_doubts
-        accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
-        out.say(*same_people, *work.notes)
-        out.say(*work.doubts, style="yellow")
+        discovered, work, strangers = _find_owners(discovered, before, request, out)
         found = work.submissions
-        handed_in = {submission.student for submission in found if not submission.missing}
-        left = kept.without_students(before, request.forgotten, handed_in)
-        if left and request.roster:
-            left = kept.under_roster_names(left, request.roster)
+        left = _left_from_before(before, found, request)
         chosen = _choose_submissions(found, request, left, out)
         if left:
             _refuse_other_terms(left, chosen, request)
@@ -132,6 +120,30 @@ def grade_class(request: Request, out: Terminal, boxes: Boxes, machines: Machine
     graded = all(submission.graded for submission in (*batch.submissions, *marked.submissions))
     fine = graded and not (file_notes.failed or by_hand.doubts or exports.refused) and (sure or request.confirm_files)
     return ExitCode.FINE if fine else ExitCode.NOT_GRADED
+
+
+def _find_owners(
+    discovered: FoundSubmissions, before: Batch | None, request: Request, out: Terminal
+) -> tuple[FoundSubmissions, GroupWork, list[str]]:
+    """What was found, under the names that count; the work of each person; and the strangers. Says how it was read."""
+    same_people = list[str]()
+    if before and not request.roster and not request.groups:
+        named, same_people = under_earlier_names(discovered.submissions, before)
+        discovered = replace(discovered, submissions=named)
+    discovered, owner_doubts = owned_by_somebody_known(discovered, before, request)
+    work, strangers = _sort_by_people(discovered.submissions, request)
+    work.doubts += owner_doubts
+    accounts.print_file_accounts(discovered, out, confirmed=request.confirm_files)
+    out.say(*same_people, *work.notes)
+    out.say(*work.doubts, style="yellow")
+    return discovered, work, strangers
+
+
+def _left_from_before(before: Batch | None, found: Sequence[Submission], request: Request) -> Batch | None:
+    """The earlier results without those who are to be forgotten, under the names on the roster."""
+    handed_in = {submission.student for submission in found if not submission.missing}
+    left = kept.without_students(before, request.forgotten, handed_in)
+    return kept.under_roster_names(left, request.roster) if left and request.roster else left
 
 
 def _sort_by_people(found: Sequence[Submission], request: Request) -> tuple[GroupWork, list[str]]:

@@ -15,7 +15,7 @@ from graders.report.titles import Titles
 _JUDGED = (Status.PASSED, Status.WRONG)
 _STATES = {
     SubmissionStatus.UNREADABLE: "This file could not be read as a notebook, so nothing in it was marked.",
-    SubmissionStatus.MISSING: "Nothing was handed in.",
+    SubmissionStatus.MISSING: "No notebook was handed in for this lesson.",
     SubmissionStatus.NOT_GRADED: "This could not be graded. That is not your fault, and it does not count as zero.",
 }
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class Untold(Exception):
-    """Raised for a story that cannot be told: it contains something that is not in the table above."""
+    """Raised for a story that cannot be told: it contains something that is not in the table of `telling`."""
 
 
 @dataclass(frozen=True)

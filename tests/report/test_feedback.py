@@ -139,7 +139,7 @@ def test_what_was_not_judged_shows_its_reason_and_no_checks() -> None:
     ("status", "says"),
     [
         (SubmissionStatus.UNREADABLE, "could not be read as a notebook"),
-        (SubmissionStatus.MISSING, "Nothing was handed in."),
+        (SubmissionStatus.MISSING, "No notebook was handed in for this lesson."),
         (SubmissionStatus.NOT_GRADED, "not your fault, and it does not count as zero"),
     ],
 )
@@ -180,7 +180,7 @@ def test_missing_work_with_points_by_hand_shows_them() -> None:
     missing = replace(ungraded("ann", SubmissionStatus.MISSING), score=2.0, by_hand=HandMark(computed=0, points=2))
     text = Page(feedback.render(missing, batch(missing), TITLES)).text
     assert "2 of 3 points From your teacher: 2 points (computed: 0)." in text
-    assert "Nothing was handed in" not in text
+    assert "No notebook was handed in" not in text
 
 
 def test_packages_that_were_not_installed_are_named() -> None:

@@ -4,6 +4,7 @@ import torch
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import gradient_logs as logs
 from graders.scenes.story import stories
 
 
@@ -27,11 +28,11 @@ from graders.scenes.story import stories
     scene=stories(
         promises={
             "the clipped gradient goes on": hooks.changed_in_a_pass,
-            "the dict is empty at first and holds both gradients of each pass": hooks.logged_in_each_pass,
+            "the dict is empty at first and holds both gradients of each pass": logs.logged_in_each_pass,
             "each pass is clipped by itself": hooks.EVERY_PASS,
             "the gradient can be differentiated again": hooks.differentiated_again,
-            "any tensor and several at a time": (hooks.several_at_a_time, hooks.logged_by_each_call),
-            "the entries are copies without a graph": hooks.COPIES,
+            "any tensor and several at a time": (hooks.several_at_a_time, logs.logged_by_each_call),
+            "the entries are copies without a graph": logs.COPIES,
             "nothing else changes": hooks.NOTHING_ELSE,
         },
         axes={**hooks.TENSOR, **hooks.BOUNDS},

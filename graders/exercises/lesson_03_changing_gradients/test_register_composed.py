@@ -2,6 +2,7 @@
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import hook_lists
 from graders.scenes.story import stories
 
 
@@ -25,16 +26,16 @@ from graders.scenes.story import stories
     scene=stories(
         promises={
             "the functions are applied from the last to the first": hooks.changed_in_a_pass,
-            "each function is called once for each pass": (hooks.called_once_in_each_pass, *hooks.EVERY_PASS),
-            "an exception of a function comes through": hooks.functions_may_raise,
+            "each function is called once for each pass": (hook_lists.called_once_in_each_pass, *hooks.EVERY_PASS),
+            "an exception of a function comes through": hook_lists.functions_may_raise,
             "the gradient can be differentiated again": hooks.differentiated_again,
             "any tensor and several at a time": hooks.several_at_a_time,
             "nothing else changes": hooks.NOTHING_ELSE,
-            "the handles remove the hooks and no other": hooks.HANDLES_IN_A_LIST,
+            "the handles remove the hooks and no other": hook_lists.HANDLES_IN_A_LIST,
         },
-        axes={**hooks.TENSOR, **hooks.FUNCTIONS},
+        axes={**hooks.TENSOR, **hook_lists.FUNCTIONS},
         impossible=hooks.IMPOSSIBLE,
-        arguments=hooks.some_functions,
+        arguments=hook_lists.some_functions,
     ),
 )
 class TestRegisterComposed:

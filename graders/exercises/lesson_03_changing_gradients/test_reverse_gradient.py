@@ -4,6 +4,7 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import reversed_gradients as reversals
 from graders.scenes.story import stories
 
 
@@ -26,17 +27,17 @@ from graders.scenes.story import stories
     ),
     scene=stories(
         promises={
-            "the values stay and the gradient is reversed": hooks.reversed_behind_y,
-            "only what passes through y is reversed": hooks.only_behind_y,
-            "every call and every pass reverses": hooks.every_call_and_pass,
-            "the gradient can be differentiated again": hooks.reversed_again,
-            "other tensors have their usual gradient": hooks.neighbours_of_y,
-            "x is left as it was": hooks.left_alone,
-            "without gradients the values come back": hooks.WITHOUT_GRADIENTS,
+            "the values stay and the gradient is reversed": reversals.reversed_behind_y,
+            "only what passes through y is reversed": reversals.only_behind_y,
+            "every call and every pass reverses": reversals.every_call_and_pass,
+            "the gradient can be differentiated again": reversals.reversed_again,
+            "other tensors have their usual gradient": reversals.neighbours_of_y,
+            "x is left as it was": reversals.left_alone,
+            "without gradients the values come back": reversals.WITHOUT_GRADIENTS,
         },
         axes=hooks.TENSOR,
         impossible=hooks.IMPOSSIBLE,
-        arguments=hooks.a_positive_number,
+        arguments=reversals.a_positive_number,
     ),
 )
 class TestReverseGradient:

@@ -98,6 +98,17 @@ def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
     return found, start - 1
 
 
+class _Renamed(ast.NodeTransformer):
+    """Puts the names of a program in place of a helper's parameters."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """The name in the program."""
+        return ast.Name(self._names.get(node.id, node.id), node.ctx)
+
+
 class _Teller(ast.NodeTransformer):
     """Walks a story, collects the lines of its program and runs them."""
 
@@ -129,8 +140,9 @@ class _Teller(ast.NodeTransformer):
         self._home, self._renamed, self._before = function.__globals__, renamed, before
         try:
             for node in tree.body:
-                if isinstance(node, ast.Return):
-                    return node.value
+                if isinstance(node, ast.Return) and node.value is not None:
+                    returned: ast.expr = _Renamed(renamed).visit(node.value)
+                    return returned
                 self._statement(node)
             return None
         finally:

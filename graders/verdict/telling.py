@@ -182,10 +182,16 @@ class _Teller(ast.NodeTransformer):
         else:
             self._drawn[name] = value
 
-    def _inline(self, asked: Any) -> ast.expr | None:
-        """Tell the lines of a helper in place of its call; returns what it returns."""
+    def _inline(self, asked: Any, target: ast.expr | None = None) -> ast.expr | None:
+        """Tell the lines of a helper in place of its call; returns what it returns.
+
+        If that is one of its names, and is assigned to a name, the lines say the latter.
+        """
         helper: Any = self._told_helper(asked)
         renamed = {"call": self._name}
+        last = _tree_of(helper)[0].body[-1]
+        if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and isinstance(target, ast.Name):
+            renamed[last.value.id] = target.id
         for name, given in zip(inspect.signature(helper).parameters, asked.args):
             if self._is_drawn(given):
                 self._drawn[name] = self._value_of(given)
@@ -277,7 +283,7 @@ class _Teller(ast.NodeTransformer):
 
     def visit_arg(self, node: ast.arg) -> Any:
         """A parameter without its annotation."""
-        return ast.arg(node.arg)
+        return ast.arg(self._renamed.get(node.arg, node.arg))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function without annotations."""

@@ -160,7 +160,7 @@ def a_loss_of_three_x(draw: Draw, case: Any) -> Any:
     if case.tail == "nonlinear in place":
         tail = lambda t: ((t.mul_(0.25).tanh_() + q) * c).sum()  # noqa: E731
     if case.tail == "in place on a view":
-        tail = lambda t: (t.view(-1).mul_(3) is None) or ((t + q) * c).sum()  # noqa: E731
+        tail = lambda t: (t.unsqueeze(0).mul_(3) is None) or ((t + q) * c).sum()  # noqa: E731
     loss_fn = lambda t: calls.append("loss_fn") or tail(t) + (x * x).sum()  # noqa: E731
     return x, k, q, calls, loss_fn
 

@@ -6,11 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.probing.asking import detached_copy, has_memory, remove_handle
-from graders.scenes.around import AXES, PASSES
+from graders.probing.asking import detached_copy, has_memory
+from graders.scenes.around import AXES
 from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.instruments.failures import Failure
-from graders.scenes.instruments.passes import compute_gradients, grad_mode
 from graders.scenes.instruments.tensors import prepare_tensor
 from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
@@ -19,92 +18,11 @@ from graders.scenes.worlds import World, draw_tensors, register_hooks, reverse_d
 from graders.wire.draws import Rng
 
 A_LEAF = {**AXES, "place": ("leaf", "parameter")}
-STAYS = "no handle"
 
 
 def _few_digits(dtype: str, values: str) -> bool:
     """Whether a detour through float32 would not show, because the float64 numbers have few digits."""
     return dtype == "float64" and values == "round"
-
-
-def _zero_gradient(grad: Tensor) -> None:
-    """A badly behaved hook: it overwrites the gradient."""
-    grad.mul_(0)
-
-
-def watch_into_list(call: Call, t: Tensor) -> tuple[Any, Any]:
-    """For `function(t, store) -> handle`: returns the list and the handle."""
-    store: list[Any] = ["entries", "of before"]
-    return store, call(t, store)
-
-
-def watch_into_dict(call: Call, t: Tensor) -> tuple[Any, Any]:
-    """For `function(t) -> dict`: returns the dict and `STAYS`, because the hook is never removed."""
-    return call(t), STAYS
-
-
-@family(
-    sections=(
-        "{recorded}",
-        "{start}",
-        "{several}",
-        "{copies}",
-        "the flow is unchanged",
-        "{end}",
-        "nothing else changes",
-    ),
-    axes={**AXES, "grad_mode": ("on", "off"), "backward": PASSES},
-    impossible=(_few_digits, lambda place, grad: place == "non-leaf" and grad == "filled"),
-)
-def watches_tensor(call: Call, rng: Rng, case: Any, seen: Sections, watch: Callable[..., tuple[Any, Any]]) -> None:
-    """For a function that puts a hook on `t` that records its gradients and changes nothing.
-
-    `watch(call, t)` calls it, and returns the record and the handle, or `STAYS` in place of the handle.
-    """
-    recorded, start, several, copies, flow, ends, same = seen.values()
-    x, c, other, up, down = draw_tensors(rng, case, 5)
-    place = "parameter" if case.place == "parameter" else "leaf"
-    x = prepare_tensor(x, layout="transposed", place=place, grad=case.grad)
-    t = c - x if case.place == "non-leaf" else x
-    neighbour = other.requires_grad_()
-    callers = CallersHooks(case.hooks)
-    (callers.on_parameter if t is x else callers.on_tensor)(t, "t")
-    always = Witness(t=t, x=x, neighbour=neighbour)
-    with grad_mode(case.grad_mode):
-        before = Witness(t=t, x=x, neighbour=neighbour)
-        record, handle = watch(call, t)
-        start["before any pass"], same["changed"] = copy_value(record), before.changes()
-    flow["x.grad and the neighbour's"] = compute_gradients(
-        lambda: ((t + neighbour) * up).sum(), [x, neighbour], case.backward
-    )
-    compute_gradients(lambda: ((3 * t + t * t) * up).sum(), [x])
-    compute_gradients(lambda: (reverse_dimensions(t) * reverse_dimensions(up).contiguous()).sum(), [x])
-    torch.autograd.grad((0 * t).sum(), t)
-    recorded["after the passes"] = copy_value(record)
-    (g,) = torch.autograd.grad((t * t * t).sum(), x, create_graph=True)
-    flow["x.grad differentiated"] = torch.autograd.grad(g.sum(), x)[0] if g.requires_grad else None
-
-    second, another_handle = watch(call, t)
-    third = watch(call, neighbour)[0]  # its handle is not kept
-    compute_gradients(lambda: ((t + down * neighbour) * up).sum(), [x, neighbour])
-    several["of calls for t, and for another tensor"] = copy_value([second, third])
-
-    u, v = (torch.ones_like(x).requires_grad_() for _ in range(2))
-    alone, _one = watch(call, u)
-    for _ in range(2):
-        torch.autograd.grad((up * u * u).sum(), u, create_graph=True)
-    copies["of passes with create_graph"] = copy_value(alone)
-    overwritten, _other = watch(call, v)
-    register_hooks(v, _zero_gradient)
-    for _ in range(2):
-        torch.autograd.grad((down * v).sum(), v)
-    copies["after a later hook overwrote each gradient"] = copy_value(overwritten)
-
-    for one in (handle, another_handle):
-        ends.setdefault("handles have remove()", []).append(one == STAYS or remove_handle(one))
-        compute_gradients(lambda: (t * down).sum(), [x])
-        ends.setdefault("the records after each remove()", []).append(copy_value([record, second]))
-    same["changed at the end"] = [change for change in always.changes() if change[0][:4] != "grad"]
 
 
 @family(

@@ -16,6 +16,7 @@ as a program that a learner can run: `graders.verdict.telling` says what a story
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import linecache
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -95,6 +96,11 @@ class Draw:
     def choice(self, options: Sequence[Any]) -> Any:
         """One of these."""
         return self._rng.choice(options)
+
+    def error(self, kind: str) -> BaseException:
+        """An exception of a built-in kind, such as "KeyError"."""
+        error: BaseException = getattr(builtins, kind)("on purpose")
+        return error
 
     def shuffled(self, items: Sequence[Any]) -> list[Any]:
         """The same items in a random order."""

@@ -43,11 +43,14 @@ def shortened(lines: Sequence[Line], name: str) -> list[Line]:
         stores, uses = line.names
         own = {part for use in uses for part in made_of.get(use, {use})} - {"torch", "nn", name}
         made_of.update({stored: {stored} | own for stored in stores})
+        if name in uses:  # what the function was given may change together from now on
+            made_of.update({part: made_of.get(part, {part}) | own for part in own})
         touched.append(own | stores)
     wanted, kept = set[str](), list[Line]()
     for line, names in zip(reversed(lines), reversed(touched)):
         stores, uses = line.names
-        acts = not stores and bool(names & wanted)
+        is_block = "\n" in line.text and not line.text.startswith(("def ", "class "))
+        acts = (is_block or not stores) and bool(names & wanted)
         sets_state = "manual_seed" in line.text or "set_grad_enabled" in line.text
         if not kept or name in uses or stores & wanted or acts or sets_state:
             kept.append(line)
@@ -76,6 +79,8 @@ def code_of(value: Any) -> str:
         inner = ", ".join(map(code_of, value))
         return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
     if type(value) in (bool, int, float, str, torch.dtype, type(None)):
+        return repr(value)
+    if isinstance(value, BaseException) and type(value).__module__ == "builtins":
         return repr(value)
     raise Untold(f"a {type(value).__name__} cannot be written as code")
 

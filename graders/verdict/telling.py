@@ -98,6 +98,17 @@ def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
     return found, start - 1
 
 
+class _Renamed(ast.NodeTransformer):
+    """Puts the names of a program in place of a helper's parameters."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """The name in the program."""
+        return ast.Name(self._names.get(node.id, node.id), node.ctx)
+
+
 class _Teller(ast.NodeTransformer):
     """Walks a story, collects the lines of its program and runs them."""
 
@@ -129,8 +140,9 @@ class _Teller(ast.NodeTransformer):
         self._home, self._renamed, self._before = function.__globals__, renamed, before
         try:
             for node in tree.body:
-                if isinstance(node, ast.Return):
-                    return node.value
+                if isinstance(node, ast.Return) and node.value is not None:
+                    returned: ast.expr = _Renamed(renamed).visit(node.value)
+                    return returned
                 self._statement(node)
             return None
         finally:
@@ -170,10 +182,16 @@ class _Teller(ast.NodeTransformer):
         else:
             self._drawn[name] = value
 
-    def _inline(self, asked: Any) -> ast.expr | None:
-        """Tell the lines of a helper in place of its call; returns what it returns."""
+    def _inline(self, asked: Any, target: ast.expr | None = None) -> ast.expr | None:
+        """Tell the lines of a helper in place of its call; returns what it returns.
+
+        If that is one of its names, and is assigned to a name, the lines say the latter.
+        """
         helper: Any = self._told_helper(asked)
         renamed = {"call": self._name}
+        last = _tree_of(helper)[0].body[-1]
+        if isinstance(last, ast.Return) and isinstance(last.value, ast.Name) and isinstance(target, ast.Name):
+            renamed[last.value.id] = target.id
         for name, given in zip(inspect.signature(helper).parameters, asked.args):
             if self._is_drawn(given):
                 self._drawn[name] = self._value_of(given)
@@ -265,7 +283,7 @@ class _Teller(ast.NodeTransformer):
 
     def visit_arg(self, node: ast.arg) -> Any:
         """A parameter without its annotation."""
-        return ast.arg(node.arg)
+        return ast.arg(self._renamed.get(node.arg, node.arg))
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function without annotations."""

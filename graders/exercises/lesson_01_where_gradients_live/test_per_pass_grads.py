@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import losses_alone
+from graders.scenes.stories import passes
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -25,15 +25,17 @@ from graders.scenes.worlds import losses_alone
         "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
         "pass and does not touch `.grad`."
     ),
-    scene=runs_passes(
-        world=losses_alone,
-        only={"hooks": ("none", "watching")},
-        words={
-            "results": "each pass has its own gradient",
-            "passes": "each loss is evaluated once in order",
-            "own": "the entries are copies",
-            "exception": "an exception comes through and nothing is left",
+    scene=stories(
+        promises={
+            "each pass has its own gradient": passes.of_each_loss,
+            "each loss is evaluated once in order": passes.evaluated_once,
+            "another call starts afresh": passes.AFRESH,
+            "the entries are copies": passes.of_their_own,
+            "an exception comes through and nothing is left": passes.a_loss_raises,
+            "nothing else changes": passes.nothing_else,
         },
+        axes={**passes.LEAF, "hooks": ("none", "watching")},
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestPerPassGrads:

@@ -3,7 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import watch_into_dict, watches_tensor
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import watching_gradients as watching
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -22,15 +24,20 @@ from graders.scenes.recorders import watch_into_dict, watches_tensor
         "`sum + received` makes a new tensor each time; adding in place to a tensor of zeros of your own would do "
         "as well."
     ),
-    scene=watches_tensor(
-        watch=watch_into_dict,
-        words={
-            "recorded": "the gradients add up over passes",
-            "start": "an unused tensor stays at the start",
-            "several": "another call keeps a dict of its own",
-            "copies": "the sum is a copy without a graph",
-            "end": "the hook stays for good",
+    scene=stories(
+        promises={
+            "the gradients add up over passes": (watching.recorded_in_each_pass, watching.recorded_for_all_gradients),
+            "an unused tensor stays at the start": watching.at_the_start,
+            "another call keeps a dict of its own": (watching.each_by_itself, watching.recorded_under_no_grad),
+            "the sum is a copy without a graph": watching.COPIES,
+            "the flow is unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the hook stays for good": watching.never_removed,
         },
+        axes=hooks.TENSOR,
+        impossible=hooks.IMPOSSIBLE,
+        arguments=watching.no_more,
+        watch=watching.into_a_dict,
     ),
 )
 class TestCountAndSum:

@@ -5,8 +5,8 @@ import contextlib
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import tensors_and_a_loss
+from graders.scenes.stories import one_pass, passes
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -26,15 +26,17 @@ from graders.scenes.worlds import tensors_and_a_loss
         "themselves. `name=name` binds each name at once; `functools.partial` does that, too, and an `ExitStack` can "
         "take the place of `try` and `finally`."
     ),
-    scene=runs_passes(
-        world=tensors_and_a_loss,
-        only={"raised_in": ("backward",)},
-        words={
-            "results": "every reached tensor has its gradient",
-            "passes": "backward runs once and leaves accumulate",
-            "own": "every gradient is a copy",
-            "exception": "an exception comes through and nothing is left",
+    scene=stories(
+        promises={
+            "every reached tensor has its gradient": one_pass.gradients_by_name,
+            "backward runs once and leaves accumulate": one_pass.one_backward,
+            "another call starts afresh": one_pass.NAMED_AFRESH,
+            "every gradient is a copy": one_pass.named_copies,
+            "an exception comes through and nothing is left": one_pass.a_hook_raises,
+            "nothing else changes": one_pass.nothing_else_named,
         },
+        axes={axis: values for axis, values in passes.LEAF.items() if axis != "raised_in"},
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestGradsByName:

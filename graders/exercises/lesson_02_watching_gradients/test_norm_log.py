@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import losses_of_a_leaf
+from graders.scenes.stories import passes
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -25,14 +25,16 @@ from graders.scenes.worlds import losses_of_a_leaf
         "when a loss raises. You could also put `p.grad` aside for each pass and add it back afterwards, with `try` "
         "and `finally` in case a loss raises."
     ),
-    scene=runs_passes(
-        world=losses_of_a_leaf,
-        words={
-            "results": "each pass has its own norm",
-            "passes": "p.grad accumulates over single passes",
-            "own": "the list stays as it was returned",
-            "exception": "an exception comes through and leaves what the plain loop leaves",
+    scene=stories(
+        promises={
+            "each pass has its own norm": passes.of_each_loss,
+            "p.grad accumulates over single passes": (passes.evaluated_once, passes.left_in_grad),
+            "another call starts afresh": passes.AFRESH,
+            "an exception comes through and leaves what the plain loop leaves": passes.AS_THE_LOOP,
+            "nothing else changes": passes.nothing_else,
         },
+        axes=passes.LEAF,
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestNormLog:

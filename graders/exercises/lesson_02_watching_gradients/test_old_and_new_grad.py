@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import TAILS, a_loss_of_three_x
+from graders.scenes.stories import one_pass, passes
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,15 +24,17 @@ from graders.scenes.worlds import TAILS, a_loss_of_three_x
         "gradients. Two tensors are easier to follow: `old = 3 * x`, `new = old * k`, and `retain_grad()` on both, "
         "if `loss_fn` gets a copy of `new` that it may overwrite."
     ),
-    scene=runs_passes(
-        world=a_loss_of_three_x,
-        only={"number": ("zero", "one", "negative", "fraction"), "tail": tuple(TAILS)},
-        words={
-            "results": "the old and the new gradient are right",
-            "passes": "x has its gradient from one pass",
-            "own": "both gradients are tensors of their own",
-            "exception": "an exception comes through and nothing is left",
+    scene=stories(
+        promises={
+            "the old and the new gradient are right": one_pass.old_and_new,
+            "x has its gradient from one pass": one_pass.one_pass_to_x,
+            "another call starts afresh": one_pass.PAIRS_AFRESH,
+            "both gradients are tensors of their own": one_pass.a_pair_of_its_own,
+            "an exception comes through and nothing is left": one_pass.a_loss_of_t_raises,
+            "nothing else changes": one_pass.nothing_else_of_x,
         },
+        axes={**passes.LEAF, **one_pass.TAILS},
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestOldAndNewGrad:

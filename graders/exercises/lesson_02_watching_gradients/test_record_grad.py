@@ -3,7 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import watch_into_list, watches_tensor
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import watching_gradients as watching
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -23,15 +25,20 @@ from graders.scenes.recorders import watch_into_list, watches_tensor
         "into the gradient later. A named function or an object with `__call__` would do as well, as long as it "
         "returns `None` or the same gradient."
     ),
-    scene=watches_tensor(
-        watch=watch_into_list,
-        words={
-            "recorded": "every gradient is recorded",
-            "start": "the list keeps its entries",
-            "several": "every call records on its own",
-            "copies": "entries are copies without a graph",
-            "end": "the handle removes its hook and no other",
+    scene=stories(
+        promises={
+            "every gradient is recorded": (watching.recorded_in_each_pass, watching.recorded_for_all_gradients),
+            "the list keeps its entries": watching.at_the_start,
+            "every call records on its own": (watching.each_by_itself, watching.recorded_under_no_grad),
+            "entries are copies without a graph": watching.COPIES,
+            "the flow is unchanged": (*hooks.EVERY_PASS, hooks.differentiated_again),
+            "nothing else changes": hooks.NOTHING_ELSE,
+            "the handle removes its hook and no other": watching.removed_by_handles,
         },
+        axes=hooks.TENSOR,
+        impossible=hooks.IMPOSSIBLE,
+        arguments=watching.a_list,
+        watch=watching.into_a_list,
     ),
 )
 class TestRecordGrad:

@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, show
 from graders.nets import CLASSES, draw_shapes, shapes_net
 
@@ -246,7 +246,9 @@ def layer_output(model, layer, x):
 # ## The map of the course
 #
 # This is what hooks are for: to see the values in a model, to see its gradients, and to change what flows through it.
-# Take the lessons in order, or only those that answer your question.
+# Take the lessons in order, or only those that answer your question. Above each exercise stands how long it takes, how
+# hard it is, and whether it is on the **core path**, the shorter way through the course. The others go deeper: leave out
+# as many of them as you like.
 #
 # {{map}}
 

@@ -18,7 +18,7 @@ import warnings
 
 import torch
 
-from graders import check, compare, guess, hint, progress, rules, solution
+from graders import check, compare, guess, hint, progress, replay, rules, solution
 from graders.figures import BACKWARD, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]

@@ -13,7 +13,7 @@
 import torch
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]

@@ -13,7 +13,7 @@ import warnings
 import torch
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, INK, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]

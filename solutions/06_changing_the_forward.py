@@ -14,7 +14,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a shared machine many wait for each other

@@ -24,7 +24,7 @@ from torch.nn.modules.module import (
 )
 from torch.utils.checkpoint import checkpoint
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show, timeline
 
 # %% [markdown]

@@ -23,7 +23,7 @@ from matplotlib.cbook import get_sample_data
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, map_grid, node, show
 from graders.nets import CLASSES, draw_shapes, imagenet_resnet34, resnet34, shapes_net
 from graders.nets.resnet import MEAN, STD

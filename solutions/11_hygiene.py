@@ -24,7 +24,7 @@ import torch
 from torch import nn
 from torch.nn.utils import prune
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 # %% [markdown]

@@ -26,7 +26,7 @@ from torch.func import functional_call
 from torch.nn.modules.module import register_module_forward_hook, register_module_parameter_registration_hook
 from torch.utils.flop_counter import FlopCounterMode
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, QUIET, arrow, caption, card, node, show
 from graders.nets import resnet34
 

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 
 # Small tensors: one thread is fastest, and on a shared machine many wait for each other.

@@ -20,7 +20,7 @@ import torch.nn.functional as F
 from matplotlib.figure import Figure
 from torch import nn
 
-from graders import check, compare, guess, hint, progress, solution
+from graders import check, compare, guess, hint, progress, replay, solution
 from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
 from graders.nets import WORDS, complete, decode, draw_echoes, echo_decoder, encode
 

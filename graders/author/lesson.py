@@ -77,7 +77,7 @@ def notebook_from_source(
             else:
                 raise SourceError(f"a cell names the exercise {key!r}, which graders/exercises/lesson_{lesson} lacks")
         first = next((place for place, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
-        cells.insert(first, nbformat.v4.new_code_cell(INSTALL_CELL))
+        cells.insert(first, nbformat.v4.new_code_cell(INSTALL_CELL, metadata=_folded()))
         if not asserts:
             cells = _without_asserts(cells)
         _give_ids(cells)
@@ -108,10 +108,14 @@ def _plain_cell(cell: NotebookNode, *, solved: bool) -> NotebookNode:
             MAP_PLACEHOLDER, course_map.as_markdown()
         )
         return nbformat.v4.new_markdown_cell(text)
-    folded = {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     fold = {"figure", "spoiler"} & set(cell.metadata.get("tags", ()))
     source = cell.source if solved else without_answers(cell.source)
-    return nbformat.v4.new_code_cell(source, metadata=folded if fold else {})
+    return nbformat.v4.new_code_cell(source, metadata=_folded() if fold else {})
+
+
+def _folded() -> dict[str, Any]:
+    """The metadata of a cell whose code is folded."""
+    return {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
 
 
 def _without_asserts(cells: list[NotebookNode]) -> list[NotebookNode]:

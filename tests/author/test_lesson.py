@@ -123,8 +123,8 @@ def test_exercise_cells_carry_the_metadata_that_other_graders_read() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("source", ["picture = 1", "answer = 2"])
-def test_cells_that_only_draw_or_give_answers_away_are_folded(source: str) -> None:
+@pytest.mark.parametrize("source", [INSTALL_CELL, "picture = 1", "answer = 2"])
+def test_cells_that_set_up_draw_or_give_answers_away_are_folded(source: str) -> None:
     cells = {cell.source: cell.metadata for cell in built().cells}
     assert cells[source] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     assert cells["import torch"] == {}

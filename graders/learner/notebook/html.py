@@ -7,6 +7,7 @@ says, a word says, too. There are no templates: importing jinja2 takes 85 ms, fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -69,6 +70,11 @@ def card(style: StatusStyle, word: str, title: str, aside: str, body: str) -> st
 def paragraph(text: str) -> str:
     """A paragraph in which `backticked` parts are code; nothing if `text` is empty."""
     return f"<p style='margin:.5em 0 0'>{backticks_to_code(text)}</p>" if text else ""
+
+
+def link_lessons(body: str) -> str:
+    """HTML in which the names of lessons' notebooks, which lie in one folder, are links."""
+    return re.sub(r"\b\d\d_\w+\.ipynb\b", r"<a href='\g<0>'>\g<0></a>", body)
 
 
 def titled_paragraph(title: str, text: str) -> str:

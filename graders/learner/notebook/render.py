@@ -102,7 +102,7 @@ def result_panel(
         else ""
     )
     body += html.paragraph(PRINTED) + html.preformatted_text(found.printed, wrapped=True) if found.printed else ""
-    body += "".join(map(html.paragraph, after))
+    body += html.link_lessons("".join(map(html.paragraph, after)))
     return Panel("\n".join(lines), html.card(look, look.word, exercise.title, score, body))
 
 
@@ -153,6 +153,8 @@ def next_steps(exercise: Exercise, found: ExerciseResult, draws: int, course: St
     if (following := course.next_after(exercise.key)) is not None:
         where = "" if following.lesson == exercise.lesson else f" in {following.lesson}.ipynb"
         return [*says, f"Next: `{following.key}`{where}, {following.title}"]
+    if left := len(course.exercises) - course.passed:
+        return [*says, f"That was the last one. Still open: {format_count(left, 'exercise')}, see `progress()`"]
     return [*says, "That was the last one: every exercise of the course is passed."]
 
 

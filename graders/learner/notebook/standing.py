@@ -73,11 +73,10 @@ class Standing:
         return next((done.exercise for done in self.exercises if not done.passed), None)
 
     def next_after(self, key: str) -> Exercise | None:
-        """The next exercise after this one that has not passed, or else the first one before it; None if all have."""
+        """The next exercise after this one that has not passed; None if there is none, though earlier ones may be."""
         keys = [done.exercise.key for done in self.exercises]
         start = keys.index(key) + 1 if key in keys else 0
-        order = (*self.exercises[start:], *self.exercises[:start])
-        return next((done.exercise for done in order if not done.passed and done.exercise.key != key), None)
+        return next((done.exercise for done in self.exercises[start:] if not done.passed), None)
 
 
 def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:

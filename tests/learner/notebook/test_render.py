@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from graders.core.difference import Difference, Kind, Timelines
+from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.status_styles import STATUS_STYLES, StatusStyle
 from graders.core.transcript import Outcome
-from graders.learner.notebook import render
+from graders.learner.notebook import html, render
 from graders.learner.notebook.html import INFO, backticks_to_code, table
 from graders.learner.notebook.record import Record
 from graders.learner.notebook.render import Panel
@@ -271,17 +272,22 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
     assert re.findall(r"<pre[^>]*>([^<]*)<", panel.html) == ["return f(x)", "scale_sum(1, 2)"]
 
 
-def after(status: Status, passed: list[str]) -> list[str]:
+def after(status: Status, passed: list[str], exercise: Exercise = SCALE_SUM) -> list[str]:
     course = build_standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
-    return render.next_steps(
-        SCALE_SUM, ExerciseResult(key="90-scale-sum", status=status, score=0, max_score=3), 2, course
-    )
+    return render.next_steps(exercise, ExerciseResult(key=exercise.key, status=status, score=0, max_score=3), 2, course)
+
+
+def test_the_name_of_another_lesson_is_a_link() -> None:
+    link = "<a href='02_watching.ipynb'>02_watching.ipynb</a>"
+    assert html.link_lessons(html.paragraph("in 02_watching.ipynb, `x`")).count(link) == 1
 
 
 def test_after_a_pass_comes_what_else_is_worth_knowing() -> None:
     held = "It held on 2 sets of inputs drawn just now; run the check again for new ones."
     compare = 'Compare with the worked answer: `solution("90-scale-sum")`'
     assert after(Status.PASSED, ["90-scale-sum"]) == [held, compare, "Next: `90-wrap`, Wrap"]
+    last = "That was the last one. Still open: 1 exercise, see `progress()`"
+    assert after(Status.PASSED, ["90-wrap"], WRAP)[-1] == last
     assert after(Status.PASSED, ["90-scale-sum", "90-wrap"]) == [
         held,
         compare,

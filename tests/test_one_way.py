@@ -71,8 +71,8 @@ def commands() -> Iterator[str]:
 
 
 def test_python_is_started_in_one_way_and_for_boxes_in_their_own_folders() -> None:
-    in_their_own_folder = {"sandbox/outside/tiers.py", "sandbox/outside/warm_process.py", "sandbox/inside/session.py"}
-    assert set(commands()) == {"learner/own_python.py", *in_their_own_folder}
+    outside = {f"sandbox/outside/{name}.py" for name in ("container", "launch", "tiers", "warm_process")}
+    assert set(commands()) == {"learner/own_python.py", "sandbox/inside/client.py", *outside}
 
 
 def test_processes_are_started_by_multiprocessing_in_our_own_folder_alone() -> None:

@@ -167,10 +167,11 @@ def add_callers_hooks(net: Net, case: Any, backward: bool) -> Net:
 
 
 def an_image(rng: Rng, case: Any) -> Tensor:
-    """A batch of images."""
+    """A batch of images; data do not lie in memory as a new tensor does."""
+    if case.x_is == "data":
+        return rng.tensor(case.batch, CHANNELS, 9, 7, dtype=case.dtype, values="full").mT
     x = rng.tensor(case.batch, CHANNELS, 7, 9, dtype=case.dtype, values="full")
-    if case.x_is == "a leaf":
-        fill_grad(x.requires_grad_())
+    fill_grad(x.requires_grad_())
     return x
 
 

@@ -41,7 +41,10 @@ def test_what_people_lose_and_take_for_something_else() -> None:
         "return _not_copied(kept)",
         "handle = model.register_forward_hook(lambda m, a, out: kept.append(_not_copied(out)))",
     ]
-    assert changed(HOOKED, "lost return") == ["tuple(kept)"]
+    assert changed(HOOKED, "lost return") == [
+        "_lost(tuple(kept))",
+        "handle = model.register_forward_hook(lambda m, a, out: _lost(kept.append(out.clone())))",
+    ]
     assert changed(HOOKED, "model.forward(x)") == ["model.forward(x)"]
     assert changed(HOOKED, "a list for a tuple") == ["return list(kept)"]
     assert changed(HOOKED, "one global slot") == ["kept = globals().setdefault('_slot_3', [])"]

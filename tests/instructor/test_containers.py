@@ -23,7 +23,8 @@ from tests.instructor.test_autograders import results
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
 from tests.sandbox.outside import containers
-from tests.sandbox.outside.catalogue import CASES, FULL
+from tests.sandbox.outside.attack_cases import FULL
+from tests.sandbox.outside.catalogue import CASES
 from tests.sandbox.outside.containers import Podman
 from tests.sandbox.outside.test_catalogue import check_case, run_cases
 

@@ -8,7 +8,9 @@ import pytest
 
 from graders.core import course
 from graders.submissions.finding import find_submissions
-from graders.submissions.logins import logins_in_names
+from graders.submissions.layout import Layout
+from graders.submissions.lms import Owner
+from graders.submissions.logins import logins_in_names, use_roster
 from graders.submissions.roster import parse_roster
 from tests import notebooks
 
@@ -48,3 +50,12 @@ def test_the_repositories_of_a_person_are_theirs_whatever_the_assignment(tmp_pat
     assert [(one.student, one.lesson[1]) for one in found.submissions if one.file] == [
         ("ada-l", "1"), ("ada-l", "2"), ("Ben Okri", "2"), ("l", "1")]  # fmt: skip
     assert found.notes == ("Names of folders and files end in logins of the roster: one-1-ada-l is the work of ada-l.",)
+
+
+def test_two_owners_with_the_number_of_one_person_stay_two() -> None:
+    one, two, ben = Owner("a.l."), Owner("A. Lovelace"), Owner("b.o.")
+    layout = Layout(
+        "by hand", is_class=True, owners={one, two, ben}, known_by={one: ("11",), two: ("11",), ben: ("12",)}
+    )
+    use_roster(layout, ROSTER)
+    assert layout.owners == {one, two, Owner("Ben Okri")}

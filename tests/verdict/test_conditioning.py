@@ -32,6 +32,8 @@ def test_disturbed_numbers_are_off_by_half_a_digit_and_equal_ones_stay_equal() -
         (math.nan, math.nan, True),
         (math.inf, 1e30, False),
         ([], [], True),
+        ([torch.nan, 1.0], [0.5, 1.0], False),
+        ([0.5, 1.0], [torch.nan, 1.0], False),
     ],
 )
 def test_a_tenth_of_the_tolerance(rough: Any, fine: Any, good: bool) -> None:

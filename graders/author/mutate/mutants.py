@@ -12,7 +12,7 @@ from graders.author.mutate.operators import OPERATORS, Replacement
 from graders.author.mutate.prelude import PRELUDE
 from graders.author.mutate.wrappers import WRAPPERS, wrap_answer
 
-NOTING = ("_did", "_part(", "_only", "_not_")
+NOTING = ("_did", "_part(", "_lost(", "_only", "_not_")
 """Parts of the names of helpers in `prelude` that note in `_did` what they do."""
 
 
@@ -77,7 +77,10 @@ def _make_mutant(operator: str, before: str, after: str) -> Mutant:
 
 
 def _changed_trees(tree: ast.Module) -> Iterator[tuple[ast.Module, str]]:
-    """A tree for each replacement of each node."""
+    """A tree for each replacement of each node; operators know each node's `consumer`, the node around it."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            child.consumer = node  # type: ignore[attr-defined]
     for number, node in enumerate(ast.walk(tree)):
         for name, operator in OPERATORS.items():
             for replacement in operator(node):

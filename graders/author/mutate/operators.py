@@ -35,8 +35,9 @@ GUARDS = ("_only_the_first_call", "_only_three_calls", "_not_the_first_call", "_
           "_only_without_grad_mode", "_only_in_training", "_only_where_grad_fn", "_only_without_none",
           "_only_without_graphs", "_only_contiguous", "_only_below_300", "_only_above_tiny")  # fmt: skip
 PARTS = ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
-KEEPING = ("append", "update", "add", "extend", "__setitem__", "setdefault")
-"""Methods called for their effect: losing the return value of a `lambda` that calls one changes nothing."""
+ALL_REGISTRATIONS = (*REGISTRATIONS, "register_hook", "register_post_accumulate_grad_hook")
+ORDERLESS = ("any", "all", "sum", "max", "min", "set", "dict", "update")
+"""Functions that get the same from their argument in any order."""
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -86,12 +87,9 @@ def lost_statement(node: ast.AST) -> Iterator[Replacement]:
 def lost_return(node: ast.AST) -> Iterator[Replacement]:
     """A `return` is lost: the function computes the value and returns None, as does a `lambda`."""
     if isinstance(node, ast.Return) and node.value is not None:
-        yield [ast.Expr(node.value)]
-    if isinstance(node, ast.Lambda) and _method_name(node.body) not in KEEPING:
-        yield ast.Lambda(
-            node.args,
-            ast.Subscript(ast.Tuple([ast.Constant(None), node.body], ast.Load()), ast.Constant(0), ast.Load()),
-        )
+        yield [ast.Expr(_make_call("_lost", node.value))]
+    if isinstance(node, ast.Lambda):
+        yield ast.Lambda(node.args, _make_call("_lost", node.body))
 
 
 @_register_operator("clean-up not after an exception")
@@ -198,26 +196,38 @@ def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("not for all")
 def not_for_all(node: ast.AST) -> Iterator[Replacement]:
-    """A loop stops early, begins late, or runs backwards (unless it removes handles, whose order does not matter)."""
+    """A loop stops early, begins late, or runs backwards where its order can show."""
     if not isinstance(node, ast.For | ast.comprehension):
         return
-    removes = isinstance(node, ast.For) and all(
-        _method_name(getattr(statement, "value", statement)) == "remove" for statement in node.body
-    )
-    for part in PARTS[:-1] if removes else PARTS:
+    for part in PARTS if _order_shows(node) else PARTS[:-1]:
         changed = deepcopy(node)
         changed.iter = ast.parse(f"_part({ast.unparse(node.iter)}, {part})", mode="eval").body
         yield [changed] if isinstance(changed, ast.For) else changed
 
 
+def _order_shows(node: ast.For | ast.comprehension) -> bool:
+    """Whether the order of a loop can show: not in a dict or a set, in what only asks, or where hooks come and go."""
+    whole = node if isinstance(node, ast.For) else _consumer(node)
+    names = {_method_name(part) for part in ast.walk(whole)}
+    if isinstance(whole, ast.DictComp | ast.SetComp) or names & {"remove", "enter_context", *ALL_REGISTRATIONS}:
+        return False
+    return isinstance(node, ast.For) or _method_name(_consumer(whole)) not in ORDERLESS
+
+
+def _consumer(node: ast.AST) -> ast.AST:
+    """The node around this one."""
+    return getattr(node, "consumer", node)
+
+
 @_register_operator("a list for a tuple")
 def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
-    """The entries are right, but the container has the other type."""
+    """The entries that are returned are right, but the container has the other type."""
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
         yield [ast.Return(ast.List(node.value.elts, ast.Load()))]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("tuple", "list"):
-        other = {"tuple": "list", "list": "tuple"}[node.func.id]
-        yield ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords)
+    if isinstance(node, ast.Return) and isinstance(node.value, ast.Call) and not node.value.keywords:
+        other = {"tuple": "list", "list": "tuple"}.get(ast.unparse(node.value.func))
+        if other is not None:
+            yield [ast.Return(ast.Call(ast.Name(other, ast.Load()), node.value.args, []))]
 
 
 @_register_operator("one global slot")

@@ -85,6 +85,10 @@ def _part(entries, start=None, stop=None, step=None):
         _did.append(part)
     return part
 
+def _lost(value):
+    if value is not None and value is not False:
+        _did.append(value)
+
 def _not_copied(value):
     _did.append(value)
     return value

@@ -14,18 +14,15 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
-from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from nbformat import NotebookNode
 
 from graders.probing.process_limits import exceeded_limit, processes_exhausted
+from graders.sandbox.inside.client import PICTURES_FACTOR, CountingClient, OneKernel, TooMuchOutput, make_notebook
 from graders.sandbox.inside.files import files_over_limit, remove_notebook_files
 from graders.sandbox.inside.provisioner import ForkingProvisioner, PromptClient, PromptManager
 from graders.wire.frames import MAX_BODY, MAX_OUTPUT, MAX_OUTPUTS, Frame
@@ -34,10 +31,6 @@ from graders.wire.limits import Limits
 MAX_KERNELS = 4
 """After cells have taken this many kernels with them, no further cell is run."""
 
-PICTURES_FACTOR = 8
-"""All that a notebook shows may be this many times its output limit, which does not count pictures."""
-PICTURE_TYPES = ("image/", "application/pdf")
-"""How the MIME types of pictures begin."""
 TEXT_LIMIT = 300
 """Characters of a message."""
 INTERRUPT_SECONDS = 2.0
@@ -46,62 +39,6 @@ WATCH_SECONDS = 0.5
 """Seconds between two looks at the files."""
 TRANSPORT = "ipc" if hasattr(socket, "AF_UNIX") else "tcp"
 """How to talk to a kernel: most boxes have no network, but Windows offers nothing else."""
-
-
-class TooMuchOutput(Exception):
-    """Raised when the notebook has written more than its limit."""
-
-
-class _OneKernel(KernelSpecManager):
-    """The kernels that Jupyter finds: only this Python, whatever the notebook's metadata says."""
-
-    limits = Limits()
-    draws = False
-
-    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
-        argv = [sys.executable, "-m", "graders.sandbox.inside.kernel", self.limits.to_json(), "{connection_file}"]
-        argv.append("drawn" if self.draws else "undrawn")
-        return KernelSpec(argv=argv, display_name="Python 3", language="python")
-
-
-def _make_notebook(cells: list[str]) -> NotebookNode:
-    """A notebook of these code cells. The functions of nbformat would also validate each cell."""
-    nodes = [
-        NotebookNode(cell_type="code", source=source, metadata=NotebookNode(), outputs=[], execution_count=None)
-        for source in cells
-    ]
-    return NotebookNode(cells=nodes, metadata=NotebookNode(), nbformat=4, nbformat_minor=5)
-
-
-class _CountingClient(NotebookClient):
-    """An nbclient that counts all output, and keeps the first `kept_limit` characters of it.
-
-    `written` and `shown` are characters of output, without and with pictures.
-    """
-
-    written = shown = 0
-    output_limit = Limits.output
-    kept_limit = 0
-    last_reply: dict[str, Any] = {}  # noqa: RUF012 - replaced, never changed in place
-
-    @property
-    def too_much(self) -> bool:
-        """Whether the notebook has shown more than it may."""
-        return self.written > self.output_limit or self.shown > PICTURES_FACTOR * self.output_limit
-
-    def output(self, outs: Any, msg: dict[str, Any], display_id: str | None, cell_index: int) -> Any:
-        content = msg.get("content", {})
-        self.shown += len(str(content))
-        if type(content.get("data")) is dict:  # whether pictures are drawn must not decide a mark
-            data = {kind: data for kind, data in content["data"].items() if not kind.startswith(PICTURE_TYPES)}
-            content = {**content, "data": data}
-        self.written += len(str(content))
-        if self.too_much:
-            # Otherwise nbclient would first wait for the cell to end, and what it prints would pile up unread.
-            if self.task_poll_for_reply is not None:
-                self.task_poll_for_reply.cancel()
-            raise TooMuchOutput
-        return super().output(outs, msg, display_id, cell_index) if self.shown <= self.kept_limit else None
 
 
 class Session:
@@ -130,8 +67,8 @@ class Session:
         self.lost: dict[int, tuple[str, str]] = {}
         """Status and message of each cell that is left out, by its index."""
         self.crashes = 0
-        self.client: _CountingClient | None = None
-        self.notebook = _make_notebook([])
+        self.client: CountingClient | None = None
+        self.notebook = make_notebook([])
         """The notebook, with the outputs from the last kernel."""
         self.km: Any = None  # of jupyter_client, whose types differ between its sync and async classes
         self.kc: Any = None
@@ -205,7 +142,7 @@ class Session:
             return "over-limit", f"files: the notebook wrote {found}", False
         return status, message, alive
 
-    def _kernel_loss_status(self, client: _CountingClient) -> tuple[str, str]:
+    def _kernel_loss_status(self, client: CountingClient) -> tuple[str, str]:
         """Status and message of a cell that wrote too much, or whose kernel has ended."""
         if client.written > client.output_limit:
             return "over-limit", f"output: the notebook wrote more than {client.output_limit >> 20} MiB of output"
@@ -302,7 +239,7 @@ class Session:
         if self.breach:  # the kernel that wrote them has ended, so none is added meanwhile
             await asyncio.to_thread(remove_notebook_files, str(self.folder))
             self.breach = None
-        specs = _OneKernel()
+        specs = OneKernel()
         specs.limits, specs.draws = self.limits, self.keep_outputs
         connection = self.folder / f"k{self.kernels}.json"
         manager = PromptManager(
@@ -313,8 +250,8 @@ class Session:
                 kernel_id=connection.stem, kernel_spec=manager.kernel_spec, parent=manager, control=self.forker
             )
         manager.client_factory = PromptClient
-        notebook = _make_notebook(self.cells)
-        self.client = _CountingClient(
+        notebook = make_notebook(self.cells)
+        self.client = CountingClient(
             notebook,
             km=manager,
             allow_errors=True,

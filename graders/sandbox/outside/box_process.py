@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from graders.sandbox.outside.launch import box_environment, inherited_variables
 from graders.sandbox.outside.leftovers import temporary_folder
 from graders.sandbox.outside.low_memory import Bound, LowMemoryGuard, low_memory_guard
 from graders.sandbox.outside.memory import SECONDS as WATCH_SECONDS
@@ -20,7 +21,7 @@ from graders.sandbox.outside.memory import MemoryWatch, any_stopped
 from graders.sandbox.outside.memory_cgroup import bound_memory
 from graders.sandbox.outside.processor import ProcessorWatch
 from graders.sandbox.outside.streams import PIPES_CAN_WAIT, Incoming, Outgoing, ThreadedIncoming, ThreadedOutgoing
-from graders.sandbox.outside.tiers import box_environment, inherited_variables, prepare_launch
+from graders.sandbox.outside.tiers import prepare_launch
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.wire import frames
 from graders.wire.forking import ForkedProcess

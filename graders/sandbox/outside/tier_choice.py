@@ -13,10 +13,11 @@ from graders.core.text import clean_text
 from graders.sandbox.inside.wall_checks import WALLS
 from graders.sandbox.outside.box_process import BoxDied, BoxTimeout
 from graders.sandbox.outside.canaries import canaries
+from graders.sandbox.outside.container import container_memory
 from graders.sandbox.outside.run_options import RunOptions
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.start_failure import explain_start_failure
-from graders.sandbox.outside.tiers import WARM_TIERS, container_memory, missing_for_tier
+from graders.sandbox.outside.tiers import WARM_TIERS, missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.wire.forking import ForkerDied
 from graders.wire.frames import Frame, FrameError

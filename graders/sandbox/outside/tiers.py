@@ -18,16 +18,18 @@ import functools
 import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from graders.sandbox.inside import confine, system_calls
-from graders.sandbox.outside.box_users import free_user, own_number
+from graders.sandbox.outside.box_users import free_user
+from graders.sandbox.outside.container import container_launch
+from graders.sandbox.outside.launch import BOX_FOLDER, Launch
 from graders.sandbox.outside.links import python_links, python_path
 from graders.sandbox.outside.visible import hidden_paths, is_below, readable_paths
 from graders.wire import forking
 from graders.wire.launch import TERMINALS, BoxPlan, LaunchPlan, Pairs, PrivatePlaces, System, Walls
-from graders.wire.limits import FILES_SLACK, PROBE_PROCESSES, Limits
+from graders.wire.limits import FILES_SLACK, Limits
 
 TIERS = ("A", "B", "C", "D")
 WARM_TIERS = ("A", "B", "D")
@@ -41,85 +43,6 @@ _ZERO = "/dev/zero"
 """Readable only: whoever may write to it can map it as shared memory, which need not show in any page table."""
 _SOCKETS = ("/run", "/var/run", "/var/tmp")
 _TERMINALS = ("/dev/tty", "/dev/ptmx", "/dev/pts")
-HELD_MEMORY = 512 << 20
-"""Bytes that a container may use for torch and Jupyter alone, on top of the notebook's limit. CUDA builds need most."""
-HELD_PROCESSES = 64
-"""The same for processes and threads. What the notebook adds is counted in the box, which can say if it is too much."""
-BOX_FOLDER = "/box"
-"""The path of the box's own folder inside, in tiers A and C."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """How to start a box: a plan for `graders.sandbox.inside.start`, or the command of a container."""
-
-    folder: str
-    """The box's own folder, as the box sees it. Not used in tier C."""
-    plan: LaunchPlan | None = None
-    command: tuple[str, ...] = ()
-    cleanup: tuple[str, ...] = ()
-    """A command to run after the process has ended."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables for a command that starts the box but does not pass them on; empty means the usual ones."""
-
-    @property
-    def supervised(self) -> bool:
-        """Whether the first process ends all others when it gets SIGTERM."""
-        return self.plan is not None and self.plan.supervised
-
-    def start_command(self, descriptor: int) -> list[str]:
-        """The command that starts the box as a program, which writes its frames to `descriptor`."""
-        plan = self.plan
-        if plan is None:
-            return list(self.command)
-        if plan.uid is None and not plan.supervised:
-            return [*plan.command, str(descriptor), plan.box.to_json()]
-        return [python_path(), "-S", "-m", "graders.sandbox.inside.start", str(descriptor), plan.to_json()]
-
-
-def inherited_variables() -> dict[str, str]:
-    """The variables of ours that a Python process may need to start. No other enters the box.
-
-    This Python's folder is first in PATH, so that `python` and `pip` are its own even if no environment is activated.
-    """
-    found = {name: os.environ[name] for name in ("SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
-    return found | {"PATH": os.pathsep.join([os.path.dirname(python_path()), os.environ.get("PATH", os.defpath)])}
-
-
-def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
-    """The environment variables of a box. `folder` and `box_modules` are paths as the box sees them."""
-    home = folder + "/home"
-    return {
-        "HOME": home,
-        "USERPROFILE": home,  # HOME on Windows
-        "USER": "learner",
-        "LOGNAME": "learner",
-        "TMPDIR": folder + "/tmp",
-        "LANG": "C.UTF-8",
-        "PYTHONPATH": str(box_modules),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "IPYTHONDIR": home + "/ipython",
-        "JUPYTER_CONFIG_DIR": home + "/jupyter",
-        "JUPYTER_DATA_DIR": home + "/jupyter-data",
-        "JUPYTER_RUNTIME_DIR": home + "/jupyter-run",
-        "MPLCONFIGDIR": home + "/matplotlib",
-        # matplotlib reads this when it is imported, which may be before there is a kernel.
-        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        # With one thread, numbers are equal on every machine, and the kernel can be forked.
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-        # Without these, installers would try again and again to reach a network.
-        "PIP_NO_INDEX": "1",
-        "PIP_RETRIES": "0",
-        "PIP_TIMEOUT": "1",
-        "PIP_CONFIG_FILE": os.devnull,
-        "UV_OFFLINE": "1",
-        "CONDA_OFFLINE": "1",
-        # By default glibc reserves 64 MiB of address space for each thread's heap, which the memory limit counts.
-        "MALLOC_ARENA_MAX": "1",
-    }
 
 
 def prepare_launch(
@@ -132,7 +55,7 @@ def prepare_launch(
     if tier in ("A", "B"):
         started = _landlock_launch if tier == "B" else _namespace_launch if warm else _bubblewrap_launch
         return started(folder, box_modules, limits, hidden_paths(private))
-    return (_container_launch if tier == "C" else _plain_launch)(folder, box_modules, limits)
+    return (container_launch if tier == "C" else _plain_launch)(folder, box_modules, limits)
 
 
 def missing_for_tier(tier: str, *, warm: bool = False) -> str:
@@ -213,15 +136,6 @@ def _open_to_all(path: str) -> bool:
     return bool(os.stat(path).st_mode & (0o001 if os.path.isdir(path) else 0o004)) and all(within)
 
 
-_PLAN_OF_C = LaunchPlan(
-    tier="C",
-    # The container restricts the files. The other walls are those of A: above all, the notebook cannot inspect the
-    # process that holds the pipe.
-    box=BoxPlan(BOX_FOLDER, Walls(readable=(), writable=())),
-    command=("/usr/bin/env", "python", "-m", "graders.sandbox.inside.main"),
-    supervised=True,
-)
-"""The first process in a container has to be ours: any other would hold the pipe open for the notebook to find."""
 _BOX_OF_A = BoxPlan(
     BOX_FOLDER, Walls(readable=("/",), writable=(BOX_FOLDER, "/tmp", "/dev/shm", *_DEVICES, *_TERMINALS))
 )
@@ -313,64 +227,4 @@ def _bubblewrap_launch(folder: Path, box_modules: Path, limits: Limits, closed: 
     # The kernel ends everything in a namespace, but when bubblewrap itself is ended, its orphans have to be reaped.
     return Launch(
         BOX_FOLDER, LaunchPlan(tier="A", box=_BOX_OF_A, uid=uid, stage=stage, command=command, supervised=True)
-    )
-
-
-def container_memory(limits: Limits) -> int:
-    """The memory limit of a container, in bytes."""
-    return HELD_MEMORY + limits.memory_together
-
-
-def container_command(program: str, image: str, name: str, uid: int, box_modules: Path, limits: Limits) -> list[str]:
-    """The command for a box in a container, which reads requests from stdin and writes frames to stdout."""
-    memory = container_memory(limits)
-    return [
-        program,
-        "run",
-        "--rm",
-        "-i",
-        "--pull=never",  # an image of this name in a registry would be a stranger's
-        f"--name={name}",
-        "--network=none",
-        "--read-only",
-        "--cap-drop=ALL",
-        "--security-opt=no-new-privileges",
-        f"--memory={memory}",
-        f"--memory-swap={memory}",
-        f"--pids-limit={HELD_PROCESSES + limits.processes + PROBE_PROCESSES}",
-        "--ulimit=core=0",
-        # Otherwise podman raises these as far as it can, which fails if we run as root in a container ourselves.
-        "--ulimit=nofile=1024:1024",
-        "--ulimit=nproc=4096:4096",
-        f"--user={uid}:{uid}",
-        f"--tmpfs={BOX_FOLDER}:size={limits.files},mode=1777",
-        "--tmpfs=/tmp:size=16m",
-        "--shm-size=16m",
-        f"--volume={box_modules}:/modules:ro",
-        *(f"--env={key}={value}" for key, value in box_environment(BOX_FOLDER, "/modules").items()),
-        f"--workdir={BOX_FOLDER}",
-        image,
-        "python",
-        "-S",
-        "-m",
-        "graders.sandbox.inside.start",
-        "1",
-        _PLAN_OF_C.to_json(),
-    ]
-
-
-def _container_launch(folder: Path, box_modules: Path, limits: Limits) -> Launch:
-    program = shutil.which("podman") or shutil.which("docker") or "docker"
-    image = os.environ.get("HOOKWORK_IMAGE", "hookwork")
-    # Each container gets a user of its own, since processes are counted by user. Rootless podman has 65,536 ids.
-    rootless = os.path.basename(program) == "podman" and os.getuid() != 0
-    uid = 1 + own_number() % 65_000 if rootless else free_user()
-    command = container_command(program, image, folder.name, uid, box_modules, limits)
-    # The cleanup is needed because a container goes on when the command that started it is killed.
-    return Launch(
-        str(folder),
-        command=tuple(command),
-        cleanup=(program, "rm", "--force", folder.name),
-        # Podman needs the user's variables to find its images, but would pass those for proxies into the container.
-        variables={name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")},
     )

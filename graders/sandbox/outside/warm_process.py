@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
+from graders.sandbox.outside.launch import box_environment, inherited_variables
 from graders.sandbox.outside.links import python_path
-from graders.sandbox.outside.tiers import box_environment, inherited_variables
 from graders.wire.forking import ForkedProcess, ForkerDied, can_fork
 from graders.wire.launch import BoxRequest
 

@@ -142,25 +142,11 @@ def grads_by_name(tensors, loss):
 
 SURVIVORS = {
     "no empty collection": "nobody promises that `tensors` may be empty",
-    "a list for a tuple: with register_multi_grad_hook(": "PyTorch takes any sequence of tensors",
     "lost copy: with register_multi_grad_hook(": "PyTorch makes a tuple of the tensors",
     "condition dropped: with loss.register_hook(": "the hooks of the others write over their entries",
-    "not for all: with loss.register_hook(lambda grad: out.update({n: grad for n, t in "
-    "_part(tensors.items(), step=-1)": "all of them, in the reverse order",
-    "not for all: inner = {name: t for name, t in _part(tensors.items(), step=-1)": "all of them, in reverse",
-    "not for all: return {name: grad.clone() for name, grad in _part(out.items(), step=-1)": "a dict in any order",
     ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
     "under no_grad": "`backward()` works in any mode",
-    "not for all: handles = [t.register_hook(lambda grad, name=name: keep(grad, name)) "
-    "for name, t in _part(tensors.items(), step=-1)]": "all of them, in the reverse order",
     "lost return: handles = ": "a hook that watches returns nothing",
-    "one global slot: handles": "the handles of earlier calls are removed once more, which does nothing",
-    "not for all: for name, t in _part(tensors.items(), step=-1)": "all of them, in the reverse order",
-    "not for all: for name in _part(tensors, step=-1)": "all of them, in the reverse order",
-    "not for all: handles = [t.register_hook(Keep(name)) "
-    "for name, t in _part(tensors.items(), step=-1)]": "all of them, in the reverse order",
-    "not for all: return {name: grads[name] for name in _part(sorted(grads), step=-1)}": "a dict in any order",
     "lost copy: return {name: grads[name] for name in _not_copied(grads)}": "a dict in any order",
-    "not for all: [handle.remove() for handle in _part(handles.values(), step=-1)]": "all of them, in reverse",
 }

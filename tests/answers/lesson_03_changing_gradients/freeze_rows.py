@@ -110,6 +110,5 @@ SURVIVORS = {
     "no empty collection": "`rows` holds one or more indexes",
     "at least one dimension": "a parameter has one or more dimensions",
     "under no_grad": "to register a hook makes no graph",
-    "not for all: for row in _part(rows, step=-1)": "all of them, in the reverse order",
     "not for all: return Handles(": "all of them, in the reverse order",
 }

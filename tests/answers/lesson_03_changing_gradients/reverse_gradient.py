@@ -138,6 +138,5 @@ def reverse_gradient(x, lam):
 SURVIVORS = {
     "almost: y = x / 1": "the same values, and the same gradient",
     "truth for None: if y.grad_fn": "what an operation has made takes a hook of any use where it has a `grad_fn`",
-    "almost: y = x - ": "the same values, and the same gradient",
     "prepend=True: identity.register_full_backward_hook": "there is one hook",
 }

@@ -139,4 +139,6 @@ def scale_grad(t, s):
     ),
 ]
 
-SURVIVORS = {"under no_grad": "to register a hook makes no graph"}
+SURVIVORS = {
+    "under no_grad": "to register a hook makes no graph",
+}

@@ -92,5 +92,4 @@ SURVIVORS = {
     "at least one dimension": "images have four",
     "lost copy": "the model does not write into its input, and gradients are asked of that very tensor",
     "lost statement: without handle.remove()": "the hook is on a tensor of the function's own",
-    "not for all: params = ": "only the input's gradient is asked for, so the parameters get none either way",
 }

@@ -159,18 +159,7 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "not for all: for module in _part(model.modules(), step=-1)": "the order does not matter",
-    "not for all: for module in _part(copied.modules(), step=-1)": "the order does not matter",
-    "not for all: for m in _part(model.modules(), step=-1)": "the order does not matter",
-    "not for all: for hooks in _part((module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, "
-    "module._backward_hooks), step=-1)": "the order does not matter",
-    "not for all: for key in _part(KINDS, step=-1)": "the order does not matter",
-    "not for all: for kind in _part(KINDS, step=-1)": "the order does not matter",
-    "not for all: for hooks, entries in _part(saved, step=-1)": "the order does not matter",
-    "not for all: for (m, key), value in _part(held.items(), step=-1)": "the order does not matter",
-    "not for all: return copy.deepcopy(model).apply(lambda module: [getattr(module, kind).clear() for kind in "
-    "_part(KINDS, step=-1)])": "the order does not matter",
-    "lost return: return copy.deepcopy(model).apply(lambda module: (None,": "`apply` drops what its function returns",
+    "not for all: … step=-1": "the order does not matter",
     "under no_grad": "nothing is computed",
     "lost statement: without module._is_full_backward_hook = None": "the flag may be that of the original",
     "one global slot: held = ": "what is put back are the dicts that the modules have anyway",

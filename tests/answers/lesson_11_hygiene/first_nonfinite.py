@@ -172,29 +172,25 @@ WRONG = [
 
 SURVIVORS = {
     "prepend=True": "nobody replaces inputs, so all pre-hooks see the same",
-    "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": "as above",
+    "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": (
+        "nobody replaces inputs, so all pre-hooks see the same"
+    ),
     "a list for a tuple": "only its entries are used",
     "under no_grad": "nothing is asked of the graph",
-    "lost return: None": "a function without a return returns None",
     "lost return: return (module.register_forward_pre_hook(lambda m, a: flags": "the hook returns None anyway",
     "truth for None": "a module without `__len__` is true",
     "lost copy: return isinstance(value, torch.Tensor) and (not math.isfinite(_not_detached": "it is read as a number",
     "almost: self.name, self.clean = (None, True)": "it is set before each call",
-    "one global slot: bad_inputs = ": "it is written before each call of a module, and read after it",
     "one global slot: flags = ": "leaves are not nested: it is written before each call, and read after it",
     "not for all: for name, module in _part(model.named_modules(), step=-1)": "their order does not matter",
-    "not for all: handles = [h for n, m in _part(model.named_modules(), step=-1)": "as above",
-    "not for all: handles = [h for n, m in model.named_modules() if not m._modules for h in _part(attach(n, m), "
-    "step=-1)]": "as above",
-    "not for all: handles = [h for n, m in model.named_modules() if not [*m.children()] for h in _part(attach(n, m), "
-    "step=-1)]": "as above",
-    "not for all: for n, m in _part(names.items(), step=-1)": "as above",
-    "a hook that works at times: @_not_the_first_call def post": "the first call of all has a bad input, so nothing is "
-    "to be noted",
+    "not for all: handles = [h for n, m in _part(model.named_modules(), step=-1)": "their order does not matter",
+    "not for all: handles = [h for n, m in model.named_modules() if … in _part(attach(n, m), step=-1)]": (
+        "their order does not matter"
+    ),
+    "a hook that works at times: @_not_the_first_call def post": (
+        "the first call of all has a bad input, so nothing is to be noted"
+    ),
     "a hook that works at times: @_not_the_first_call def pre": "the first call of all, of a leaf that is to blame",
-    "not for all: for module in _part(model.modules(), step=-1)": "as above",
-    "not for all: [h.remove() for h in _part(handles, step=-1)]": "the order of removal does not matter",
-    "not for all: if all((torch.isfinite(a).all() for a in _part(inputs, step=-1)": "the order does not matter",
     "not for all: result.append([n for n in _part(names, step=-1)": "one name fits",
     "not for all: names.append(next((name for name, other in _part(model.named_modules(), step=-1)": "one name fits",
     "not for all: if not any((True for _ in _part(module.children(), ": "whether there is one is all that is asked",

@@ -84,22 +84,8 @@ def remove_all_hooks(model):
 ]
 
 SURVIVORS = {
-    "not for all: for hooks in _part((module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, "
-    "module._backward_hooks), step=-1)": "the order does not matter",
-    "not for all: for one in _part(dicts, step=-1)": "the order does not matter",
-    "not for all: dicts = [getattr(module, name) for module in _part(model.modules(), step=-1)": "the order does not "
-    "matter",
-    "not for all: dicts = [getattr(module, name) for module in model.modules() for name in _part(NAMES, step=-1": "as "
-    "above",
-    "not for all: for _, module in _part(model.named_modules(), step=-1)": "the order does not matter",
-    "not for all: for name in _part(('_forward_pre_hooks', '_forward_hooks', '_backward_pre_hooks', "
-    "'_backward_hooks'), step=-1)": "the order does not matter",
+    "not for all: … step=-1": "the order does not matter",
     "not for all: for name, value in _part(vars(module).items()": "the entries at both ends are no hooks",
-    "not for all: for key in _part(list(value), step=-1)": "the order does not matter",
-    "not for all: return count + sum((strip(child) for child in _part(module.children(), step=-1": "the order does "
-    "not matter",
-    "not for all: for module in _part(model.modules(), step=-1)": "the order does not matter",
-    "not for all: return len([hooks.pop(number) for number in _part(list(hooks), step=-1)": "the order does not matter",
     "a list for a tuple": "only its entries are used",
     "under no_grad": "nothing is computed",
     "lost statement: without module._is_full_backward_hook = None": "the flag may stay",

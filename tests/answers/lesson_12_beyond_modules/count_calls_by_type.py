@@ -115,6 +115,5 @@ WRONG = [
 
 SURVIVORS = {
     "at least one dimension": "a linear layer needs one",
-    "not for all: return {name": "the other order",
     "under no_grad": "that is up to the answer",
 }

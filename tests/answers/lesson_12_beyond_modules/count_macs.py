@@ -141,7 +141,6 @@ SURVIVORS = {
     "at least one dimension": "a linear layer needs one",
     "almost: total = 1": "half of the operations are asked for, and they are even",
     "almost: counter, inside, handles = (FlopCounterMode(display=True)": "it prints a table, which is free",
-    "not for all: for module in _part(model.modules(), step=-1)": "the other order",
     "prepend=True": "a hook of the caller that replaces an output keeps its shape here",
     "under no_grad": "that is up to the answer",
     "one global slot: handles": "to remove the handles of earlier calls once more does nothing",

@@ -70,7 +70,6 @@ def saved_bytes(fn):
 
 
 SURVIVORS = {
-    "not for all: return sum": "the other order",
     "lost copy": "a tensor may be kept as it is: nobody asks here for how long it lives",
     "one global slot: self.kept": "each tensor has a number of its own in it",
 }

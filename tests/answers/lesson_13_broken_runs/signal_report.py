@@ -101,13 +101,10 @@ SURVIVORS = {
     ".view(-1)": "every input can be seen as one row",
     "clean-up only after an `Exception`: with": "a forgotten context is left",
     "not for all: … step=-1": "the other order",
-    "not for all: arrived = … stop=3": "no leaf returns more than three such tensors",
     "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
     "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
-    "a list for a tuple: if not tuple(module.children())": "only its length matters",
     "truth for None": "what is compared with None here is never false",
     "lost copy": "a graph that is kept costs memory, and no more",
-    "lost return: hook = lambda": "what is returned is None either way",
     "one global slot: grads = globals()": "each call asks for edges of its own pass",
     "under no_grad": "the answer switches gradients on itself",
 }

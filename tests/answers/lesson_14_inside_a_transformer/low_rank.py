@@ -118,7 +118,7 @@ SURVIVORS = {
     "prepend=True": "hooks of others on the layer only watch",
     "not for all: … step=-1)": "the order does not matter",
     "almost: layer.low_rank_a = ": "any random numbers will do",
-    "almost: a = layer.low_rank_a = ": "as before",
-    "almost: nn.init.kaiming_uniform_(a, a=math.sqrt(6))": "as before",
-    "almost: for which, start in (('a', ": "as before",
+    "almost: a = layer.low_rank_a = ": "any random numbers will do",
+    "almost: nn.init.kaiming_uniform_(a, a=math.sqrt(6))": "any random numbers will do",
+    "almost: for which, start in (('a', ": "any random numbers will do",
 }

@@ -63,7 +63,7 @@ WRONG = []
 
 SURVIVORS = {
     "at most two dimensions": "tokens have two",
-    "at least one dimension": "as above",
+    "at least one dimension": "tokens have two",
     "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
     "not for all: …, step=-1)": "the hooks of different modules may be registered in any order",
     "prepend=True: … register_forward_pre_hook(": "pre-hooks of others only watch",

@@ -28,7 +28,10 @@ from graders.sandbox.outside.tiers import missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
 from graders.submissions.finding import Submission
 from tests import make_class
-from tests.sandbox.outside.catalogue import BRIEF, CASES, FULL, KEYS, LESSON, RIGHT, Case
+from tests.notebooks import LESSON
+from tests.sandbox.outside.attack_cases import FULL, KEYS, RIGHT, Case
+from tests.sandbox.outside.catalogue import CASES
+from tests.sandbox.outside.further_attacks import BRIEF
 
 pytestmark = pytest.mark.slow  # about 340 notebooks, of which many run until a clock stops them
 

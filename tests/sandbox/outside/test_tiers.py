@@ -11,6 +11,7 @@ import pytest
 
 from graders.core.transcript import read_transcript
 from graders.sandbox.outside import tiers
+from graders.sandbox.outside.container import container_command
 from graders.sandbox.outside.run_options import RunOptions
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tier_choice import NoIsolation, choose_runner, self_test
@@ -20,7 +21,7 @@ from graders.wire.limits import MIB, Limits
 
 
 def test_a_container_has_no_network_no_capabilities_and_nothing_to_write_to_but_its_own() -> None:
-    command = tiers.container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/modules"), Limits())
+    command = container_command("docker", "course", "hookwork-box-1", 400_007, Path("/tmp/modules"), Limits())
     options, (image, *inside), plan = command[:-7], command[-7:-1], LaunchPlan.from_json(command[-1])
     assert options[:4] == ["docker", "run", "--rm", "-i"]
     assert [option for option in options[4:] if not option.startswith("--env=")] == [

@@ -16,16 +16,8 @@ from graders.instructor.hand_marks import HandMarked, read_hand_marks, with_hand
 from graders.instructor.request import BadRequest
 from graders.submissions.hand_rows import HandRow, HandRows
 from tests.batches import batch, exercise, graded, ungraded
-from tests.instructor.test_grading import (  # noqa: F401 (the fixture runs by itself)
-    KEYS,
-    LESSON,
-    OTHER_LESSON,
-    ClassRunner,
-    grade,
-    hand_in,
-    results,
-    runner,
-)
+from tests.instructor.grading.classes import OTHER_LESSON, grade, hand_in, results
+from tests.notebooks import KEYS, LESSON
 
 CLASS = batch(
     graded("Lovelace, Ada", exercise("01-a", Status.WRONG, 1, 2), exercise("01-b"), lesson=LESSON, student_id="101"),

@@ -1,0 +1,40 @@
+"""Which of a student's files counts, asked of `choose_attempt` itself."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from graders.submissions.attempts import Choice, HandedIn, choose_attempt
+from graders.submissions.layout import Place
+from graders.submissions.lms import Owner
+from graders.submissions.tree import Entry
+
+LESSON = "01_where_gradients_live"
+
+
+def handed_in(name: str, at: float = 0.0) -> HandedIn:
+    return HandedIn(Entry(("ada", name), Path(name), name, at), Place(Owner("ada"), name), LESSON)
+
+
+def choose(*files: HandedIn, unreadable: str, deadline: float = math.inf) -> Choice:
+    """The choice among files in which somebody worked; those whose names begin with `unreadable` cannot be read."""
+    return choose_attempt(
+        files,
+        deadline,
+        (LESSON,),
+        lambda file, lesson: False,
+        lambda file: "" if file.name.startswith(unreadable) else file.name,
+    )
+
+
+def test_a_file_that_cannot_be_read_loses_even_if_it_is_the_last_one_in_time() -> None:
+    good, broken = handed_in("work.ipynb", at=100.0), handed_in("a_broken.ipynb", at=200.0)
+    choice = choose(broken, good, unreadable="a_broken", deadline=1000.0)
+    assert (choice.file, choice.others, choice.why, choice.doubt) == (good, (broken,), "the other cannot be read", "")
+
+
+def test_of_two_files_that_cannot_be_read_nobody_says_that_they_are_the_same() -> None:
+    first, second = handed_in("one.ipynb"), handed_in("two.ipynb")
+    choice = choose(first, second, unreadable="")
+    assert choice.why == choice.doubt == "nothing says which one is later"

@@ -22,6 +22,7 @@ PHOTO_CLASSES = {
     287: "lynx",
     457: "bow tie",
     504: "coffee mug",
+    523: "crutch",
     652: "military uniform",
     667: "mortarboard",
     904: "window screen",

@@ -15,7 +15,6 @@ import inspect
 import io
 import itertools
 import math
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -837,44 +836,6 @@ moved = [name for name, buffer in other.named_buffers() if not torch.equal(buffe
 print("buffers that one call in training mode changed:", len(moved), "of", len(list(eye.buffers())))
 assert len(moved) == len(list(eye.buffers())) or not seen.photographs
 assert not torch.allclose(eye(x), other(x), atol=0.1)
-
-# %% [markdown]
-# **"`resnet34(pretrained=True)` loads the weights."** In torchvision this argument has been deprecated since version
-# 0.13. Name the weights instead: `resnet34(weights="IMAGENET1K_V1")`. And weights do not need torchvision at all: they are a
-# dict of tensors, and any module with the same keys and shapes takes them.
-
-# %%
-try:
-    from torchvision.models import resnet34 as theirs
-except ImportError:
-    print("torchvision is not installed here, and this course does not need it")
-else:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        theirs(pretrained=False)
-    said = [str(one.message) for one in caught]
-    print(said)
-    assert any("'pretrained' is deprecated since 0.13" in text for text in said)
-
-checkpoint = {key: value.clone() for key, value in resnet.state_dict().items()}  # as it would come from a file
-fresh = resnet34()
-print(fresh.load_state_dict(checkpoint))
-assert torch.equal(fresh.fc.weight, resnet.fc.weight.cpu())
-
-# %% [markdown]
-# **"`detach()` is enough to keep an activation."** It removes the graph, but it copies nothing. In the ResNet an
-# in-place ReLU follows `bn1`. What you kept of `bn1` is then what the ReLU left of it.
-
-# %%
-kept = {}
-with resnet.bn1.register_forward_hook(
-    lambda module, args, output: kept.update(detached=output.detach(), copied=output.detach().clone())
-):
-    with torch.no_grad():
-        resnet(image)
-print("smallest output of bn1 that was kept")
-print(f"with detach(): {kept['detached'].min():.3f}   with a copy: {kept['copied'].min():.3f}")
-assert kept["detached"].min() == 0 and kept["copied"].min() < -1
 
 # %% [markdown]
 # ## Recap

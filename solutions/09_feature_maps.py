@@ -838,6 +838,28 @@ assert len(moved) == len(list(eye.buffers())) or not seen.photographs
 assert not torch.allclose(eye(x), other(x), atol=0.1)
 
 # %% [markdown]
+# ## On your own model
+#
+# What do its convolutions see? `your_model` takes the name of a model of torchvision, timm or transformers, or a model of
+# yours with an input for it: `your_model(model, x)`. It downloads nothing: weights that are not on this machine are random.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+try:
+    with torch.no_grad():
+        found = conv_maps(net, x)
+    for name, maps in list(found.items())[:8]:
+        dead = (maps[0].amax((1, 2)) == maps[0].amin((1, 2))).sum()
+        print(f"{name:24} {tuple(maps.shape)!s:20} mean {maps.mean():6.2f}  std {maps.std():5.2f}  dead {dead}")
+    if found:
+        name, maps = next(iter(found.items()))
+        show(plot_maps(maps[0, :16].cpu()), f"The first maps of {name}, each a gray image on a scale of its own.")
+except NotImplementedError:
+    print("Solve 09-conv-maps and 09-plot-maps, then run this cell again.")
+
+# %% [markdown]
 # ## Recap
 #
 # | call | signature of the hook | when it fires | what its return value does |

@@ -713,7 +713,7 @@ for row, c in enumerate(asked):
     }
     name = seen.class_name(c.item())
     on_left[name] = {method: share_on_left(heat) for method, heat in heats.items()}
-    captions = [f"{method}: {share:.0%} on the left" for method, share in on_left[name].items()]
+    captions = [f"{method}: {share:.0%} left" for method, share in on_left[name].items()]
     shown_heat = [heat_over(both.image, heat) for heat in heats.values()]
     rows.append((name, [("collage", as_picture(both.image)), *zip(captions, shown_heat)]))
 one, other = on_left.values()
@@ -721,7 +721,11 @@ if seen.photographs:
     assert one["Grad-CAM"] > 0.9 and other["Grad-CAM"] < 0.1 and one["occlusion"] > 0.8 and other["occlusion"] < 0.05
     assert 0.6 < one["guided backprop"] < 0.75 and 0.4 < other["guided backprop"] < 0.6
 show(
-    picture_rows(rows, title="Two classes of one collage; each map on a scale of its own", label=0.95),
+    picture_rows(
+        rows,
+        title="Two classes of one collage, and the share of the heat on the left half; each map on its own scale",
+        label=0.95,
+    ),
     "Two rows, each with a collage of two pictures and three heat maps over it. "
     + " ".join(
         f"For {name}, the share of the heat on the left half is "
@@ -733,7 +737,7 @@ show(
 
 # %% [markdown]
 # Grad-CAM and occlusion, which know nothing of each other, agree: the cat is on the left, the espresso on the right. Guided
-# backprop draws fine whiskers and a fine rim, in both pictures, whichever class it is asked for.
+# backprop draws the cat's eye and the rim of the cup, finely, and for both classes.
 #
 # For the drawings we can measure this. The answer to *why this class?* should be different for each class. So let us correlate the map for the class of each
 # drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0 that they
@@ -1240,7 +1244,7 @@ for stage, prefixes in stages.items():
             similar[stage, name].append(torch.corrcoef(pair)[0, 1].nan_to_num().item())  # of a flat map: 0
 
 figure, axes = card(8.2, 2.3)
-caption(axes, 0.4, 2.08, "How like the map of the trained net: correlation, three shuffles for each dot", size=11)
+caption(axes, 0.4, 2.08, "How like the map of the trained net: correlation; each dot is one shuffle", size=11)
 for column, (stage, name) in enumerate(similar):
     x_at = 1.4 + 1.15 * column + (0.4 if column > 2 else 0)
     for position, value in enumerate(similar[stage, name]):
@@ -1344,6 +1348,25 @@ def weights_by_global_list(image):
 first, second = weights_by_global_list(drawings[:1]), weights_by_global_list(drawings[1:2])
 print("entries in the list:", len(gradients), "  same weights for two images:", torch.equal(first, second))
 assert len(gradients) == 2 and torch.equal(first, second)
+
+# %% [markdown]
+# ## On your own model
+#
+# Where does it look for its two best answers? `your_model` takes a name, or a model of yours with an input for it; it
+# downloads nothing.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+try:
+    for cls in net(x)[0].topk(2).indices.tolist() if convolutions else []:
+        heat = grad_cam(net, convolutions[-1], x, cls)[0]
+        y, across = divmod(heat.argmax().item(), heat.shape[1])
+        print(f"class {cls}: the peak is in row {y}, column {across} of {tuple(heat.shape)}")
+except NotImplementedError:
+    print("Solve 10-grad-cam, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

@@ -721,7 +721,7 @@ def watch_training(rate, steps=60):
     for block in blocks:
         nn.init.kaiming_normal_(block[0].weight, nonlinearity="relu")
         nn.init.zeros_(block[0].bias)
-    optimizer = torch.optim.SGD(student.parameters(), lr=rate, momentum=0.9)
+    moving = [(p, torch.zeros_like(p)) for p in student.parameters()]
     layers = {f"block {number}": block for number, block in enumerate(blocks)}
     noted = {name: {"mean": [], "std": [], "hist": []} for name in layers}
 
@@ -733,9 +733,12 @@ def watch_training(rate, steps=60):
                 noted[name][part].append(value.detach())
         loss = F.cross_entropy(student[4:](x), labels[batch])
         losses.append(loss.item())
-        optimizer.zero_grad()
+        student.zero_grad()
         loss.backward()
-        optimizer.step()
+        with torch.no_grad():  # SGD with momentum
+            for p, velocity in moving:
+                velocity.mul_(0.9).add_(p.grad)
+                p.sub_(rate * velocity)
 
     batches = [torch.arange(32 * k, 32 * k + 32) % len(inputs) for k in range(steps)]
     try:

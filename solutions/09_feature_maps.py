@@ -51,8 +51,8 @@ print("device:", device)
 # ## A network that has seen the world
 #
 # EfficientNet-Lite0 is a small classifier, 4.7 million weights, that was trained on 1.3 million photos of 1000 classes.
-# Its weights are an optional part of this course. The line below says whether they are installed. If not, all cells run
-# on a net that knows drawn shapes, and what the text says about photos you can see in the solution of this lesson.
+# Its weights are an optional part of this course. The first line below says whether they are installed. If not, all cells
+# run on a net that knows drawn shapes, and what the text says of photos is seen in `solutions/09_feature_maps.ipynb`.
 #
 # The cat and the cup are photos by Stefan van der Walt and Rachel Michetti (CC0, from scikit-image). The portrait, which
 # comes with matplotlib, is of Grace Hopper, who wrote the first compiler.

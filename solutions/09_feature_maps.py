@@ -55,7 +55,7 @@ print("device:", device)
 # run on a net that knows drawn shapes, and what the text says of photos is seen in `solutions/09_feature_maps.ipynb`.
 #
 # The cat and the cup are photos by Stefan van der Walt and Rachel Michetti (CC0, from scikit-image). The portrait, which
-# comes with matplotlib, is of Grace Hopper, who wrote the first compiler.
+# comes with matplotlib, is of Grace Hopper, a pioneer of programming languages.
 
 # %%
 seen = pictures()
@@ -213,7 +213,7 @@ for kind, found in maps_of.items():
 assert on_one_half(late) > on_one_half(maps_of["shuffled"][seen.layers[2]]) + 0.3
 if seen.photographs:
     assert round(on_one_half(late), 2) == 0.85 and on_one_half(early) < 0.15
-    assert on_one_half(maps_of["shuffled"][seen.layers[2]]) < 0.4
+    assert 0.2 < on_one_half(maps_of["shuffled"][seen.layers[2]]) < 0.3
 
 # %% [markdown]
 # On the photos 85% of the late maps belong to the cat or to the cup, and about a quarter with shuffled weights. Late maps
@@ -331,8 +331,8 @@ show(
 )
 
 # %% [markdown]
-# No channel *is* the cat: the largest adds about half a unit. But all six that speak for the cat look at the cat. Of the
-# six for espresso five look at the cup, and one, to be honest, at the cat. Weighting maps by how much they speak for a
+# No channel *is* the cat: none adds as much as 0.7. But all six that speak for the cat lie mostly on the cat. Of the six
+# for espresso five lie mostly on the cup, and one, to be honest, on the cat. Weighting maps by how much they speak for a
 # class is the idea behind Grad-CAM, in lesson 10.
 #
 # In our own small net of shapes, which has three classes, channels even have names. Below each of the strongest maps
@@ -393,9 +393,10 @@ show(
 #
 # ## All convolutions of a ResNet-34
 #
-# Most posts on feature maps show three convolutions of a ResNet-34: number 0, 15 and 30. Here they are. Our ResNet is
-# written in plain `torch.nn`, with the keys of torchvision's, so that weights trained on ImageNet fit into it. They are a
-# download of 87 MB, which `imagenet_resnet34()` tries. Without them, the names and shapes are real and the weights random.
+# Posts on feature maps often show an early, a middle and a late convolution of a ResNet-34: number 0, 15 and 30. Here they
+# are. Our ResNet is written in plain `torch.nn`, with the keys of torchvision's, so that weights trained on ImageNet fit
+# into it. They are a download of 87 MB, which `imagenet_resnet34()` tries. Without them, the names and shapes are real and
+# the weights random.
 
 # %%
 with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
@@ -506,7 +507,7 @@ assert not same and torch.allclose((kept["bn2"] + ones).relu(), kept[""])
 
 # %%
 figure = Figure(figsize=(3, 1.2))  # unlike plt.figure(), nobody keeps it open: draw as many as you like
-axes = figure.subplots(1, 3, squeeze=False)  # always a two-dimensional array, even for one map
+axes = figure.subplots(1, 3, squeeze=False)  # a two-dimensional array, even for one map
 for place, fm in zip(axes.flat, (weak, strong)):  # row by row; here the third place stays empty
     drawn = place.imshow(fm.numpy(), cmap="gray", vmin=0, vmax=1)  # the scale is yours
     place.set_title("a map")

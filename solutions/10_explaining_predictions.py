@@ -739,9 +739,9 @@ show(
 # Grad-CAM and occlusion, which know nothing of each other, agree: the cat is on the left, the espresso on the right. Guided
 # backprop draws the cat's eye and the rim of the cup, finely, and for both classes.
 #
-# For the drawings we can measure this. The answer to *why this class?* should be different for each class. So let us correlate the map for the class of each
-# drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0 that they
-# have nothing in common.
+# On the drawings we can measure this. The answer to *why this class?* should be different for each class. So let us
+# correlate the map for the class of each drawing with the map for the next class in the list. 1 means that the two maps
+# have the same pattern, and 0 that they have nothing in common.
 #
 # **Predict.** Which method has the larger correlation, `"saliency"` or `"Grad-CAM"`?
 
@@ -1172,6 +1172,7 @@ for name, picture in seen.images.items():
     assert changed[0] and not changed[1]
 if seen.photographs:
     assert [at for _, at, _, _ in curves.values()] == [24, 23, 5]
+    assert [then for _, _, then, _ in curves.values()] == ["tabby cat", "consomme", "mortarboard"]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.5)

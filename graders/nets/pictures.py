@@ -117,7 +117,7 @@ def read_photo(file: Path) -> Tensor:
 
 
 def portrait() -> Tensor:
-    """Grace Hopper, who made the first compiler, in uniform: the photograph that comes with matplotlib."""
+    """Grace Hopper, a pioneer of programming languages, in uniform: the photograph that comes with matplotlib."""
     from matplotlib.cbook import get_sample_data
 
     return read_photo(Path(get_sample_data("grace_hopper.jpg", asfileobj=False)))

@@ -8,11 +8,14 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+from numpy.typing import NDArray
 from torch import Tensor
 
 INK = "#20242b"
@@ -205,6 +208,50 @@ def _colour_bar(figure: Figure, box: tuple[float, float, float, float], low: flo
     axes = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
     figure.colorbar(ScalarMappable(Normalize(low, high), "gray"), cax=axes, ticks=[low, high], format="%.3g")
     axes.tick_params(labelsize=8, colors=INK, length=2)
+
+
+def as_picture(image: Tensor) -> NDArray[np.float32]:
+    """An image [3, H, W] with values from 0 to 1 as `imshow` takes it: [H, W, 3]."""
+    picture: NDArray[np.float32] = image.detach().cpu().permute(1, 2, 0).numpy()
+    return picture
+
+
+def heat_over(image: Tensor, heat: Tensor, top: float | None = None) -> NDArray[np.float32]:
+    """Heat [H, W] over the gray of an image [3, H, W]; without heat, only the image is seen.
+
+    `top` is the heat of full colour. By default it is a value that one pixel in 200 exceeds: a single hot pixel does
+    not hide the others.
+    """
+    gray = image.detach().cpu().mean(0).numpy()[..., None] * 0.5 + 0.4
+    values = heat.detach().cpu().numpy()
+    values = np.clip(values / max(np.quantile(values, 0.995) if top is None else top, 1e-12), 0, 1)
+    share = 0.9 * values[..., None] ** 0.7
+    picture: NDArray[np.float32] = (1 - share) * gray + share * colormaps["inferno"](0.3 + 0.65 * values)[..., :3]
+    return picture
+
+
+def picture_rows(
+    rows: Sequence[tuple[str, Sequence[tuple[str, NDArray[np.float32]]]]], *, title: str = "", label: float = 1.0
+) -> Figure:
+    """Rows of pictures, each under its name. A row has a label on the left, for which `label` inches are kept."""
+    gap, left, top = 0.08, 0.2, 0.5 if title else 0.1
+    count = max(len(pictures) for _, pictures in rows)
+    side = min((8.2 - 2 * left - label - (count - 1) * gap) / count, 2.0)
+    heights = [side * pictures[0][1].shape[0] / pictures[0][1].shape[1] for _, pictures in rows]
+    height = top + sum(heights) + 0.3 * len(rows) + 0.1
+    figure, axes = card(8.2, height)
+    if title:
+        caption(axes, left, height - 0.25, title, size=11)
+    y = height - top
+    for (name, pictures), tall in zip(rows, heights):
+        y -= tall + 0.3
+        caption(axes, left, y + tall / 2, name, size=9.5)
+        for column, (above, picture) in enumerate(pictures):
+            x = left + label + column * (side + gap)
+            caption(axes, x, y + tall + 0.09, above, size=8)
+            axes.imshow(picture, extent=(x, x + side, y, y + tall), aspect="auto", interpolation="nearest")
+    axes.set(xlim=(0, 8.2), ylim=(0, height))
+    return figure
 
 
 def show(figure: Figure, alt: str) -> None:

@@ -4,23 +4,35 @@
 # **The question.** The model says "triangle". Which pixels made it say this?
 #
 # **The goal.** You can compute saliency maps, guided backprop and Grad-CAM with hooks, and you can measure how far such
-# a picture is to be trusted.
+# a picture is to be trusted: on drawings, where we know everything, and on photos.
 #
 # As always: guess first, run the cell, then read on.
 
 # %%
 import contextlib
+import copy
 
-import matplotlib
 import matplotlib.pyplot as plt
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 from graders import check, compare, guess, hint, progress, replay, solution
-from graders.figures import BACKWARD, FORWARD, INK, QUIET, arrow, caption, card, node, show
-from graders.nets import CLASSES, ShapesNet, draw_shapes, shapes_net
+from graders.figures import (
+    BACKWARD,
+    FORWARD,
+    INK,
+    QUIET,
+    arrow,
+    as_picture,
+    caption,
+    card,
+    heat_over,
+    node,
+    picture_rows,
+    show,
+)
+from graders.nets import CLASSES, Lite0, ShapesNet, draw_shapes, pictures, shapes_net
 
 # Small convolutions: one thread is fastest, and on a shared machine many wait for each other.
 torch.set_num_threads(1)
@@ -95,22 +107,8 @@ print(f"the most salient pixel: row {y}, column {across}; the box: {boxes[number
 assert gradient.shape == (1, 3, 64, 64) and saliency.shape == (1, 64, 64)
 assert boxes[number][0] <= across < boxes[number][2] and boxes[number][1] <= y < boxes[number][3]
 
+
 # %% tags=["figure"]
-INFERNO = matplotlib.colormaps["inferno"]
-
-
-def overlay(image, heat, top=None):
-    """Heat over a gray image; without heat, only the image is seen. `top` is the heat of full colour.
-
-    By default that is a value which one pixel in 200 exceeds: a single hot pixel does not hide the others.
-    """
-    gray = image.detach().cpu().mean(0).numpy()[..., None] * 0.5 + 0.4
-    values = heat.detach().cpu().numpy()
-    values = np.clip(values / max(np.quantile(values, 0.995) if top is None else top, 1e-12), 0, 1)
-    share = 0.9 * values[..., None] ** 0.7
-    return (1 - share) * gray + share * INFERNO(0.3 + 0.65 * values)[..., :3]
-
-
 def place(axes, picture, left, bottom, side, box=None, peak=None):
     """A picture of 64 by 64 pixels on a card, with its box and its peak (row, column) drawn over it."""
     axes.imshow(picture, extent=(left, left + side, bottom, bottom + side), aspect="auto", interpolation="nearest")
@@ -125,13 +123,8 @@ def place(axes, picture, left, bottom, side, box=None, peak=None):
                   markersize=6, markeredgewidth=1.8)  # fmt: skip
 
 
-def picture_of(image):
-    """A drawing as imshow wants it."""
-    return image.detach().cpu().permute(1, 2, 0).numpy()
-
-
 figure, axes = card(8.2, 2.5)
-place(axes, picture_of(drawings[number]), 0.3, 0.75, 1.4)
+place(axes, as_picture(drawings[number]), 0.3, 0.75, 1.4)
 caption(axes, 1.0, 0.55, "x", align="center")
 caption(axes, 1.0, 0.3, "[1, 3, 64, 64]", align="center", colour=FORWARD, size=9)
 node(axes, 3.3, 1.45, "net", width=1.1)
@@ -140,7 +133,7 @@ for row, (name, value) in enumerate(zip(CLASSES, logits[number].tolist())):
     caption(axes, 4.35, 2.1 - 0.65 * row, f"{value:.1f}", align="center", size=9)
 arrow(axes, (1.8, 1.45), (2.7, 1.45))
 arrow(axes, (3.9, 1.45), (4.15, 1.45))
-place(axes, overlay(drawings[number], saliency[0]), 6.5, 0.75, 1.4)
+place(axes, heat_over(drawings[number], saliency[0]), 6.5, 0.75, 1.4)
 caption(axes, 7.2, 0.55, "saliency: largest |d logit / dx|", align="center", size=9, colour=BACKWARD)
 caption(axes, 7.2, 0.3, "[1, 64, 64]", align="center", colour=FORWARD, size=9)
 arrow(axes, (4.65, 0.55), (1.85, 0.95), backward=True, bend=-0.2, label="d logit / dx")
@@ -248,10 +241,10 @@ def rows_of(rows, title, boxed=False):
     figure, axes = card(8.2, 0.65 + 1.2 * len(rows))
     top = 0.65 + 1.2 * len(rows)
     caption(axes, 0.3, top - 0.25, title, size=11)
-    for row, (name, pictures) in enumerate(rows):
+    for row, (name, drawn) in enumerate(rows):
         bottom = top - 0.45 - 1.2 * (row + 1) + 0.1
         caption(axes, 0.3, bottom + 0.55, name, size=9.5)
-        for column, picture in enumerate(pictures):
+        for column, picture in enumerate(drawn):
             place(axes, picture, 1.3 + 1.14 * column, bottom, 1.1, box=boxes[chosen[column]] if boxed else None)
     axes.set(xlim=(0, 8.2), ylim=(0, top))
     return figure
@@ -259,8 +252,8 @@ def rows_of(rows, title, boxed=False):
 
 figure = rows_of(
     [
-        ("drawing", [picture_of(drawings[k]) for k in chosen]),
-        ("saliency", [overlay(drawings[k], saliencies[k]) for k in chosen]),
+        ("drawing", [as_picture(drawings[k]) for k in chosen]),
+        ("saliency", [heat_over(drawings[k], saliencies[k]) for k in chosen]),
     ],
     "Saliency for the class of each drawing",
 )
@@ -357,41 +350,47 @@ def guided_backprop(model, x, cls):
 
 
 # %% [markdown]
-# There is another way, without any hook: write a ReLU of your own with `torch.autograd.Function`, and build the model
-# with it. For that you have to change the model's code; with hooks you do not. Both give the same numbers. Below,
-# `GuidedReLU` takes the place of each ReLU in our net. If you have solved the exercise, the cell compares your function
-# with it.
+# There is another way, without any hook: write the clamp as a `torch.autograd.Function`, and build a model that calls it
+# after each ReLU. For that you have to change the model; with hooks you do not. Both give the same numbers. If you have
+# solved the exercise, the cell compares your function with it.
 
 
 # %%
-class GuidedReLU(torch.autograd.Function):
+class Clamp(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.clamp(min=0)
+        return x.view_as(x)
 
     @staticmethod
     def backward(ctx, grad_output):
-        (x,) = ctx.saved_tensors
-        return grad_output.clamp(min=0) * (x > 0)
+        return grad_output.clamp(min=0)
 
 
-def with_guided_relus(model, x):
-    """The logits of a ShapesNet, with GuidedReLU in the place of each nn.ReLU."""
-    for module in model.features.modules():
-        if isinstance(module, nn.ReLU):
-            x = GuidedReLU.apply(x)
-        elif not list(module.children()):
-            x = module(x)
-    return model.fc(x.mean((2, 3)))
+class Guided(nn.Module):
+    def __init__(self, relu):
+        super().__init__()
+        self.relu = relu
+
+    def forward(self, x):
+        return Clamp.apply(self.relu(x))
 
 
-def guided_gradients(model, images, classes):
-    return input_gradients(lambda x: with_guided_relus(model, x), images, classes)
+def guided_copy(model, kind=nn.ReLU):
+    """A copy of the model in which each module of this kind clamps the gradient that arrives."""
+    model = copy.deepcopy(model)
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, kind):
+                setattr(parent, name, Guided(child))
+    return model
+
+
+def guided_gradients(model, images, classes, kind=nn.ReLU):
+    return input_gradients(guided_copy(model, kind), images, classes)
 
 
 some = drawings[:3]
-assert torch.allclose(with_guided_relus(net, some), net(some), atol=1e-4)
+assert torch.allclose(guided_copy(net)(some), net(some), atol=1e-4)
 by_function = guided_gradients(net, some, torch.full((3,), 2, device=device))
 plain = input_gradients(net, some, torch.full((3,), 2, device=device))
 print(f"share of entries that differ from the ordinary gradient: {(by_function != plain).float().mean():.0%}")
@@ -410,9 +409,9 @@ guided = guided_gradients(net, drawings, labels)
 guided_heat = guided.abs().amax(1)
 figure = rows_of(
     [
-        ("drawing", [picture_of(drawings[k]) for k in chosen]),
-        ("saliency", [overlay(drawings[k], saliencies[k]) for k in chosen]),
-        ("guided", [overlay(drawings[k], guided_heat[k]) for k in chosen]),
+        ("drawing", [as_picture(drawings[k]) for k in chosen]),
+        ("saliency", [heat_over(drawings[k], saliencies[k]) for k in chosen]),
+        ("guided", [heat_over(drawings[k], guided_heat[k]) for k in chosen]),
     ],
     "Saliency and guided backprop; the largest absolute value over the channels",
 )
@@ -425,6 +424,42 @@ show(
 # %% [markdown]
 # Much clearer. Does it also explain the prediction better? At the end of this lesson we measure that.
 #
+# ### A trap, before you take it along
+#
+# EfficientNet-Lite0, the classifier of photos in lesson 9, has 33 ReLUs of the class `nn.ReLU6`. The cell shows what that
+# class is derived from.
+
+# %%
+print([kind.__name__ for kind in nn.ReLU6.__mro__][:-1])
+photo_net = Lite0().eval()  # untrained: here only its modules matter
+print(sum(isinstance(module, nn.ReLU6) for module in photo_net.modules()), "nn.ReLU6")
+assert nn.ReLU6.__mro__[1] is nn.Hardtanh and not issubclass(nn.ReLU6, nn.ReLU)
+assert sum(isinstance(module, nn.ReLU6) for module in photo_net.modules()) == 33
+
+# %% [markdown]
+# **Predict.** On how many of its modules does guided backprop put a hook, if it asks for
+# `isinstance(module, nn.ReLU)`? And what comes of it: an `"error"`, `"zeros"`, or the `"plain gradient"`?
+
+# %%
+guess("10-relu6", hooks=0, result="plain gradient")
+
+# %%
+hooked = [module for module in photo_net.modules() if isinstance(module, nn.ReLU)]
+image, first_class = torch.rand(1, 3, 64, 64), torch.tensor([0])
+plain = input_gradients(photo_net, image, first_class)
+asked = guided_gradients(photo_net, image, first_class)  # looks for nn.ReLU, as the exercise does
+meant = guided_gradients(photo_net, image, first_class, nn.ReLU6)
+print("hooks:", len(hooked), "  equal to the plain gradient:", torch.equal(asked, plain))
+print("with nn.ReLU6, equal to the plain gradient:", torch.equal(meant, plain))
+compare("10-relu6", hooks=len(hooked), result="plain gradient" if torch.equal(asked, plain) else "zeros")
+assert not hooked and torch.equal(asked, plain) and plain.abs().max() > 0 and not torch.equal(meant, plain)
+
+# %% [markdown] explains="10-relu6"
+# No hook, no error, and bit for bit the plain gradient. It looks like an explanation, and nobody tells you that it is
+# not the one you asked for. So **count what you hook**, and stop when it is nothing: activations come as `nn.ReLU6`,
+# `nn.GELU`, `nn.SiLU`, and as functions that no hook finds.
+
+# %% [markdown]
 # ## Grad-CAM: which maps spoke for this class?
 #
 # Grad-CAM does not go back to the pixels. It stops at the output of a late layer, the maps A of shape [B, K, h, w], and
@@ -442,7 +477,7 @@ with torch.no_grad():
 weights = net.fc.weight[labels[number]].detach() / 256
 best = (weights * values.mean((1, 2))).topk(3).indices.tolist()
 heat = (weights[:, None, None] * values).sum(0).relu()
-place(axes, picture_of(drawings[number]), 0.25, 1.2, 1.2)
+place(axes, as_picture(drawings[number]), 0.25, 1.2, 1.2)
 caption(axes, 0.85, 1.0, "x", align="center")
 for position, k in enumerate(best):
     bottom = 2.1 - 0.95 * position
@@ -452,7 +487,7 @@ for position, k in enumerate(best):
 caption(axes, 2.3, 1.6, "A", align="center", size=12)
 node(axes, 4.95, 1.8, "sum", width=0.6, note="of all 64")
 node(axes, 5.95, 1.8, "ReLU", width=0.65)
-picture = overlay(drawings[number], F.interpolate(heat[None, None], size=(64, 64), mode="bilinear")[0, 0])
+picture = heat_over(drawings[number], F.interpolate(heat[None, None], size=(64, 64), mode="bilinear")[0, 0])
 place(axes, picture, 6.7, 1.2, 1.2)
 caption(axes, 7.3, 1.0, "Grad-CAM", align="center")
 arrow(axes, (1.5, 1.8), (2.15, 1.8))
@@ -598,15 +633,15 @@ def grad_cam(model, layer, x, cls):
 
 # %% tags=["figure"]
 def cams_of(model, images, classes):
-    """Grad-CAM of the last block of a ShapesNet, which needs no hook: the net has two parts, and we call both."""
+    """Grad-CAM of the last maps of our nets, which needs no hook: they have two parts, and we call both."""
     maps = model.features(images)
     (gradient,) = torch.autograd.grad(model.fc(maps.mean((2, 3))).gather(1, classes[:, None]).sum(), maps)
     return (gradient.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
 
 
-def enlarge(maps):
-    """Heat maps [B, h, w] at the size of the drawings."""
-    return F.interpolate(maps[:, None], size=(64, 64), mode="bilinear", align_corners=False)[:, 0]
+def enlarge(maps, size=(64, 64)):
+    """Heat maps [B, h, w] at the size of the images."""
+    return F.interpolate(maps[:, None], size=size, mode="bilinear", align_corners=False)[:, 0]
 
 
 shown = [8, 2, 13]
@@ -620,9 +655,9 @@ for column, name in enumerate(("drawing", *(f"heat for {name}" for name in CLASS
     caption(axes, 1.3 + 1.85 * column, 5.08, name, align="center", size=10.5)
 for row, k in enumerate(shown):
     bottom = 3.35 - 1.62 * row
-    place(axes, picture_of(drawings[k]), 0.55, bottom, 1.5)
+    place(axes, as_picture(drawings[k]), 0.55, bottom, 1.5)
     for c in range(3):
-        place(axes, overlay(drawings[k], by_class[c][row], tops[row]), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
+        place(axes, heat_over(drawings[k], by_class[c][row], tops[row]), 2.4 + 1.85 * c, bottom, 1.5, box=boxes[k])
 axes.set(xlim=(0, 8.2), ylim=(0, 5.3))
 show(
     figure,
@@ -632,9 +667,81 @@ show(
 )
 
 # %% [markdown]
-# The answer to *why this class?* should be different for each class. So let us correlate the map for the class of each
-# drawing with the map for the next class in the list. 1 means that the two maps have the same pattern, and 0 that they
-# have nothing in common.
+# ### Two answers to one photo
+#
+# Now the classifier of photos, and the collage of lesson 9: half a cat, half a cup of espresso. We ask for both classes,
+# and know where each has its place. A third method needs no gradient: **occlusion** hides one square after another behind
+# gray, and notes how much the logit falls. (Without the weights, two drawings take the place of the photos.)
+
+
+# %% tags=["figure"]
+def occlusion(model, x, classes, gray, parts=3.5, overlap=1.6):
+    """How much the logits of some classes fall when a gray square hides a place: [classes, H, W]. Rises count as 0."""
+    side = int(x.shape[2] / parts)
+    falls, seen_by = torch.zeros(len(classes), *x.shape[2:]), torch.zeros(x.shape[2:])
+    with torch.no_grad():
+        whole = model(x)[0, classes]
+        for top in range(0, x.shape[2] - side + 1, int(side / overlap)):
+            for start in range(0, x.shape[3] - side + 1, int(side / overlap)):
+                there = (..., slice(top, top + side), slice(start, start + side))
+                hidden = x.clone()
+                hidden[there] = gray
+                falls[there] += (whole - model(hidden)[0, classes]).cpu()[:, None, None]
+                seen_by[there] += 1
+    return (falls / seen_by.clamp(min=1)).relu()
+
+
+def share_on_left(heat):
+    """The share of the heat that is on the left half."""
+    half = heat.shape[-1] // 2
+    return (heat[..., :half].sum() / (heat[..., :half].sum() + heat[..., -half:].sum())).item()
+
+
+seen = pictures()
+print(seen.note)
+eye = seen.net.to(device).requires_grad_(False)  # gradients of parameters are not needed, and cost time
+eye.get_submodule(seen.layers[-1]).requires_grad_(True)  # but the maps need a graph
+both = seen.collages[0]
+x, asked = seen.prepare(both.image[None]).to(device), torch.tensor([both.left, both.right], device=device)
+hidden = occlusion(eye, x, asked, seen.prepare(torch.tensor(0.5)).item())
+rows, on_left = [], {}
+for row, c in enumerate(asked):
+    heats = {
+        "Grad-CAM": enlarge(cams_of(eye, x, c[None]), both.image.shape[1:])[0].cpu(),
+        "guided backprop": guided_gradients(eye, x, c[None], seen.relu)[0].abs().amax(0).cpu(),
+        "occlusion": hidden[row],
+    }
+    name = seen.class_name(c.item())
+    on_left[name] = {method: share_on_left(heat) for method, heat in heats.items()}
+    captions = [f"{method}: {share:.0%} left" for method, share in on_left[name].items()]
+    shown_heat = [heat_over(both.image, heat) for heat in heats.values()]
+    rows.append((name, [("collage", as_picture(both.image)), *zip(captions, shown_heat)]))
+one, other = on_left.values()
+if seen.photographs:
+    assert one["Grad-CAM"] > 0.9 and other["Grad-CAM"] < 0.1 and one["occlusion"] > 0.8 and other["occlusion"] < 0.05
+    assert 0.6 < one["guided backprop"] < 0.75 and 0.4 < other["guided backprop"] < 0.6
+show(
+    picture_rows(
+        rows,
+        title="Two classes of one collage, and the share of the heat on the left half; each map on its own scale",
+        label=0.95,
+    ),
+    "Two rows, each with a collage of two pictures and three heat maps over it. "
+    + " ".join(
+        f"For {name}, the share of the heat on the left half is "
+        + ", ".join(f"{share:.0%} with {method}" for method, share in shares.items())
+        + "."
+        for name, shares in on_left.items()
+    ),
+)
+
+# %% [markdown]
+# Grad-CAM and occlusion, which know nothing of each other, agree: the cat is on the left, the espresso on the right. Guided
+# backprop draws the cat's eye and the rim of the cup, finely, and for both classes.
+#
+# On the drawings we can measure this. The answer to *why this class?* should be different for each class. So let us
+# correlate the map for the class of each drawing with the map for the next class in the list. 1 means that the two maps
+# have the same pattern, and 0 that they have nothing in common.
 #
 # **Predict.** Which method has the larger correlation, `"saliency"` or `"Grad-CAM"`?
 
@@ -758,10 +865,10 @@ for column, name in enumerate(("drawing", *methods)):
 inside = []
 for row, k in enumerate(shown):
     bottom = 3.25 - 1.57 * row
-    place(axes, picture_of(drawings[k]), 0.2, bottom, 1.5, box=boxes[k])
+    place(axes, as_picture(drawings[k]), 0.2, bottom, 1.5, box=boxes[k])
     for column, heat in enumerate(methods.values()):
         peak = peak_of(heat[k])
-        place(axes, overlay(drawings[k], heat[k]), 1.77 + 1.57 * column, bottom, 1.5, box=boxes[k], peak=peak)
+        place(axes, heat_over(drawings[k], heat[k]), 1.77 + 1.57 * column, bottom, 1.5, box=boxes[k], peak=peak)
         x0, y0, x1, y1 = boxes[k].tolist()
         inside.append(x0 <= peak[1] < x1 and y0 <= peak[0] < y1)
 axes.set(xlim=(0, 8.2), ylim=(0, 5.15))
@@ -783,26 +890,9 @@ show(
 #
 # Three details decide whether the count is right.
 #
-# **Where is the peak?** `argmax` of a flattened map returns one number.
+# **Where is the peak?** `argmax` of a flattened map returns one number. Divided by the **width**, it gives the row, which is
+# y, and what remains is the column, which is x. A box lists x first.
 #
-# **Predict.** A map has H = 3 rows and W = 4 columns. Its largest entry is at place 6 of the flattened map. In which row
-# and which column is it? Count from 0, as `argmax` does.
-
-# %%
-guess("10-peak", row=1, column=2)
-
-# %%
-small = torch.zeros(1, 3, 4)
-small[0, 1, 2] = 5
-where = small.flatten(1).argmax(1)
-print("place", where.item(), "-> row", (where // 4).item(), "column", (where % 4).item())
-compare("10-peak", row=where // 4, column=where % 4)
-assert (where.item(), (where // 4).item(), (where % 4).item()) == (6, 1, 2)
-
-# %% [markdown] explains="10-peak"
-# Row 1, column 2: divide by the **width**. The row is y, the column is x, and a box lists x first.
-
-# %% [markdown]
 # **Half open.** A box contains x0 but not x1, as slices do in Python: `image[:, y0:y1, x0:x1]` is what is inside.
 #
 # **Nothing to point with.** A Grad-CAM can be 0 everywhere, when everything in the image speaks against the class.
@@ -991,6 +1081,208 @@ else:
     assert abs(score - scores["Grad-CAM"]) * len(drawings) < 1.5
 
 # %% [markdown]
+# ## The game on photos
+#
+# In the drawings nothing but the shape stands out, so whatever finds edges finds the shape. In a collage two things stand
+# out. Now a method has to point at the one that it is asked for. All collages are made of the same two photos, in half of
+# them the cat is on the right, and each is asked for both classes.
+#
+# **Predict.** A method does not care about the class: asked for the cat or for the espresso, it points at the same pixel.
+# In which share of these questions does it hit the right half?
+
+# %%
+guess("10-always-there", share=0.5)
+
+
+# %%
+def hits_of(method):
+    """For each collage and each of its two classes, whether the map's largest pixel is on the right half."""
+    hits = []
+    for picture in seen.collages:
+        x = seen.prepare(picture.image[None]).to(device)
+        for c in (picture.left, picture.right):
+            _, column = peak_of(method(x, torch.tensor([c], device=device))[0])
+            hits.append((column < x.shape[3] // 2) == (c == picture.left))
+    return hits
+
+
+def class_blind(x, classes):
+    return x.mean(1)  # how bright the picture is
+
+
+clamped = guided_copy(eye, seen.relu)
+games = {
+    "class-blind": hits_of(class_blind),
+    "guided backprop": hits_of(lambda x, classes: input_gradients(clamped, x, classes).abs().amax(1)),
+    "Grad-CAM": hits_of(lambda x, classes: enlarge(cams_of(eye, x, classes), x.shape[2:])),
+}
+for name, hits in games.items():
+    print(f"{name:16} {sum(hits):2} of {len(hits)}")
+compare("10-always-there", share=sum(games["class-blind"]) / len(games["class-blind"]))
+assert sum(games["class-blind"]) * 2 == len(games["class-blind"])
+if seen.photographs:
+    assert [sum(hits) for hits in games.values()] == [8, 8, 16]
+
+# %% [markdown] explains="10-always-there"
+# One half: of its two questions, the same pixel answers one right. This is chance, and on the photos guided backprop, the
+# winner among the drawings, gets no further: 8 of 16. Grad-CAM gets all 16. (It is one cat and one cup. That is a
+# demonstration, not a benchmark.)
+
+# %% [markdown]
+# ## Is the map true?
+#
+# A map claims that some channels spoke for the class. So take them away, and see whether the answer changes. A forward hook
+# does it, for all counts at once: it returns a batch in which copy n lacks the n channels that add most to the logit.
+
+
+# %%
+def without_channels(x, order, count):
+    """The logits when the first n channels of `order` are 0 in the last maps, for n from 0 to count."""
+
+    def switch_off(module, args, output):
+        copies = output.repeat(count + 1, 1, 1, 1)
+        for n in range(count + 1):
+            copies[n, order[:n]] = 0
+        return copies
+
+    with eye.get_submodule(seen.layers[-1]).register_forward_hook(switch_off), torch.no_grad():
+        return eye(x)
+
+
+count, curves = (50 if seen.photographs else 20), {}
+for name, picture in seen.images.items():
+    x = seen.prepare(picture[None]).to(device)
+    with torch.no_grad():
+        maps = eye.features(x)[0]
+        answer = eye(x).argmax().item()
+    strongest = (eye.fc.weight[answer] * maps.mean((1, 2))).argsort(descending=True)
+    live = (maps.amax((1, 2)) > 0).nonzero()[:, 0]
+    any_live = live[torch.randperm(len(live), generator=torch.Generator().manual_seed(0)).to(device)]
+    results = [without_channels(x, order, count).softmax(1) for order in (strongest, any_live)]
+    changed = [(result.argmax(1) != answer).nonzero()[:, 0].tolist() for result in results]
+    then = seen.class_name(results[0][changed[0][0]].argmax().item()) if changed[0] else ""
+    curves[name] = (
+        seen.class_name(answer),
+        changed[0][0] if changed[0] else None,
+        then,
+        [r[:, answer].cpu() for r in results],
+    )
+    print(f"{name:9} {curves[name][0]}: the strongest {curves[name][1]} off: {then};", end=" ")
+    print(f"any {count} live ones off: the answer {'changes' if changed[1] else 'stays'}")
+    assert changed[0] and not changed[1]
+if seen.photographs:
+    assert [at for _, at, _, _ in curves.values()] == [24, 23, 5]
+    assert [then for _, _, then, _ in curves.values()] == ["tabby cat", "consomme", "mortarboard"]
+
+# %% tags=["figure"]
+figure, axes = card(8.2, 2.5)
+for column, (answer, at, then, lines) in enumerate(curves.values()):
+    edge = 0.65 + 2.55 * column
+    caption(axes, edge, 2.3, f"{answer}", size=10)
+    axes.plot([edge, edge, edge + 2.1], [2.05, 0.55, 0.55], color=QUIET, linewidth=0.7)
+    for line, colour in zip(lines, (FORWARD, QUIET)):
+        axes.plot(
+            torch.linspace(edge, edge + 2.1, len(line)).numpy(),
+            (0.55 + 1.5 * line).numpy(),
+            color=colour,
+            linewidth=1.5,
+        )
+    place_of_change = edge + 2.1 * at / count
+    axes.plot([place_of_change] * 2, [0.55, 2.05], color=BACKWARD, linewidth=1, linestyle="--")
+    caption(axes, place_of_change + 0.05, 1.93, f"{at} off: {then}", size=8.5, colour=BACKWARD)
+    for level in (0, 1):
+        caption(axes, edge - 0.05, 0.55 + 1.5 * level, f"{level:.0%}", align="right", size=8, colour=QUIET)
+    caption(axes, edge, 0.4, "0", size=8, colour=QUIET)
+    caption(axes, edge + 2.1, 0.4, f"{count} channels", align="right", size=8, colour=QUIET)
+caption(axes, 0.65, 0.15, "blue: the strongest first", size=9, colour=FORWARD)
+caption(axes, 2.9, 0.15, "gray: any channels that are not dead", size=9, colour=QUIET)
+show(
+    figure,
+    f"Three line plots: the probability of the answer while up to {count} channels of the last layer are switched off. With the "
+    "strongest first it falls steeply, and "
+    + "; ".join(f"{answer} becomes {then} after {at}" for answer, at, then, _ in curves.values())
+    + ". With live channels in any order it hardly falls.",
+)
+
+# %% [markdown]
+# A few of 1280 channels carry the answer: 5 for the uniform, which the net doubted anyway, and 23 or 24 for the cup and the
+# cat. Fifty others, drawn from those that are not dead, change no answer. So the channels that Grad-CAM weighs are those
+# that count. Each answer changes into its neighbour: another cat, a cup of soup, another cap.
+#
+# The last question is the second of the sanity checks above, in small steps: shuffle the weights of the layers, first those
+# of the classifier, then more and more towards the image. Which maps notice? Each dot is one shuffle.
+
+
+# %% tags=["figure"]
+def shuffled(model, prefixes, seed):
+    """A copy of the model; the weights of convolutions and linear layers under these names are in a random order."""
+    model, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, module in model.named_modules():
+            if isinstance(module, (nn.Conv2d, nn.Linear)) and name.startswith(prefixes):
+                order = torch.randperm(module.weight.numel(), generator=generator).to(device)
+                module.weight.copy_(module.weight.flatten()[order].view_as(module.weight))
+    return model
+
+
+if seen.photographs:
+    late_blocks = tuple(f"features.blocks.{k}." for k in (12, 13, 14, 15))
+    stages = {"fc": ("fc",), "and the last 4 blocks": ("fc", "features.head", *late_blocks), "all": ("",)}
+else:
+    stages = {"fc": ("fc",), "and the last 2 blocks": ("fc", "features.5", "features.4"), "all": ("",)}
+x, c = seen.prepare(both.image[None]).to(device), asked[:1]
+
+
+def explain(model):
+    """Both maps, in one pass. The clamps lie before the last maps, so that Grad-CAM is what it always is."""
+    image = x.clone().requires_grad_()
+    maps = model.features(image)
+    at_maps, at_image = torch.autograd.grad(model.fc(maps.mean((2, 3)))[0, c].sum(), (maps, image))
+    cam = (at_maps.mean((2, 3), keepdim=True) * maps).sum(1).relu().detach()
+    return {"Grad-CAM": cam.flatten(), "guided backprop": at_image.abs().amax(1).flatten()}
+
+
+trained = explain(clamped)
+similar = {(stage, name): [] for name in trained for stage in stages}
+for stage, prefixes in stages.items():
+    for seed in range(3):
+        for name, heat in explain(shuffled(clamped, prefixes, seed)).items():
+            pair = torch.stack([heat, trained[name]])
+            similar[stage, name].append(torch.corrcoef(pair)[0, 1].nan_to_num().item())  # of a flat map: 0
+
+figure, axes = card(8.2, 2.3)
+caption(axes, 0.4, 2.08, "How like the map of the trained net: correlation; each dot is one shuffle", size=11)
+for column, (stage, name) in enumerate(similar):
+    x_at = 1.4 + 1.15 * column + (0.4 if column > 2 else 0)
+    for position, value in enumerate(similar[stage, name]):
+        axes.plot([x_at - 0.12 + 0.12 * position], [0.95 + 0.85 * value], "o", markersize=5,
+                  color=FORWARD if name == "Grad-CAM" else BACKWARD)  # fmt: skip
+    caption(axes, x_at, 0.3, stage, align="center", size=8.5)
+for level in (0, 0.5, 1):
+    axes.plot([0.85, 8.0], [0.95 + 0.85 * level] * 2, color=QUIET, linewidth=0.6, linestyle="--")
+    caption(axes, 0.75, 0.95 + 0.85 * level, f"{level:g}", align="right", size=8.5, colour=QUIET)
+caption(axes, 2.55, 0.1, "Grad-CAM: shuffled are", align="center", size=9, colour=FORWARD)
+caption(axes, 6.4, 0.1, "guided backprop: shuffled are", align="center", size=9, colour=BACKWARD)
+show(
+    figure,
+    "Dots, three for each of three stages and two methods: the correlation with the map of the trained net. "
+    + " ".join(
+        f"{name}, {stage} shuffled: {min(values):.2f} to {max(values):.2f}."
+        for (stage, name), values in similar.items()
+    ),
+)
+if seen.photographs:
+    values = {key: (min(found), max(found)) for key, found in similar.items()}
+    assert all(low > 0.9 for (stage, name), (low, _) in values.items() if stage == "fc" and "guided" in name)
+    assert all(low > 0.5 for (stage, name), (low, _) in values.items() if "last" in stage and "guided" in name)
+    assert all(high < 0.8 for (_, name), (_, high) in values.items() if name == "Grad-CAM")
+    assert values["all", "guided backprop"][1] < 0.1
+
+# %% [markdown]
+# Without a classifier that means anything, Grad-CAM scatters around 0. It has only 49 values here, so a single shuffle may
+# still come out alike, and one number would prove nothing. Guided backprop hardly notices until the first layers are gone: it
+# shows what the picture looks like, not why the net answered.
+#
 # ## Myths
 #
 # **"For Grad-CAM, put a full backward hook on the last convolution."** Many recipes say so. If the ReLU behind that
@@ -1063,6 +1355,25 @@ def weights_by_global_list(image):
 first, second = weights_by_global_list(drawings[:1]), weights_by_global_list(drawings[1:2])
 print("entries in the list:", len(gradients), "  same weights for two images:", torch.equal(first, second))
 assert len(gradients) == 2 and torch.equal(first, second)
+
+# %% [markdown]
+# ## On your own model
+#
+# Where does it look for its two best answers? `your_model` takes a name, or a model of yours with an input for it; it
+# downloads nothing.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+convolutions = [module for module in net.modules() if isinstance(module, nn.Conv2d)]
+try:
+    for cls in net(x)[0].topk(2).indices.tolist() if convolutions else []:
+        heat = grad_cam(net, convolutions[-1], x, cls)[0]
+        y, across = divmod(heat.argmax().item(), heat.shape[1])
+        print(f"class {cls}: the peak is in row {y}, column {across} of {tuple(heat.shape)}")
+except NotImplementedError:
+    print("Solve 10-grad-cam, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

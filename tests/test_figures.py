@@ -1,9 +1,11 @@
 """`graders.figures`: colours that mean one thing, and labels that lie on their arrows."""
 
+import numpy as np
 import pytest
+import torch
 from matplotlib.colors import to_hex
 
-from graders.figures import BACKWARD, FORWARD, INK, arrow, card, node, timeline
+from graders.figures import BACKWARD, FORWARD, INK, arrow, as_picture, card, heat_over, node, picture_rows, timeline
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,23 @@ def test_a_row_of_a_timeline_may_have_a_colour_of_its_own():
     assert [line.get_color() for line in axes.lines if line.get_marker() == "o"] == [FORWARD, BACKWARD, FORWARD]
     below = {text.get_text(): text.get_position()[0] for text in axes.texts}
     assert below["0.fwd again"] == below["0.bpre"] > below["0.fwd"]
+
+
+def test_where_there_is_no_heat_the_image_is_gray_and_elsewhere_it_is_coloured():
+    image, heat = torch.full((3, 2, 2), 0.5), torch.tensor([[0.0, 0.0], [0.0, 2.0]])
+    picture = heat_over(image, heat, top=4.0)
+    assert picture.shape == (2, 2, 3)
+    np.testing.assert_allclose(picture[0, 0], 0.65)
+    assert picture[1, 1].max() - picture[1, 1].min() > 0.2
+    np.testing.assert_allclose(heat_over(image, torch.zeros(2, 2)), 0.65)
+
+
+def test_rows_of_pictures_have_a_name_above_each_picture_and_a_label_for_each_row():
+    wide = as_picture(torch.zeros(3, 10, 20))
+    axes = picture_rows([("first", [("a", wide), ("b", wide)]), ("second", [("c", wide)])], title="two rows").axes[0]
+    assert {text.get_text() for text in axes.texts} == {"two rows", "first", "second", "a", "b", "c"}
+    boxes = [image.get_extent() for image in axes.images]
+    assert [round((right - left) / (top - bottom), 6) for left, right, bottom, top in boxes] == [2, 2, 2]
+    (first, second, third) = boxes
+    assert first[1] < second[0]
+    assert third[3] < first[2]

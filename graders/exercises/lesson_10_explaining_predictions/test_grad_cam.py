@@ -63,9 +63,9 @@ class TestGradCam:
     tensor([[[5., 0.]]])
 
     **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes], each image on its
-    own. It calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. All parameters
-    require grad, and `x` may. `layer` itself may work in place, as `nn.ReLU(inplace=True)` does; nothing after it
-    overwrites A. Other people's hooks on it only watch. You may run the model more than once.
+    own. It calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. A has a graph,
+    since all parameters require grad; `x` may, too. `layer` may work in place, as `nn.ReLU(inplace=True)` does; nothing
+    after it overwrites A. Other people's hooks on it only watch. You may run the model repeatedly.
     """
 
     def reference(model, layer, x, cls):

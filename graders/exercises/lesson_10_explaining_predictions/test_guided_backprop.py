@@ -65,9 +65,9 @@ class TestGuidedBackprop:
 
     **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule,
     0 where its input was not positive, stays in force. Everything else passes gradients as always: other modules,
-    `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`; none works in place, and nothing overwrites its
-    input or output; other people's hooks on it only watch. `x` and parameters may require grad or not. You may run the
-    model repeatedly.
+    `nn.ReLU6`, `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`; none works in place, and nothing
+    overwrites its input or output; other people's hooks on it only watch. `x` and parameters may require grad or not.
+    You may run the model repeatedly.
     """
 
     def reference(model, x, cls):

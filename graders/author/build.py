@@ -22,6 +22,8 @@ from graders.learner.notebook import record
 
 CELL_SECONDS = 120
 """The seconds that a cell of a lesson may take when it is built."""
+SAME_EVERYWHERE = {"OMP_NUM_THREADS": "1", "HOOKWORK_ONLY_OURS": "1"}
+"""Variables with which a lesson shows the same on every machine: `your_model` takes our net, whatever is installed."""
 
 
 def build_lesson(lesson: str) -> list[Path]:
@@ -72,7 +74,7 @@ def run_notebook(content: NotebookNode, source: str) -> None:
             shutdown_kernel="immediate",
         )
         try:
-            client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+            client.execute(env={**os.environ, **SAME_EVERYWHERE}, stderr=subprocess.DEVNULL)
         except CellExecutionError as error:
             what = f"{error.ename}: {error.evalue}".rstrip(": ")
             raise SourceError(f"{source} does not run through: {what} at {_failing_line(error)}") from None

@@ -7,6 +7,7 @@ from graders.nets.decoder import Block, Decoder, complete
 from graders.nets.echo import WORDS, decode, draw_echoes, echo_decoder, encode
 from graders.nets.resnet import ResNet, imagenet_resnet34, resnet34
 from graders.nets.shapes import CLASSES, ShapesNet, draw_shapes, shapes_net
+from graders.nets.yours import your_model
 
 __all__ = [
     "CLASSES",
@@ -24,4 +25,5 @@ __all__ = [
     "imagenet_resnet34",
     "resnet34",
     "shapes_net",
+    "your_model",
 ]

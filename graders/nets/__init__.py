@@ -7,7 +7,7 @@ from graders.nets.decoder import Block, Decoder, complete
 from graders.nets.echo import WORDS, decode, draw_echoes, echo_decoder, encode
 from graders.nets.resnet import ResNet, imagenet_resnet34, resnet34
 from graders.nets.shapes import CLASSES, ShapesNet, draw_shapes, shapes_net
-from graders.nets.yours import your_model
+from graders.nets.yours import your_gpt2, your_model
 
 __all__ = [
     "CLASSES",
@@ -25,5 +25,6 @@ __all__ = [
     "imagenet_resnet34",
     "resnet34",
     "shapes_net",
+    "your_gpt2",
     "your_model",
 ]

@@ -15,7 +15,7 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from graders import check, hint, progress, rules, solution
+from graders import check, hint, progress, rules, solution, toolbox
 from graders.core import course
 from graders.core.results import Status
 from graders.core.rules import RULES
@@ -241,6 +241,13 @@ def test_next_follows_the_way_that_was_chosen(cell: Any, capsys: pytest.CaptureF
     progress("no such")
     assert capsys.readouterr().out.startswith("There is no way 'no such' through the course. Ways: core path, ")
     assert record.load_record().way == "transformers"
+
+
+def test_a_toolbox_without_tools_says_what_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
+    toolbox()
+    assert capsys.readouterr().out == (
+        "Your toolbox\nNothing to collect yet: pass an exercise of lessons 2, 5, 6, 7, 9, 11.\n"
+    )
 
 
 def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:

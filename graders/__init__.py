@@ -1,6 +1,6 @@
 """Hookwork: a course on PyTorch hooks whose exercises are marked by measuring what an answer does.
 
-In a notebook: `from graders import check, hint, solution, progress, replay, guess, compare, rules`.
+In a notebook: `from graders import check, hint, solution, progress, replay, guess, compare, rules, toolbox`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graders.learner.notebook.commands import check, hint, progress, replay, rules, solution
+    from graders.learner.notebook.commands import check, hint, progress, replay, rules, solution, toolbox
     from graders.learner.notebook.predictions import compare, guess
 
-__all__ = ["check", "compare", "guess", "hint", "progress", "replay", "rules", "solution"]
+__all__ = ["check", "compare", "guess", "hint", "progress", "replay", "rules", "solution", "toolbox"]
 
 
 def __getattr__(name: str) -> Any:

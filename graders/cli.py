@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from graders.core.errors import ERROR_LIMIT, ExitCode, FileTrouble, HookworkError, NotInstalled
 from graders.core.text import clean_text
+from graders.core.ways import WAYS
 from graders.instructor import command as instructor
 from graders.learner import completion, explain
 
@@ -182,18 +183,26 @@ def watch(
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
-def progress(folder: Folder = None) -> int:
+def progress(
+    folder: Folder = None,
+    way: Annotated[
+        str | None,
+        typer.Option("--way", help=f"Choose what Next follows from now on: {', '.join(WAYS)}."),
+    ] = None,
+) -> int:
     """Show your lessons, exercises and points, and what comes next.
 
     Checks in a notebook, `hookwork check` and `hookwork watch` all count: each writes to hookwork-progress.json.
 
-    [bold]Example[/]
+    [bold]Examples[/]
 
     hookwork progress
+
+    hookwork progress --way core
     """
     from graders.learner import commands
 
-    return commands.progress(folder)
+    return commands.progress(folder, way)
 
 
 @app.command(rich_help_panel="Learn", epilog=CODES)
@@ -246,6 +255,47 @@ def reset(key: Key, folder: Folder = None) -> int:
     from graders.learner import commands
 
     return commands.reset(key, folder)
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def export(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LESSON|FILE",
+            help="A lesson, a notebook or a folder; default: every lesson you have started.",
+            autocompletion=completion.complete_lessons,
+        ),
+    ] = None,
+    folder: Folder = None,
+) -> int:
+    """Write notebooks as pages for paper, beside them: folded code is left out, and long lines are wrapped.
+
+    Open a page in a browser and print it, or save it as PDF.
+
+    [bold]Example[/]
+
+    hookwork export 5
+    """
+    from graders.learner import commands
+
+    return commands.export(target, folder)
+
+
+@app.command(rich_help_panel="Learn", epilog=CODES)
+def toolbox(folder: Folder = None) -> int:
+    """Collect your answers that have passed into my_hooks.py, a module of your own for other programs.
+
+    It takes the answers of lessons 2, 5, 6, 7, 9 and 11 from your saved notebooks, with all that they need. A
+    my_hooks.py that you have changed stays as it is: then the new one is my_hooks.py.new.
+
+    [bold]Example[/]
+
+    hookwork toolbox
+    """
+    from graders.learner import commands
+
+    return commands.toolbox(folder)
 
 
 @app.command(rich_help_panel="Write lessons", epilog=CODES)

@@ -199,7 +199,7 @@ copy.register_hook(lambda grad: calls.append(("copy", grad.item())))
 loss = (2 * y).sum()
 loss.backward(retain_graph=True)
 torch.autograd.grad(loss, x)
-print(*calls)
+print("in the order of the calls:", *calls)
 names = [name for name, _ in calls]
 compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
 assert calls == [("y", 2.0), ("y", 2.0)]
@@ -432,7 +432,7 @@ called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad: called.append(name))
 sum(tensors.values()).backward()
-print(*called)
+print("appended:", *called)
 compare("02-in-a-loop", called=called)
 assert called == ["third", "third", "third"]
 
@@ -448,7 +448,7 @@ called = []
 for name, t in tensors.items():
     t.register_hook(lambda grad, name=name: called.append(name))
 sum(tensors.values()).backward()
-print(*sorted(called))
+print("appended, sorted:", *sorted(called))
 assert sorted(called) == ["first", "second", "third"]
 
 
@@ -494,7 +494,7 @@ t.retain_grad()
 t.mul_(10)
 t.register_hook(lambda grad: received.append(("after", grad.item())))
 (7 * t).sum().backward()
-print(*received)
+print("hook and gradient, in the order of the calls:", *received)
 print("t.grad:", t.grad.item(), "  x.grad:", x.grad.item())
 compare("02-overwritten", before=dict(received)["before"], after=dict(received)["after"])
 assert received == [("after", 7.0), ("before", 70.0)]
@@ -624,6 +624,28 @@ y.sum().backward()
 sizes = [t.numel() * t.element_size() for t in (y.grad, stored[0])]
 print("bytes kept by retain_grad and by a storing hook:", sizes, "  a number:", numbers)
 assert sizes == [4000, 4000]
+
+# %% [markdown]
+# ## On your own model
+#
+# Which weights does this loss pull at most? `your_model` finds a model of torchvision, timm or transformers by its
+# name, or takes one of yours with an input for it: `your_model(model, x)`. It downloads nothing: weights that are not
+# on this machine are random.
+#
+# In a terminal, `hookwork toolbox` collects the functions that passed, of this lesson and of later ones, into a module
+# of your own, `my_hooks.py`, for your programs to import.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+weights = {name: weight for name, weight in net.named_parameters() if weight.requires_grad}
+try:
+    grads = grads_by_name(weights, net(x).square().mean())
+    for name in sorted(grads, key=lambda name: -grads[name].norm())[:3]:
+        print(f"{name:24} norm of its gradient {grads[name].norm():.3g}")
+except NotImplementedError:
+    print("Solve 02-grads-by-name, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

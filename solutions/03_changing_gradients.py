@@ -788,7 +788,7 @@ for _ in range(3):
     model.weight.grad = None
     model(torch.tensor([1.0])).backward()
     found.append(model.weight.grad.item())
-print(found)
+print("weight.grad in each pass:", found)
 compare("03-hook-in-forward", passes=found)
 assert found == [0.5, 0.25, 0.125]
 

@@ -388,7 +388,7 @@ for function in (careless, careful):
         print("RuntimeError:", error)
     fresh(image)
     logs[function.__name__] = log
-print(logs)
+print("shapes in each log:", logs)
 compare("05-after-an-error", careless=len(logs["careless"]), careful=len(logs["careful"]))
 assert logs == {"careless": [(1, 10, 16, 16), (1, 10, 28, 28)], "careful": [(1, 10, 16, 16)]}
 assert (fresh.stem[0].register_forward_hook(print), fresh.stem[0]._forward_hooks.clear(), fresh(image) is not None)[2]
@@ -997,6 +997,23 @@ with identity.register_forward_hook(lambda module, input, output: print(input.sh
     except AttributeError as error:
         print("AttributeError:", error)
         assert "'tuple' object has no attribute 'shape'" in str(error)
+
+# %% [markdown]
+# ## On your own model
+#
+# What comes out of each layer? `your_model` finds a model of torchvision, timm or transformers by its name, or takes
+# one of yours with an input for it: `your_model(model, x)`. It downloads nothing.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+leaves = [name for name, module in net.named_modules() if not list(module.children())]
+try:
+    for name, output in list(capture_many(net, leaves, x).items())[:8]:
+        print(f"{name:24} {tuple(output.shape)}")
+except NotImplementedError:
+    print("Solve 05-capture-many, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

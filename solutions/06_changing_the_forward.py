@@ -574,7 +574,7 @@ for name in "ABCD":
 double(five)
 for handle in handles:
     handle.remove()
-print(" -> ".join(order))
+print("order of the hooks:", " -> ".join(order))
 compare("06-prepend", order=order)
 assert order == ["D", "C", "A", "B"]
 
@@ -1002,6 +1002,24 @@ print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_
 print("args of nn.Identity zeroed in a forward hook:", one_tensor.tolist())
 assert too_late.item() == 16 and in_time.item() == 10
 assert one_tensor.tolist() == [[0, 0, 0]]
+
+# %% [markdown]
+# ## On your own model
+#
+# How much depends on one channel of its first layer? (In a language model, axis 1 holds tokens, so there you switch
+# off tokens.) `your_model` takes a name, or a model of yours with an input for it; it downloads nothing.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+first = next(name for name, module in net.named_modules() if list(module.parameters(recurse=False)))
+try:
+    for channel in range(4):
+        moved = (ablate_channels(net, first, [channel], x) - net(x)).abs().max().item()
+        print(f"without channel {channel} of {first}, an output moves by up to {moved:.2g}")
+except NotImplementedError:
+    print("Solve 06-ablate-channels, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

@@ -518,7 +518,7 @@ a = torch.tensor([2.0], requires_grad=True)
 b, c = torch.tensor([3.0]), torch.tensor([1.0], requires_grad=True)
 with mix.register_full_backward_hook(look):
     mix(a, b, 5, c=c).backward()
-print(seen["gi"])
+print("grad_input:", seen["gi"])
 assert len(seen["gi"]) == 3
 assert (seen["gi"][0].item(), seen["gi"][1].item(), seen["gi"][2]) == (15, 0, None)
 
@@ -604,7 +604,7 @@ two = Two()
 with two.register_full_backward_hook(look):
     used, unused = two(torch.ones(1, requires_grad=True))
     used.sum().backward()
-print(seen["go"])
+print("grad_output:", seen["go"])
 compare("07-unused-output", second=seen["go"][1] if len(seen["go"]) > 1 else "missing")
 assert seen["go"][0].item() == 1 and seen["go"][1] is None
 
@@ -941,6 +941,28 @@ assert old_style["block"] == [(1, 2)]
 assert "FutureWarning" in {warning.category.__name__ for warning in caught}
 for handle in handles:
     handle.remove()
+
+# %% [markdown]
+# ## On your own model
+#
+# Do gradients reach its first layers? `your_model` takes a name, or a model of yours with an input for it; it
+# downloads nothing. Layers that work in place are told not to, or the hooks would raise. A `forward` that says `out +=
+# x`, as in torchvision's ResNets, raises all the same.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("squeezenet1_1")
+x.requires_grad_(x.is_floating_point())  # tokens cannot need a gradient
+for module in net.modules():
+    if hasattr(module, "inplace"):
+        module.inplace = False
+try:
+    flow = gradient_flow(net, lambda output: output.square().mean(), x)
+    for name in (*list(flow)[:2], *list(flow)[-2:]):
+        print(f"{name:24} mean |gradient| {flow[name]:.1e}")
+except NotImplementedError:
+    print("Solve 07-gradient-flow, then run this cell again.")
 
 # %% [markdown]
 # ## Recap

@@ -344,7 +344,7 @@ watch(model[1], "1", events)
 out = model(torch.ones(1, 2))
 events.clear()
 out.sum().backward()
-print(events)
+print("in the order of the calls:", events)
 compare("08-tanh-first", order=events)
 assert events == ["net.bpre", "net.bwd", "1.bpre", "1.bwd"]
 
@@ -381,7 +381,7 @@ watch(model, "net", events)
 out = model(torch.ones(1, 2, requires_grad=True))
 events.clear()
 out.sum().backward()
-print(events)
+print("in the order of the calls:", events)
 assert events == ["net.bpre"]
 
 # %% [markdown]
@@ -413,7 +413,7 @@ model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
 with register_module_forward_hook(lambda module, *_: events.append(type(module).__name__)):
     model(torch.ones(1, 2))
 model(torch.ones(1, 2))
-print(events)
+print("the global hook noted:", events)
 compare("08-global-hook", noted=events)
 assert events == ["Linear", "ReLU", "Sequential"]
 
@@ -508,7 +508,7 @@ assert calls == []
 held = get_gradient_edge(x).node
 held.register_hook(lambda grad_inputs, grad_outputs: calls.append("held"))
 (2 * x).backward()
-print(calls)
+print("called:", calls)
 assert calls == ["held"]
 
 
@@ -700,7 +700,7 @@ kept = []
 model = nn.Sequential(nn.Dropout(0.5), nn.Linear(8, 1))
 model[0].register_forward_hook(lambda module, args, output: kept.append(output.detach().clone()))
 checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
-print(kept[0], kept[1], sep="\n")
+print("what the hook kept in each of its two calls:", kept[0], kept[1], sep="\n")
 compare("08-dropout-twice", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
 
@@ -763,7 +763,7 @@ layer.register_full_backward_hook(lambda *_: order.append("appended"))
 layer.register_full_backward_hook(lambda *_: order.append("prepended"), prepend=True)
 with register_module_full_backward_hook(lambda *_: order.append("global")):
     layer(torch.ones(1, 1, requires_grad=True)).sum().backward()
-print(order)
+print("in the order of the calls:", order)
 assert order == ["global", "prepended", "appended"]
 
 # %% [markdown]

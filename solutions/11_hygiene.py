@@ -888,6 +888,24 @@ print(f"one call: {1e6 * without:.2f} µs without a hook, {1e6 * with_hook:.2f} 
 assert with_hook < 1e-3
 
 # %% [markdown]
+# ## On your own model
+#
+# We break a copy of it at its last parameter, and your function finds the place. `your_model` takes a name, or a model
+# of yours with an input for it; it downloads nothing.
+
+# %%
+from graders.nets import your_model
+
+net, x = your_model("resnet18")
+broken = copy.deepcopy(net)
+with torch.no_grad():
+    list(broken.parameters())[-1].fill_(float("inf"))
+try:
+    print("as it is:", first_nonfinite(net, x), "  broken:", first_nonfinite(broken, x))
+except NotImplementedError:
+    print("Solve 11-first-nonfinite, then run this cell again.")
+
+# %% [markdown]
 # ## Recap
 #
 # | call | signature of the hook | when it fires | what its return value does |

@@ -208,7 +208,7 @@ while to_visit:
         continue
     visited.add(one)
     to_visit += [after for after, _ in one.next_functions]
-print(len(visited), sorted(one.name().split("::")[-1] for one in visited))
+print(len(visited), "nodes:", sorted(one.name().split("::")[-1] for one in visited))
 compare("12-walk", nodes=len(visited))
 assert len(visited) == 6
 
@@ -1104,7 +1104,7 @@ optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: events.append((
 optimizer.register_step_post_hook(lambda optimizer, args, kwargs: events.append(("after", p.item())))
 p.grad = torch.ones(1)
 optimizer.step()
-print(events)
+print("value of p around the step:", events)
 assert events == [("before", 1.0), ("after", 0.0)]
 
 # %% [markdown]
@@ -1122,7 +1122,7 @@ layer.register_load_state_dict_pre_hook(lambda module, state, *rest: state.updat
 layer.load_state_dict({"b": layer.state_dict()["bias"]}, strict=False)
 with register_module_parameter_registration_hook(lambda module, name, parameter: events.append(name)):
     nn.Linear(2, 1)
-print(events)
+print("in the order of the calls:", events)
 assert events == ["saving", ("loaded, missing", ["weight"]), "weight", "bias"]
 
 # %%

@@ -615,7 +615,7 @@ with torch.no_grad():
     in_block = 2 * w
 results = {"usual": 2 * w, "in_block": in_block, "by_number": torch.tensor((2 * w).item())}
 attached = {way: result.requires_grad for way, result in results.items()}
-print(attached)
+print("requires grad:", attached)
 compare("13-what-cuts", usual=attached["usual"], in_block=attached["in_block"], by_number=attached["by_number"])
 assert list(attached.values()) == [True, False, False]
 
@@ -729,7 +729,7 @@ def gradients(model):
 net_d = make["D"]()
 with_hooks, without = gradients(net_d), gradients(copy.deepcopy(net_d))
 ratios = {name: (with_hooks[name].norm() / without[name].norm()).item() for name in without}
-print({name: round(ratio, 4) for name, ratio in ratios.items()})
+print("norm with hooks / without:", {name: round(ratio, 4) for name, ratio in ratios.items()})
 compare("13-run-d", cause=causes["D"])
 assert all(abs(ratio - (0.01 if name[0] in "02" else 1)) < 1e-4 for name, ratio in ratios.items())
 

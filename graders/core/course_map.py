@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from graders.core import course
-from graders.core.effort import course_hours
+from graders.core.effort import core_path, course_hours
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ SHORT_COURSES = {
 def as_markdown(lessons: Sequence[str] | None = None) -> str:
     """The map as Markdown: a table of these lessons, given by stem, and a list of the shorter courses that they make.
 
-    None means all lessons; a lesson that is not on the map is left out. Links assume that the lessons' notebooks are in
-    the same folder as the page that shows the map.
+    None means all lessons, and then the core path is listed, too. A lesson that is not on the map is left out. Links
+    assume that the lessons' notebooks are in the same folder as the page that shows the map.
     """
     there = {lesson[:2]: lesson for lesson in lessons or course.lesson_stems() if lesson[:2] in LESSON_SUMMARIES}
     rows = ["| lesson | time | what it answers |", "|---|---|---|"]
@@ -78,12 +78,22 @@ def as_markdown(lessons: Sequence[str] | None = None) -> str:
         f"- **{name}**: lessons {_join_numbers(numbers)} ({_total_duration(numbers)})"
         for name, numbers in whole.items()
     ]
-    return "\n".join([*rows, "", *paths, f"- **Everything**, in the order of the table ({_total_duration(there)})"])
+    everything = f"- **Everything**, in the order of the table ({_total_duration(there)})"
+    if lessons is not None:
+        return "\n".join([*rows, "", *paths, everything])
+    hours, count = core_path(_all_minutes(), course.every_exercise())
+    core = f"- **Core path**: {count} exercises, and the text of all lessons (about {hours} h)"
+    choose = 'Choose one with `progress("core path")`, and *Next* follows it.'
+    return "\n".join([*rows, "", core, *paths, everything, "", choose])
 
 
 def whole_course_hours() -> str:
     """How long the whole course and its core path take, in words; see `course_hours`."""
-    return course_hours(sum(summary.minutes for summary in LESSON_SUMMARIES.values()), course.every_exercise())
+    return course_hours(_all_minutes(), course.every_exercise())
+
+
+def _all_minutes() -> int:
+    return sum(summary.minutes for summary in LESSON_SUMMARIES.values())
 
 
 def format_duration(minutes: int) -> str:

@@ -31,7 +31,15 @@ def course_hours(minutes: int, exercises: Sequence[Exercise]) -> str:
     `minutes` is the total of all lessons, including all of their `exercises`. The core path skips exercises but no
     text. Hours are rounded to multiples of 5.
     """
+    path, core = core_path(minutes, exercises)
+    return f"about {_hours(minutes)} hours, or about {path} on the core path of {format_count(core, 'exercise')}"
+
+
+def core_path(minutes: int, exercises: Sequence[Exercise]) -> tuple[int, int]:
+    """The hours that the core path takes, and how many of the exercises it has; see `course_hours`."""
     left_out = sum(exercise.minutes for exercise in exercises if not exercise.core)
-    whole, path = (5 * round(total / 300) for total in (minutes, minutes - left_out))
-    core = sum(exercise.core for exercise in exercises)
-    return f"about {whole} hours, or about {path} on the core path of {format_count(core, 'exercise')}"
+    return _hours(minutes - left_out), sum(exercise.core for exercise in exercises)
+
+
+def _hours(minutes: int) -> int:
+    return 5 * round(minutes / 300)

@@ -45,7 +45,11 @@ def start(given: Path | None, *, opened: bool) -> int:
     _show_trouble(out, done)
     lesson = folders.next_lesson(done)
     file = there[lesson or course.lesson_stems()[0]]
-    out.say(f"Next: lesson {course.lesson_title(lesson)}, {file}" if lesson else "You have passed every exercise.")
+    out.say(
+        f"Next: lesson {course.lesson_title(lesson)}, {file}"
+        if lesson
+        else "You have passed every exercise on your way."
+    )
     out.say("", "In a second terminal, `hookwork watch` marks each notebook that you save.", style="dim")
     if importlib.util.find_spec("jupyterlab") is None:
         out.say(
@@ -193,14 +197,14 @@ def _ending_calmly() -> Iterator[None]:
         return
 
 
-def progress(given: Path | None) -> int:
-    """Show how far the learner has come."""
+def progress(given: Path | None, way: str | None = None) -> int:
+    """Show how far the learner has come, and choose the way if one is named."""
     from graders.learner import screens
     from graders.learner.notebook.standing import build_standing
 
     out = output_terminal()
     folder = folders.find_folder(given)
-    notes = record.load_record(folder)
+    notes = record.choose_way(way, folder)
     out.print(screens.progress_screen(build_standing(course.every_exercise(), notes), folder.absolute()))
     _show_trouble(out, notes)
     return ExitCode.FINE
@@ -258,6 +262,35 @@ def reset(key: str, given: Path | None) -> int:
         out.say(f"Code cell {cells} also defines {exercise.name}, and was left alone.", style="yellow")
     out.say("If the notebook is open in JupyterLab: File > Reload Notebook from Disk.", style="dim")
     return ExitCode.FINE
+
+
+def export(target: str | None, given: Path | None) -> int:
+    """Write the notebooks that `target` means as pages for paper."""
+    from graders.learner.paper import write_page
+    from graders.submissions.intake import Unreadable
+
+    out, code = output_terminal(), ExitCode.FINE
+    chosen, _ = _chosen_notebooks(target, given)
+    for file in chosen.values():
+        try:
+            out.say(f"Written: {write_page(file)}")
+        except (Unreadable, LearnerError) as error:
+            out.say(f"✗ {file}: {error}" if isinstance(error, Unreadable) else f"✗ {error}", style="red")
+            code = ExitCode.USAGE
+    return code
+
+
+def toolbox(given: Path | None) -> int:
+    """Collect the answers that have passed into a module of the learner's own."""
+    from graders.learner.toolbox import fill_toolbox
+
+    out = output_terminal()
+    folder = folders.find_folder(given)
+    notes = record.load_record(folder)
+    _show_trouble(out, notes)
+    done = fill_toolbox(folder, notes)
+    out.say(*done.lines())
+    return ExitCode.FINE if done.file else ExitCode.NOT_PASSED
 
 
 def _show_trouble(out: Terminal, notes: Record) -> None:

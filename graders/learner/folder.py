@@ -8,6 +8,7 @@ from graders.core import course
 from graders.core.errors import HookworkError
 from graders.core.files import write_atomically
 from graders.core.rules import RULES_FILE_NAME
+from graders.core.ways import keys_on
 from graders.learner.notebook.record import Record
 from graders.submissions.attempts import natural_sort_key
 from graders.submissions.intake import Unreadable, read_notebook
@@ -85,10 +86,9 @@ def shipped_notebook(lesson: str) -> Path:
 
 
 def next_lesson(record: Record) -> str | None:
-    """The first lesson with an exercise that has not passed; None if all have."""
-    return next(
-        (lesson for lesson in course.lesson_stems() if not all(map(record.passed, course.exercise_keys(lesson)))), None
-    )
+    """The first lesson with an exercise on the learner's way that has not passed; None if all have."""
+    left = {key for key in keys_on(record.way) if not record.passed(key)}
+    return next((lesson for lesson in course.lesson_stems() if left & set(course.exercise_keys(lesson))), None)
 
 
 def begun_notebooks(folder: Path) -> dict[str, Path]:

@@ -20,7 +20,7 @@ from graders.core.results import CheckResult, ExerciseResult, Status, Submission
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.terminal import plain_line, plain_lines
 from graders.core.text import format_count, format_points
-from graders.learner.notebook.render import describe_other_checks, format_point_count
+from graders.learner.notebook.render import describe_other_checks, describe_way, format_point_count
 from graders.learner.notebook.standing import Standing
 
 _CODE = "bold"
@@ -127,7 +127,7 @@ def next_exercise_line(standing: Standing) -> RenderableType:
     """One line that says what comes next and how many points there are so far."""
     score = f"{format_points(standing.score)} of {format_point_count(standing.max_score)} in all"
     if standing.next is None:
-        return backticks_to_code(f"You have passed every exercise of the course: {score}.", "green")
+        return backticks_to_code(f"You have passed every exercise on your way: {score}.", "green")
     return backticks_to_code(
         f"Next: `{standing.next.key}`, {standing.next.title} ({standing.next.lesson}.ipynb). {score}."
     )
@@ -152,7 +152,9 @@ def progress_screen(standing: Standing, folder: Path) -> Group:
     passed = f"{format_count(standing.passed, 'exercise')} of {len(standing.exercises)} passed"
     head = plain_line((passed, "bold"), score, (str(folder), "dim"))
     bar = ProgressBar(total=standing.max_score, completed=standing.score, width=60)
-    return Group(head, Padding(bar, 0), table, *_current_lesson(standing), next_exercise_line(standing))
+    way = describe_way(standing, "hookwork progress --way core")
+    ways = [backticks_to_code(way, "dim")] if way else []
+    return Group(head, Padding(bar, 0), table, *_current_lesson(standing), *ways, next_exercise_line(standing))
 
 
 def _predictions_right(lesson: Standing) -> str:

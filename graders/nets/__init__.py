@@ -10,7 +10,7 @@ from graders.nets.lite0 import Lite0, lite0
 from graders.nets.pictures import Collage, Pictures, pictures
 from graders.nets.resnet import ResNet, imagenet_resnet34, resnet34
 from graders.nets.shapes import CLASSES, ShapesNet, draw_shapes, shapes_net
-from graders.nets.yours import your_model
+from graders.nets.yours import your_gpt2, your_model
 
 __all__ = [
     "CLASSES",
@@ -33,5 +33,6 @@ __all__ = [
     "pictures",
     "resnet34",
     "shapes_net",
+    "your_gpt2",
     "your_model",
 ]

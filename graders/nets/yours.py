@@ -13,6 +13,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -64,6 +65,32 @@ def your_model(model: str | nn.Module, x: Tensor | None = None) -> tuple[nn.Modu
     if not there:
         return _ours(f"None of these packages is installed: {', '.join(FINDERS)}.")
     return _ours(" ".join(trouble) or f"There is no model {model!r}. Looked in: {', '.join(there)}.")
+
+
+def your_gpt2(layers: int = 3) -> tuple[nn.Module, Any] | None:
+    """A GPT-2 of transformers in eval mode and its tokenizer; None, after a printed line, without that package.
+
+    If "gpt2" is not in the cache, it is a small one with `layers` blocks and random weights, and the tokenizer is None.
+    """
+    if os.environ.get(ONLY_OURS) or importlib.util.find_spec("transformers") is None:
+        print("transformers is not installed.")
+        return None
+    try:
+        with _silence():
+            transformers = importlib.import_module("transformers")
+    except Exception as error:  # whatever is wrong with an installation of somebody else's package
+        print(f"transformers failed with {type(error).__name__}: {_first_line(error)}.")
+        return None
+    with contextlib.suppress(OSError, ValueError), _silence():
+        tokenizer = transformers.AutoTokenizer.from_pretrained("gpt2", local_files_only=True)
+        kept = transformers.GPT2LMHeadModel.from_pretrained("gpt2", local_files_only=True, attn_implementation="eager")
+        return kept.eval(), tokenizer
+    print("gpt2 is not on this machine, so this is a small GPT-2 with random weights.")
+    with _silence(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        sizes = {"vocab_size": 50, "n_positions": 32, "n_embd": 64, "n_layer": layers, "n_head": 4}
+        config = transformers.GPT2Config(**sizes, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
+        return transformers.GPT2LMHeadModel(config).eval(), None
 
 
 def _ours(why: str) -> tuple[nn.Module, Tensor]:

@@ -1,4 +1,4 @@
-"""The commands of a notebook: `check`, `hint`, `solution`, `replay`, `progress` and `rules`."""
+"""The commands of a notebook: `check`, `hint`, `solution`, `replay`, `progress`, `toolbox` and `rules`."""
 
 from __future__ import annotations
 
@@ -121,11 +121,31 @@ def replay(key: str, *, stop: bool = False) -> None:
         render.display_panel(render.replayed_panel(exercise, found))
 
 
-def progress() -> None:
-    """Show which exercises have passed, and what comes next."""
-    notes = record.load_record()
+def progress(way: str | None = None) -> None:
+    """Show which exercises have passed, and what comes next.
+
+    `way` chooses a way through the course, such as "core" or "transformers", which *Next* follows from now on.
+    """
+    try:
+        notes = record.choose_way(way)
+    except HookworkError as error:
+        render.display_panel(render.note_panel(error.message_line()))
+        return
     titles = {lesson: course.lesson_title(lesson) for lesson in course.lesson_stems()}
     render.display_panel(render.progress_panel(build_standing(course.every_exercise(), notes), titles))
+    _show_trouble(notes)
+
+
+def toolbox() -> None:
+    """Collect your answers that have passed into `my_hooks.py`, beside your notebooks. Save this notebook first."""
+    from graders.learner.toolbox import fill_toolbox
+
+    notes = record.load_record()
+    try:
+        said = fill_toolbox(record.HERE, notes).lines()
+    except HookworkError as error:
+        said = [error.message_line()]
+    render.display_panel(render.note_panel("Your toolbox", said))
     _show_trouble(notes)
 
 

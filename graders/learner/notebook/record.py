@@ -1,7 +1,7 @@
 """Keep what a learner has done in a small, readable file next to their notebooks.
 
     {"exercises": {"01-branch-grads": "passed"}, "hints": {"01-chain-grads": 2}, "solutions": ["01-chain-grads"],
-     "predictions": {"01-four-gradients": true}}
+     "predictions": {"01-four-gradients": true}, "way": "core path"}
 
 Notebooks and the command line write the same file. It is always replaced as a whole, so that a crash leaves no half of
 it; two writers wait for each other; and a file that cannot be understood is renamed, never lost.
@@ -19,6 +19,7 @@ from typing import Any
 
 from graders.core.files import open_regular_file, write_atomically
 from graders.core.results import Status
+from graders.core.ways import WAYS, find_way
 
 try:
     import fcntl
@@ -37,14 +38,16 @@ class Record:
     """What one learner has done, all by key.
 
     `exercises` has the best status of each exercise, `hints` how many were given, `solutions` the exercises whose
-    worked answers were asked for, and `predictions` whether the first guess was right. `trouble` is a sentence for the
-    learner if the file could not be read or written.
+    worked answers were asked for, and `predictions` whether the first guess was right. `way` is the way through the
+    course that was chosen, if one was. `trouble` is a sentence for the learner if the file could not be read or
+    written.
     """
 
     exercises: dict[str, str] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
     solutions: list[str] = field(default_factory=list)
     predictions: dict[str, bool] = field(default_factory=dict)
+    way: str = ""
     trouble: str = ""
 
     def passed(self, key: str) -> bool:
@@ -102,12 +105,23 @@ def edit_record(folder: Path = HERE) -> Iterator[Record]:
             _unwritten[folder.absolute()] = record
 
 
+def choose_way(way: str | None, folder: Path = HERE) -> Record:
+    """The record of a folder, in which this way was written if one is named. Raises `UnknownWay`."""
+    if way is None:
+        return load_record(folder)
+    chosen = find_way(way)
+    with edit_record(folder) as record:
+        record.way = chosen
+    return record
+
+
 def _record_to_json(record: Record) -> str:
     content = {
         "exercises": dict(sorted(record.exercises.items())),
         "hints": dict(sorted(record.hints.items())),
         "solutions": sorted(record.solutions),
         "predictions": dict(sorted(record.predictions.items())),
+        "way": record.way,
     }
     return json.dumps({name: part for name, part in content.items() if part}, indent=1) + "\n"
 
@@ -146,9 +160,9 @@ def _record_from_json(content: Any) -> tuple[Record, str]:
     if not isinstance(content, dict):
         return record, "it is not a JSON object"
     statuses = {status.value for status in Status}
-    parts = {"exercises": dict, "hints": dict, "solutions": list, "predictions": dict}
+    parts = {"exercises": dict, "hints": dict, "solutions": list, "predictions": dict, "way": str}
     strange = [name for name in content if name not in parts]
-    exercises, hints, solutions, predictions = (content.get(name, kind()) for name, kind in parts.items())
+    exercises, hints, solutions, predictions, way = (content.get(name, kind()) for name, kind in parts.items())
     if isinstance(exercises, dict):
         record.exercises = {
             key: status for key, status in exercises.items() if isinstance(status, str) and status in statuses
@@ -159,6 +173,7 @@ def _record_from_json(content: Any) -> tuple[Record, str]:
         record.solutions = [key for key in solutions if isinstance(key, str)]
     if isinstance(predictions, dict):
         record.predictions = {key: right for key, right in predictions.items() if isinstance(right, bool)}
+    record.way = way if way in WAYS else ""
     strange += [name for name, kind in parts.items() if content.get(name, kind()) != getattr(record, name)]
     return record, f"its part {strange[0]!r} cannot be understood" if strange else ""
 

@@ -14,6 +14,7 @@ from graders.core.rules import Rule
 from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import format_count, format_points
 from graders.core.transcript import Outcome
+from graders.core.ways import EVERYTHING, WAYS
 from graders.learner.notebook import html
 from graders.learner.notebook.standing import ExerciseStanding, Standing
 from graders.marking.replaying import Replayed
@@ -153,9 +154,11 @@ def next_steps(exercise: Exercise, found: ExerciseResult, draws: int, course: St
     if (following := course.next_after(exercise.key)) is not None:
         where = "" if following.lesson == exercise.lesson else f" in {following.lesson}.ipynb"
         return [*says, f"Next: `{following.key}`{where}, {following.title}"]
-    if left := len(course.exercises) - course.passed:
+    way = course.on_way
+    if left := len(way.exercises) - way.passed:
         return [*says, f"That was the last one. Still open: {format_count(left, 'exercise')}, see `progress()`"]
-    return [*says, "That was the last one: every exercise of the course is passed."]
+    whole = "on your way" if course.way else "of the course"
+    return [*says, f"That was the last one: every exercise {whole} is passed."]
 
 
 def format_point_count(value: float) -> str:
@@ -216,9 +219,9 @@ def replayed_panel(exercise: Exercise, found: Replayed) -> Panel:
     return Panel("\n".join(lines), html.card(html.INFO, title, "", "", body + html.paragraph(again)))
 
 
-def note_panel(text: str) -> Panel:
-    """A message without a headline."""
-    return Panel(text, html.card(html.INFO, "", text, "", ""))
+def note_panel(text: str, more: Sequence[str] = ()) -> Panel:
+    """A message without a headline; `more` are sentences below it, each a paragraph."""
+    return Panel("\n".join([text, *more]), html.card(html.INFO, "", text, "", "".join(map(html.paragraph, more))))
 
 
 def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
@@ -235,7 +238,11 @@ def rules_panel(every: Sequence[Rule], introduction: str) -> Panel:
 def progress_panel(course: Standing, titles: Mapping[str, str]) -> Panel:
     """Every lesson with its exercises and points, and what comes next. `titles` has the lessons' titles by stem."""
     following = course.next
-    last = f"Next: {following.key}, {following.title}" if following else "All exercises are passed."
+    last = (
+        f"Next: `{following.key}`, {following.title}, in {following.lesson}.ipynb"
+        if following
+        else "All exercises are passed."
+    )
     title = f"{format_count(course.passed, 'exercise')} of {len(course.exercises)} passed"
     score = f"{format_points(course.score)} of {format_point_count(course.max_score)}"
     lines = [f"{title} ({score})"]
@@ -252,13 +259,24 @@ def progress_panel(course: Standing, titles: Mapping[str, str]) -> Panel:
         label = f"<span style='display:inline-block;min-width:17em'>{html.backticks_to_code(name)}</span>"
         summary = f"{label}{badges}&ensp; {reached}"
         body += html.folded_details(summary, html.item_list(map(_exercise_html, lesson.exercises)), opened=current)
-    ends = (
-        [f"{course.prediction_summary}. They are yours alone: nobody marks them.", last]
-        if course.prediction_summary
-        else [last]
-    )
-    panel = html.card(html.INFO, title, "", score, body + "".join(map(html.paragraph, ends)))
+    way = describe_way(course, 'progress("core")')
+    ends = [way, last] if way else [last]
+    if course.prediction_summary:
+        ends.insert(0, f"{course.prediction_summary}. They are yours alone: nobody marks them.")
+    panel = html.card(html.INFO, title, "", score, body + html.link_lessons("".join(map(html.paragraph, ends))))
     return Panel("\n".join([*lines, *ends]), panel)
+
+
+def describe_way(course: Standing, choice: str) -> str:
+    """How far the learner has come on their way, or how to choose one with a call or command such as `choice`.
+
+    Empty when nothing is left to choose for.
+    """
+    if not course.way or course.way == EVERYTHING:
+        ways = f"Shorter ways through the course: {', '.join(WAYS[:-1])}. `{choice}` chooses one, and Next follows it."
+        return ways if course.next else ""
+    way = course.on_way
+    return f"Your way: {course.way}, {way.passed} of {format_count(len(way.exercises), 'exercise')} passed."
 
 
 def _exercise_text(done: ExerciseStanding) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graders.core.exercise import Exercise
 from graders.core.results import Status
 from graders.core.text import format_count
+from graders.core.ways import keys_on
 from graders.learner.notebook.record import Record
 
 
@@ -28,11 +29,13 @@ class ExerciseStanding:
 class Standing:
     """The exercises of the course or of one lesson with their statuses, in order.
 
-    `predictions` maps the keys of the predictions that were made to whether the first guess was right.
+    `predictions` maps the keys of the predictions that were made to whether the first guess was right. `way` is the way
+    through the course that the learner has chosen; empty if none, and for a lesson.
     """
 
     exercises: tuple[ExerciseStanding, ...]
     predictions: Mapping[str, bool] = field(default_factory=dict)
+    way: str = ""
 
     @property
     def lessons(self) -> dict[str, Standing]:
@@ -68,15 +71,24 @@ class Standing:
         return sum(done.exercise.points for done in self.exercises)
 
     @property
+    def on_way(self) -> Standing:
+        """The exercises on the way that was chosen; all if none was."""
+        if not self.way:
+            return self
+        keys = keys_on(self.way)
+        return Standing(tuple(done for done in self.exercises if done.exercise.key in keys))
+
+    @property
     def next(self) -> Exercise | None:
-        """The first exercise that has not passed; None if all have."""
-        return next((done.exercise for done in self.exercises if not done.passed), None)
+        """The first exercise on the way that has not passed; None if all have."""
+        return next((done.exercise for done in self.on_way.exercises if not done.passed), None)
 
     def next_after(self, key: str) -> Exercise | None:
-        """The next exercise after this one that has not passed; None if there is none, though earlier ones may be."""
+        """The next one after this exercise on the way that has not passed; None if only earlier ones are left."""
         keys = [done.exercise.key for done in self.exercises]
-        start = keys.index(key) + 1 if key in keys else 0
-        return next((done.exercise for done in self.exercises[start:] if not done.passed), None)
+        later = keys[keys.index(key) + 1 :] if key in keys else keys
+        left = (done.exercise for done in self.on_way.exercises if not done.passed)
+        return next((exercise for exercise in left if exercise.key in later), None)
 
 
 def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:
@@ -87,4 +99,5 @@ def build_standing(exercises: Sequence[Exercise], record: Record) -> Standing:
             ExerciseStanding(exercise, Status(record.exercises.get(exercise.key, untouched))) for exercise in exercises
         ),
         record.predictions,
+        record.way,
     )

@@ -22,7 +22,11 @@ def replay(key: str, *, stop: bool = False) -> None:
     """Show nothing: the notebook is being marked."""
 
 
-def progress() -> None:
+def progress(way: str | None = None) -> None:
+    """Show nothing: the notebook is being marked."""
+
+
+def toolbox() -> None:
     """Show nothing: the notebook is being marked."""
 
 

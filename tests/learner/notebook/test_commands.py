@@ -15,7 +15,7 @@ import pytest
 import torch
 from nbclient import NotebookClient
 
-from graders import check, hint, progress, rules, solution
+from graders import check, hint, progress, rules, solution, toolbox
 from graders.core import course
 from graders.core.results import Status
 from graders.core.rules import RULES
@@ -209,7 +209,8 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
     progress()
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert lines[0] == f"0 exercises of {len(exercises)} passed (0 of {total} points)"
-    assert lines[-1] == "Next: 00-layer-output, What a layer returns"
+    assert lines[-2].endswith('`progress("core")` chooses one, and Next follows it.')
+    assert lines[-1] == "Next: `00-layer-output`, What a layer returns, in 00_three_hooks.ipynb"
     cell(FIRST_OF_ALL + BRANCH + LESSON_1.wrong["01-chain-grads"]["reversed-list"])
     for key in ("00-layer-output", "01-branch-grads", "01-chain-grads"):
         check(key)
@@ -225,7 +226,28 @@ def test_progress_counts_what_is_passed_and_names_what_is_next(cell: Any, capsys
         "    ✗ 01-chain-grads  The gradient at every step of a chain (2 points · 20 min · medium · core path)",
     ]
     assert lines[6].startswith("  2. Watching gradients  ·")
-    assert lines[-1] == "Next: 01-per-pass-grads, One gradient for each pass"
+    assert lines[-1] == "Next: `01-per-pass-grads`, One gradient for each pass, in 01_where_gradients_live.ipynb"
+
+
+def test_next_follows_the_way_that_was_chosen(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    progress("transformers")
+    assert capsys.readouterr().out.rstrip("\n").split("\n")[-2:] == [
+        "Your way: transformers, 0 of 19 exercises passed.",
+        "Next: `05-capture-activation`, The output of one layer, in 05_capturing_activations.ipynb",
+    ]
+    cell(BRANCH)
+    check("01-branch-grads")
+    assert capsys.readouterr().out.rstrip("\n").split("\n")[-1].startswith("Next: `05-capture-activation` in 05_")
+    progress("no such")
+    assert capsys.readouterr().out.startswith("There is no way 'no such' through the course. Ways: core path, ")
+    assert record.load_record().way == "transformers"
+
+
+def test_a_toolbox_without_tools_says_what_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
+    toolbox()
+    assert capsys.readouterr().out == (
+        "Your toolbox\nNothing to collect yet: pass an exercise of lessons 2, 5, 6, 7, 9, 11.\n"
+    )
 
 
 def test_a_broken_record_is_set_aside_and_the_learner_is_told(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from graders.core import course
 from graders.core.difference import Difference, Kind, Timelines
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
@@ -338,7 +339,9 @@ def test_progress_shows_how_far_each_exercise_is() -> None:
         "→ tests  ⧗·  0 of 4 points",
         "    ⧗ 90-scale-sum  Scale, then add up (3 points · 15 min · medium · core path)",
         "    · 90-wrap  Wrap (1 point)",
-        "Next: 90-scale-sum, Scale, then add up",
+        "Shorter ways through the course: core path, features, transformers, gradients, explaining predictions, "
+        'debugging. `progress("core")` chooses one, and Next follows it.',
+        "Next: `90-scale-sum`, Scale, then add up, in tests.ipynb",
     ]
     signs = re.findall(r"role='img' aria-label='([^']*)'", panel.html)
     assert signs == [
@@ -348,3 +351,18 @@ def test_progress_shows_how_far_each_exercise_is() -> None:
         "Not attempted yet",
     ]
     assert "role='progressbar' aria-label='0 exercises of 2 passed, 0 of 4 points'" in panel.html
+
+
+def test_at_the_end_of_a_way_nothing_off_it_is_named() -> None:
+    every = course.every_exercise()
+    core = [exercise for exercise in every if exercise.core]
+    passed = {exercise.key: "passed" for exercise in core}
+    last = ExerciseResult(key=core[-1].key, status=Status.PASSED, score=1, max_score=1)
+    says = [
+        render.next_steps(core[-1], last, 3, build_standing(every, Record(done, way="core path")))[-1]
+        for done in (passed, passed | {core[0].key: "wrong"})
+    ]
+    assert says == [
+        "That was the last one: every exercise on your way is passed.",
+        "That was the last one. Still open: 1 exercise, see `progress()`",
+    ]

@@ -114,7 +114,7 @@ assert found == [None, None] and "not a leaf" in str(caught[0].message)
 # is freed. An optimizer needs just those of the leaves, and storing the others would cost as much memory as the
 # activations (the results inside the model).
 #
-# There are two ways to get the gradient of a non-leaf `h`, and both have to be there before `backward()`:
+# There are two ways to get the gradient of a non-leaf `h` all the same:
 #
 # - `h.retain_grad()` keeps it: `backward()` fills `h.grad`, too.
 # - `h.register_hook(fn)` catches it: `backward()` calls `fn(grad)`. This also returns a handle, and `handle.remove()`
@@ -562,7 +562,7 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 # | `t.is_leaf` | any time | `False` for the result of an operation on tensors that require grad, else `True` |
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
-# | `t.register_hook(fn)` | before `backward()` | calls `fn(grad)` with the gradient of each pass; returns a handle |
+# | `t.register_hook(fn)` | before `backward()` | has `backward()` call `fn(grad)` with the gradient of each pass; returns a handle |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
 # | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; fills the `.grad` of retained tensors only |
 #

@@ -414,7 +414,8 @@ assert own_sum.item() == 6.0
 # as well: set it to `None`.
 
 # %% [markdown]
-# Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again.
+# Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again. (`float32` keeps the
+# first 24 binary digits of a number, `float64` the first 53.)
 #
 # **Predict.** What is left in `float32`, and what in `float64`?
 
@@ -433,7 +434,7 @@ compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
 
 # %% [markdown] explains="04-what-is-left"
-# `float32` has 24 binary digits, so next to 2 to the power of 25 the 1 is rounded away. Sums over many passes are
+# In binary, 2 to the power of 25 plus 1 has 26 digits. In `float32` the last of them, the 1, is rounded away. Sums over many passes are
 # therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add; afterwards it is
 # too late.
 

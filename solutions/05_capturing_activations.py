@@ -788,7 +788,8 @@ assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 # %% [markdown]
 # Now a module that computes `x.repeat(1, 25000)[:, :4]`: from rows of 2 numbers it makes rows of 50000, and returns the
 # first four of each. It gets 2 rows. We save `output.detach()` to one file and `output.detach().clone()` to another. A
-# number has 4 bytes.
+# number has 4 bytes. (A slice looks into the memory of the tensor that it was cut from. `torch.save` writes memory as it
+# is, not only the part that a tensor shows.)
 #
 # **Predict.** How many bytes of numbers are in each file?
 
@@ -841,8 +842,8 @@ show(
 )
 
 # %% [markdown] explains="05-bytes-in-files"
-# That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes
-# that storage, all of it.
+# That is the third fault. A slice is a **view** of the large tensor, and so is `output.detach()`: all of the large tensor
+# went into the file.
 #
 # The rule of this lesson mends two of the three faults: `output.detach().clone()` has no graph, and a storage of its
 # own. The first one is up to you: decide which call you want.

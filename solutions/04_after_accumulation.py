@@ -582,8 +582,8 @@ assert written == [["v", "w"]]
 # has it once. So when one comes for the second time, a new pass has begun, and what is left of the old one must go.
 
 # %% [markdown]
-# The hook has to remember this from call to call. A list or a set outside it will do, or an object with a `__call__`
-# method.
+# In the exercise no pass is stopped, so a count will do. The hook has to remember it from call to call. A list or a set
+# outside it can hold what it knows, or an object with a `__call__` method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"

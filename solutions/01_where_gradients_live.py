@@ -270,11 +270,12 @@ assert all(found[way][0].grad is None and found[way][1] == [] for way in ("after
 # %% [markdown]
 # ## Three rules
 #
-# Above each exercise stands its *contract*, which says what your function does. Three rules hold in all of them:
+# Above each exercise stands its *contract*, which says what your function does. The check tries it with many inputs.
+# Three rules hold in all exercises:
 #
 # {{rules}}
 #
-# The exact wording is on [one page](rules.md), which `rules()` shows, too. You need not read it now.
+# [One page](rules.md) explains them with examples; `rules()` shows it, too.
 #
 # Read the contract, replace the last line of the cell below it, and run that cell, then the check.
 

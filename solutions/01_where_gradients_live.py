@@ -153,12 +153,16 @@ show(
 )
 
 # %% [markdown]
-# A leaf is easily lost. Here are four ways to make `t`:
+# ## Leaf or not?
+#
+# A leaf is a tensor that you made yourself, and it is easily lost. Here are four ways to make `t`:
 #
 # - `"plain"`: `torch.tensor([1.0], requires_grad=True)`
 # - `"scaled"`: `0.1 * torch.tensor([1.0], requires_grad=True)`
 # - `"converted"`: `torch.tensor([1.0], requires_grad=True).double()`
 # - `"converted first"`: `torch.tensor([1.0]).double().requires_grad_()`
+#
+# (`double()` converts to `float64`, and `requires_grad_()` switches `requires_grad` on.)
 #
 # **Predict.** After `(2 * t).sum().backward()`, which of the four have a gradient in `t.grad`? Write a list of names.
 
@@ -188,12 +192,14 @@ assert not torch.ones(1, requires_grad=True).to("meta").is_leaf
 # first, and ask for gradients last.
 
 # %% [markdown]
-# Four details about `retain_grad()`, which the next cell shows:
+# ## `retain_grad()`
+#
+# Four details, which the next cell shows:
 #
 # 1. `retains_grad` tells whether a tensor was asked to keep its gradient.
 # 2. Asking twice is the same as asking once.
 # 3. On a leaf, `retain_grad()` does nothing. A leaf keeps its gradient anyway, and `retains_grad` stays `False`.
-# 4. On a tensor that does not require grad, it raises. So does `register_hook`.
+# 4. On a tensor that does not require grad, it raises.
 
 # %%
 h = torch.tensor([1.0, 2.0], requires_grad=True) * 3
@@ -214,11 +220,6 @@ try:
 except RuntimeError as error:
     print("RuntimeError:", error)
     assert "can't retain_grad on Tensor that has requires_grad=False" in str(error)
-try:
-    torch.ones(2).register_hook(print)
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
 
 # %% [markdown]
 # ### When, and on which tensor?
@@ -471,7 +472,7 @@ compare("01-in-place", overwritten=overwritten, copied=copied)
 assert (one_tensor, overwritten) == (True, [3, 3, 1]) and (two_tensors, copied) == (False, [15, 3, 1])
 
 # %% [markdown] explains="01-in-place"
-# Two entries are one tensor, with one `.grad`, and that belongs to the latest value, the one after `mul_(5)`. The 15 is
+# In place, the first two entries are one tensor, with one `.grad`, and that belongs to the latest value, the one after `mul_(5)`. The 15 is
 # nowhere. A `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
 

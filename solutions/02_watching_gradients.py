@@ -115,8 +115,8 @@ assert order == ["b", "a"]
 # %% [markdown] explains="02-swapped"
 # For hooks on *different* tensors it does not matter which you register first. Backward goes through the graph from its
 # end: without the gradient of `c` there is none of `a`, and without that of `a` none of `w`. (In the first graph, neither
-# `a` nor `b` needs the other. Today's PyTorch starts with `b`, which was computed last: also when the hook on `a` came
-# first, as in the second line.)
+# `a` nor `b` needs the other. Today's PyTorch starts with `b`, which was computed last, even when the hook on `a` was
+# registered first: see the second line.)
 
 # %% [markdown]
 # ## One tensor, several uses

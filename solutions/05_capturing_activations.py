@@ -448,7 +448,7 @@ assert not fresh.stem[0]._forward_hooks  # `clear` took off everybody's
 #         handle.remove()
 # ```
 #
-# Three exercises below need that.
+# `05-capture-many` and `05-leaf-shapes` need that.
 
 # %% [markdown]
 # ## Outputs that are not one tensor

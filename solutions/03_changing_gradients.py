@@ -474,6 +474,7 @@ print("weight decay:", decay)
 print("momentum:    ", momentum)
 compare("03-masked-rows", plain=plain, decay=decay, momentum=momentum)
 assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
+assert torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9).defaults["dampening"] == 0
 
 # %% [markdown] explains="03-masked-rows"
 # A zero gradient does not mean no step. Weight decay pulls on every weight, whatever its gradient is, and momentum

@@ -432,6 +432,8 @@ for dtype in (torch.float32, torch.float64):
     print(dtype, total.item())
 compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float64])
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
+assert torch.finfo(torch.float32).eps == 2**-23 and torch.finfo(torch.float64).eps == 2**-52  # 24 and 53 digits
+assert (2**25 + 1).bit_length() == 26
 
 # %% [markdown] explains="04-what-is-left"
 # In binary, 2 to the power of 25 plus 1 has 26 digits. In `float32` the last of them, the 1, is rounded away. Sums over many passes are

@@ -249,7 +249,7 @@ def mean_activation(model, name, x):
 # Two functions each make a tensor `y` and register a hook on it; then they return, and nothing else refers to `y`. The
 # hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, by
 # which we see whether it was freed.) Then Python's garbage collector runs. It frees Python objects that only hold each other.
-# But a hook of a non-leaf is held by the graph, and into the graph the collector cannot look.
+# But a hook of a non-leaf is held by the graph, and the collector cannot look into the graph.
 #
 # **Predict.** Is the `y` of the first function freed? And that of the second? Write `True` or `False`.
 
@@ -414,7 +414,7 @@ show(
 # ### A hook of the old kind
 #
 # `register_backward_hook` is deprecated (lesson 7). A module takes either hooks of this old kind, the *legacy hooks*, or
-# full backward hooks, never both. Which kind it takes says a flag of the module:
+# full backward hooks, never both. A flag of the module says which kind it takes:
 
 # %% tags=["a-look-inside"]
 # A look inside: private attributes, for debugging only.

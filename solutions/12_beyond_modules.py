@@ -848,7 +848,7 @@ assert [getattr(model, f"layer{number}")[-1].conv2.out_channels for number in (1
 assert [maps[f"layer{number}"] for number in (1, 2, 3, 4)] == ["56 by 56", "28 by 28", "14 by 14", "7 by 7"]
 
 # %% [markdown] explains="12-resnet"
-# A convolution of the next stage has four times as many weights, and a quarter of the positions where each of them works.
+# From stage to stage, a convolution has four times as many weights, and each of them works at a quarter as many positions.
 # So each convolution does the same work, and `layer3` has the most of them. `layer4` has half as many, and the most
 # weights: twice as many as `layer3`.
 

@@ -166,11 +166,11 @@ assert "return hidden, None if cache is None else seen" in importlib.import_modu
 # the cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
 
 # %% [markdown]
-# Now the cache. `complete` calls the model for one word after the other. Behind each call, the cache of a block holds one
+# Now the cache. `complete` calls the model for one word after the other. After each call, the cache of a block holds one
 # entry for each token that its attention has read so far, so that the next call need not read them again.
 #
 # **Predict.** `complete(model, tokens, 3)` adds three words to our 10 tokens, in three calls. In the third call, how many
-# tokens of the stream does a block get? And how many entries does its cache hold behind that call?
+# tokens of the stream does a block get? And how many entries does its cache hold after that call?
 
 # %%
 guess("14-calls", tokens=1, cache=12)
@@ -512,7 +512,7 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# First see how much each head adds. The length of what it adds to the stream of the last token:
+# But first, see how much each head adds. Here is the length of what it adds to the stream of the last token:
 
 # %%
 with torch.no_grad():

@@ -153,11 +153,21 @@ show(
 # Does the answer depend on channel 3? Switch it off and see. **What a forward hook returns takes the place of the
 # output.** (Our first hook returned `None`, as `append` does. That changes nothing.)
 #
-# **Predict.** What does the model say without channel 3: `"circle"`, `"square"`, or still `"triangle"`? Put your guess
-# in place of the `...` and run the cell. Nobody marks it.
+# First ask the estimate. The model gives each answer a score, and says the one with the highest:
 
 # %%
-guess("00-channel-off", answer="square")
+for name, score in zip(CLASSES, scores[0].tolist()):
+    print(f"{name:9} {score:5.1f}")
+assert [f"{score:.1f}" for score in scores[0].tolist()] == ["-9.2", "-1.0", "9.5"]
+assert CLASSES == ("circle", "square", "triangle")
+
+# %% [markdown]
+# **Predict.** By the estimate, channel 3 adds 5.2 to the triangle's score, and little to the square's. What should the
+# model say without it: `"circle"`, `"square"`, or still `"triangle"`? Put your guess in place of the `...` and run the
+# cell. Nobody marks it.
+
+# %%
+guess("00-channel-off", by_the_estimate="triangle")
 
 
 # %%
@@ -174,8 +184,13 @@ def without(channel):
 
 with layer.register_forward_hook(without(3)):
     changed = model(image).softmax(1)[0]
-print(CLASSES[changed.argmax()])
-compare("00-channel-off", answer=CLASSES[changed.argmax()])
+
+left = scores[0, 2] - estimate[3]
+print(f"by the estimate: the triangle's score falls to {left:.1f}, and the square's stays near {scores[0, 1]:.1f}")
+print("what the model says:", CLASSES[changed.argmax()])
+compare("00-channel-off", by_the_estimate="triangle" if left > scores[0, 1] else "square")
+assert f"{left:.1f}" == "4.3"
+assert abs((kept[0] * torch.autograd.grad(scores[0, 1], kept[0], retain_graph=True)[0])[0, 3].sum()) < 0.2
 assert CLASSES[changed.argmax()] == "square" and changed.max() > 0.98
 
 # %% tags=["figure"]
@@ -186,10 +201,13 @@ show(
 )
 
 # %% [markdown] explains="00-channel-off"
-# The same drawing, the same weights; one channel of 16 is off, and the model sees a square.
+# By the estimate, the triangle keeps 4.3 and stays ahead. But the model sees a square: the same drawing, the same
+# weights, and one channel of 16 is off. A gradient speaks of small changes, and switching off is a big one. Before you
+# believe an estimate, try it.
 
 # %% [markdown]
-# **Predict.** Now switch off each channel in turn. For how many of the 16 does the answer change?
+# **Predict.** Now switch off each channel in turn. For how many of the 16 does the answer change? (The triangle leads by
+# 10.6, and the next largest estimates are 3.3 and 1.4.)
 
 # %%
 guess("00-each-channel-off", channels=1)
@@ -211,6 +229,7 @@ compare("00-each-channel-off", channels=len(flipped))
 assert [channel for channel, share in triangle.items() if share < 0.995] == [3]
 assert [f"{estimate[k]:.1f} {fall[k]:.1f}" for k in (3, 9, 12)] == ["5.2 11.9", "3.3 3.5", "-0.5 1.2"]
 assert f"{scores[0, 2] - scores[0, :2].max():.1f}" == "10.6"
+assert [f"{value:.1f}" for value in estimate.sort(descending=True).values[1:3]] == ["3.3", "1.4"]
 
 # %% tags=["figure"]
 show(
@@ -220,10 +239,9 @@ show(
 )
 
 # %% [markdown] explains="00-each-channel-off"
-# Only for channel 3. Channel 9 came second in the estimate, and the estimate was right: 3.3, and without the channel the
-# score falls by 3.5. But the triangle leads by 10.6, so the answer stays. For channel 3 the estimate says 5.2, and it is
-# 11.9; for channel 12 even the sign is wrong. A gradient speaks of small changes, and switching off is a big one: before
-# you believe an estimate, try it.
+# Only for channel 3: there the score falls by 11.9, where the estimate says 5.2. For channel 9, which came second, the
+# estimate is good: 3.3, and the score falls by 3.5. That is too little to change the answer. For channel 12 even the
+# sign of the estimate is wrong.
 
 # %% [markdown]
 # ## Your turn

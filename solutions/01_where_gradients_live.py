@@ -5,13 +5,12 @@
 # Where can you find it afterwards?
 #
 # **The goal.** You can say what `.grad` of any tensor holds, after one pass and after several, and you can get the
-# gradient of every step of a computation.
+# gradient of every step of a computation, with `retain_grad` or with a hook.
 #
-# How to work: where the text says **Predict**, a cell with `guess(...)` follows. Put your answer in place of each
-# `...`: a number, `None`, `True` or `False`, or words in quotes. Run the cell, then the next one, which shows your
-# guess beside what PyTorch says. Nobody marks a guess, and a wrong one is the best thing that can happen here. If you
-# leave the `...`, nothing is compared. Each exercise has a check, `check("...")`, which tries your function on new
-# inputs every time.
+# How to work: where the text says **Predict**, put your guess in place of each `...`: a number, `None`, `True` or
+# `False`, or words in quotes. Run the cell, then the next one, which shows your guess beside what PyTorch says. Nobody
+# marks a guess, and a wrong one is the best thing that can happen here. Each exercise has a check, `check("...")`, which
+# tries your function on new inputs every time.
 
 # %%
 import warnings
@@ -74,6 +73,9 @@ print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 
 # %% [markdown]
+# Now backward. To see the gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a
+# function that PyTorch calls with the gradient when it arrives at the tensor. Ours write it down.
+#
 # **Predict.** What are the gradients of `y` with respect to `w` and `x`? Do it by hand: start with `a` and `b`, and go
 # back to `w` and `x` from there. Since `y = a * b`, nudging `a` a little changes `y` by `b` times as much.
 
@@ -81,23 +83,23 @@ assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 guess("01-two-leaves", w=5, x=2)
 
 # %%
+seen = {}
+a.register_hook(lambda grad: seen.update(a=grad.item()))
+b.register_hook(lambda grad: seen.update(b=grad.item()))
 y.backward()
-print("w.grad:", w.grad.item())
-print("x.grad:", x.grad.item())
+print("on the way, by the hooks:", seen)
+print("w.grad:", w.grad.item(), "  x.grad:", x.grad.item())
 compare("01-two-leaves", w=w.grad, x=x.grad)
-assert w.grad.item() == 5 and x.grad.item() == 2
+assert seen == {"a": 2, "b": 3} and w.grad.item() == 5 and x.grad.item() == 2
 
 # %% [markdown] explains="01-two-leaves"
-# `x` reaches `y` by one path, through `a`, and gets `b = 2`. `w` reaches `y` by two paths: through `a` it gets `b = 2`,
-# through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
+# `x` reaches `y` by one path, through `a`, and gets what the hook on `a` saw, `b = 2`. `w` reaches `y` by two paths:
+# through `a` it gets 2, through `b` it gets `a = 3`. The gradients of the two paths are added: 5.
 
 # %% [markdown]
-# Now `a` and `b`. PyTorch must have computed their gradients, or it could not have gone on to `w` and `x`.
+# ## Keep it, or catch it
 #
-# **Predict.** What does `a.grad` show, a number or `None`?
-
-# %%
-guess("01-non-leaf", a_grad=None)
+# The hooks saw the gradients of `a` and `b`. Are these stored anywhere?
 
 # %%
 with warnings.catch_warnings(record=True) as caught:
@@ -105,30 +107,32 @@ with warnings.catch_warnings(record=True) as caught:
     found = [a.grad, b.grad]
 print("a.grad and b.grad:", found)
 print("\nPyTorch warns:", str(caught[0].message)[:124], "...")
-compare("01-non-leaf", a_grad=found[0])
 assert found == [None, None] and "not a leaf" in str(caught[0].message)
 
-# %% [markdown] explains="01-non-leaf"
-# `None`, and a warning. The gradient of `a` existed for a moment: it was computed and used to reach `w` and `x`. But it
-# was never stored in `a.grad`, and its memory was freed. **PyTorch stores the gradients of leaves only.** An optimizer
-# needs just those, and storing the others would cost as much memory as the activations (the results inside the model).
-# `h.retain_grad()` asks for one more: then `backward()` fills the `.grad` of the non-leaf `h`, too.
-
 # %% [markdown]
-# ## `retain_grad()`
+# No. **PyTorch stores the gradients of leaves only.** That of a non-leaf is used to go further back, and then its memory
+# is freed. An optimizer needs just those of the leaves, and storing the others would cost as much memory as the
+# activations (the results inside the model).
 #
-# Here are the same four tensors. This time, before `backward()`, we call a method of `a` and `b`:
+# There are two ways to get the gradient of a non-leaf `h` all the same:
+#
+# - `h.retain_grad()` keeps it: `backward()` fills `h.grad`, too.
+# - `h.register_hook(fn)` catches it: `backward()` calls `fn(grad)`. This also returns a handle, and `handle.remove()`
+#   takes the hook off again.
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
 x = torch.tensor([2.0], requires_grad=True)
 a, b = w + x, w + 1
-a.retain_grad()
-b.retain_grad()
+caught = []
+for t in (a, b):
+    t.retain_grad()
+    t.register_hook(caught.append)
 (a * b).backward()
-print("a.grad:", a.grad.item())
-print("b.grad:", b.grad.item())
+print("kept:   a.grad", a.grad.item(), "  b.grad", b.grad.item())
+print("caught:", *caught)
 assert a.grad.item() == 2 and b.grad.item() == 3
+assert sorted(grad.item() for grad in caught) == [2, 3]
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 3.5)
@@ -149,6 +153,47 @@ show(
 )
 
 # %% [markdown]
+# ## Leaf or not?
+#
+# A leaf is a tensor that you made yourself, and it is easily lost. Here are four ways to make `t`:
+#
+# - `"plain"`: `torch.tensor([1.0], requires_grad=True)`
+# - `"scaled"`: `0.1 * torch.tensor([1.0], requires_grad=True)`
+# - `"converted"`: `torch.tensor([1.0], requires_grad=True).double()`
+# - `"converted first"`: `torch.tensor([1.0]).double().requires_grad_()`
+#
+# (`double()` converts to `float64`, and `requires_grad_()` switches `requires_grad` on.)
+#
+# **Predict.** After `(2 * t).sum().backward()`, which of the four have a gradient in `t.grad`? Write a list of names.
+
+# %%
+guess("01-non-leaf", which=["plain", "converted first"])
+
+# %%
+ways = {
+    "plain": torch.tensor([1.0], requires_grad=True),
+    "scaled": 0.1 * torch.tensor([1.0], requires_grad=True),
+    "converted": torch.tensor([1.0], requires_grad=True).double(),
+    "converted first": torch.tensor([1.0]).double().requires_grad_(),
+}
+with_grad = []
+for way, t in ways.items():
+    (2 * t).sum().backward()
+    print(f"{way + ':':16} leaf {t.is_leaf}")
+    if t.is_leaf and t.grad is not None:  # PyTorch warns when you ask a non-leaf for its .grad
+        with_grad.append(way)
+compare("01-non-leaf", which=with_grad)
+assert with_grad == ["plain", "converted first"]
+assert not torch.ones(1, requires_grad=True).to("meta").is_leaf
+
+# %% [markdown] explains="01-non-leaf"
+# `0.1 * …` and `.double()` are operations on a tensor that requires grad. What they return is a non-leaf, and the leaf
+# behind it has no name by which you could ask for its gradient. The same happens with `.to("cuda")`. So move and convert
+# first, and ask for gradients last.
+
+# %% [markdown]
+# ## `retain_grad()`
+#
 # Four details, which the next cell shows:
 #
 # 1. `retains_grad` tells whether a tensor was asked to keep its gradient.
@@ -179,40 +224,46 @@ except RuntimeError as error:
 # %% [markdown]
 # ### When, and on which tensor?
 #
-# The loss is `h * h`. We call `retain_grad()` in three ways: on `h` *before* `backward()`; on `h` *after* it; and
-# before it, but on *a copy*, `h * 1`.
+# The loss is `5 * h`. We call `retain_grad()`, and register a hook, at three places: on `h` *before* `backward()`; on
+# `h` *after* it; and before it, but on *a copy*, `h * 1`.
 #
-# **Predict.** Which of the three finds a gradient? Write `"before"`, `"after"` or `"a copy"`, or a list of several.
+# **Predict.** Where do we get a gradient? Write `"before"`, `"after"` or `"a copy"`, or a list of several.
 
 # %%
 guess("01-which-retains", which="before")
 
+
 # %%
+def keep_and_catch(t):
+    """Ask `t` to keep its gradient, and catch it as well: a tensor and a list."""
+    caught = []
+    t.retain_grad()
+    t.register_hook(lambda grad: caught.append(grad.item()))
+    return t, caught
+
+
 found = {}
 
 h = 3 * torch.tensor([2.0], requires_grad=True)
-h.retain_grad()
-(h * h).backward()
-found["before"] = h.grad
+found["before"] = keep_and_catch(h)
+(5 * h).backward()
 
 h = 3 * torch.tensor([2.0], requires_grad=True)
-(h * h).backward()
-h.retain_grad()
-found["after"] = h.grad
+(5 * h).backward()
+found["after"] = keep_and_catch(h)
 
 h = 3 * torch.tensor([2.0], requires_grad=True)
-copy = h * 1
-copy.retain_grad()
-(h * h).backward()
-found["a copy"] = copy.grad
+found["a copy"] = keep_and_catch(h * 1)
+(5 * h).backward()
 
-for way, gradient in found.items():
-    print(f"{way + ':':8}", gradient)
-compare("01-which-retains", which=[way for way, gradient in found.items() if gradient is not None])
-assert found["before"].item() == 12 and found["after"] is found["a copy"] is None
+for way, (t, caught) in found.items():
+    print(f"{way + ':':8} kept {t.grad}, caught {caught}")
+compare("01-which-retains", which=[way for way, (t, caught) in found.items() if t.grad is not None])
+assert found["before"][0].grad.item() == 5 and found["before"][1] == [5]
+assert all(found[way][0].grad is None and found[way][1] == [] for way in ("after", "a copy"))
 
 # %% [markdown] explains="01-which-retains"
-# After: that is too late. The gradient came and went during `backward()`, and `retain_grad()` cannot bring it back.
+# After: that is too late. The gradient came and went during `backward()`, and nothing can bring it back.
 #
 # A copy: `h * 1` has the same value as `h`, but it is a different tensor. The loss does not use it, so no gradient ever
 # comes to it. **A gradient belongs to a tensor object, not to a name or a value.**
@@ -220,11 +271,12 @@ assert found["before"].item() == 12 and found["after"] is found["a copy"] is Non
 # %% [markdown]
 # ## Three rules
 #
-# Above each exercise stands its *contract*, which says what your function does. Three rules hold in all of them:
+# Above each exercise stands its *contract*, which says what your function does. The check tries it with many inputs.
+# Three rules hold in all exercises:
 #
 # {{rules}}
 #
-# The exact wording is on [one page](rules.md), which `rules()` shows, too. You need not read it now.
+# [One page](rules.md) explains them with examples; `rules()` shows it, too.
 #
 # Read the contract, replace the last line of the cell below it, and run that cell, then the check.
 
@@ -245,31 +297,36 @@ def branch_grads(w, x):
 # %% [markdown]
 # ## A second pass
 #
-# We run backward twice through the same graph. `a` retains its gradient, and the first pass brings 2.
+# We run backward twice through the same graph. `a` retains its gradient, and a hook on `a` catches it. The first pass
+# brings 2.
 #
-# **Predict.** What is `a.grad` after the second pass?
+# **Predict.** What is `a.grad` after the second pass? And what has the hook received? Write a list, with one number for
+# each pass.
 
 # %%
-guess("01-two-passes", a=4)
+guess("01-two-passes", a=4, hook=[2, 2])
 
 # %%
 w = torch.tensor([1.0], requires_grad=True)
 x = torch.tensor([2.0], requires_grad=True)
 a, b = w + x, w + 1
 a.retain_grad()
+caught = []
+a.register_hook(lambda grad: caught.append(grad.item()))
 y = a * b
 y.backward(retain_graph=True)
 print("after one pass:   a.grad", a.grad.item(), "  w.grad", w.grad.item())
 assert (a.grad.item(), w.grad.item()) == (2, 5)
 y.backward()
 print("after two passes: a.grad", a.grad.item(), "  w.grad", w.grad.item())
-compare("01-two-passes", a=a.grad)
-assert (a.grad.item(), w.grad.item()) == (4, 10)
+print("the hook received", caught)
+compare("01-two-passes", a=a.grad, hook=caught)
+assert (a.grad.item(), w.grad.item(), caught) == (4, 10, [2, 2])
 
 # %% [markdown] explains="01-two-passes"
 # 4, not 2. `backward()` never replaces what is in `.grad`. It **adds** to it, for leaves and retained tensors alike.
-# In training this is useful: several small batches can add up to one large one. It is also why every training loop
-# calls `optimizer.zero_grad()`.
+# A hook gets the gradient of one pass. In training the sum is useful: several small batches can add up to one large one.
+# It is also why every training loop calls `optimizer.zero_grad()`.
 
 # %% [markdown]
 # (`retain_graph=True` sounds like `retain_grad()`, but has nothing to do with `.grad`. A graph saves the values that
@@ -296,7 +353,7 @@ print("(x + 1).sum(): nothing was saved, so nothing is missing")
 #
 # - set `t.grad = None` before the pass,
 # - use `torch.autograd.grad(loss, t)`, which returns the gradient and writes into the `.grad` of no leaf,
-# - use a hook: lesson 2.
+# - use a hook, and take it off when you are done. `with p.register_hook(fn):` does that at the end of the block.
 
 # %%
 p = torch.tensor([3.0], requires_grad=True)
@@ -305,11 +362,18 @@ p.grad = torch.tensor([9.0])  # left over from somewhere
 print("autograd.grad:", gradient.item(), "  p.grad is still:", p.grad.item())
 assert gradient.item() == 6 and p.grad.item() == 9
 
+received = []
+with p.register_hook(lambda grad: received.append(grad.item())):
+    (6 * p).sum().backward()
+(5 * p).sum().backward()  # the hook is gone
+print("the hook received:", received, "  p.grad is now:", p.grad.item())
+assert received == [6] and p.grad.item() == 9 + 6 + 5
+
 h = 3 * p
 h.retain_grad()
 torch.autograd.grad(h.sum(), p)
-print("a retained gradient is written all the same:", h.grad.item(), "  p.grad:", p.grad.item())
-assert h.grad.item() == 1 and p.grad.item() == 9
+print("autograd.grad writes a retained gradient all the same:", h.grad.item(), "  p.grad:", p.grad.item())
+assert h.grad.item() == 1 and p.grad.item() == 20
 
 # %% [markdown]
 # One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you keep `p.grad`
@@ -379,38 +443,37 @@ show(
 # This is a vanishing gradient in miniature. Each step passes on half, and of the 1 at `h5` only 3 percent reaches `x`.
 
 # %% [markdown]
-# Beware of steps that work **in place**. `h.mul_(5)` writes its result into `h` and returns `h` itself. Then two steps
-# of the chain are one tensor object, and one object has one `.grad`.
+# Beware of steps that work **in place**: `h.mul_(5)` writes its result into `h` and returns `h` itself. Here is a chain
+# of three steps, `2 * h`, `h.mul_(5)` and `3 * h`. Each result retains its gradient and goes into the list `steps`.
 #
-# **Predict.** `first = 2 * x` and `second = first.mul_(5)`. The gradient is 1 at the second step, and so 5 at the
-# first. What is in `first.grad`? And what, if we overwrite a copy, `second = first.clone().mul_(5)`?
+# **Predict.** What is in the `.grad` of the three entries, from the first to the last? And what, if the second step is
+# `h.clone().mul_(5)`? Write two lists of three numbers. (The `.grad` of a tensor is about the value that it has now.)
 
 # %%
-guess("01-in-place", overwritten=1, copied=5)
+guess("01-in-place", overwritten=[3, 3, 1], copied=[15, 3, 1])
+
 
 # %%
-x = torch.tensor([3.0], requires_grad=True)
-first = 2 * x
-first.retain_grad()
-second = first.mul_(5)
-second.sum().backward()
-print("one object:", second is first, "  first.grad:", first.grad.item())
-overwritten = first.grad
-assert second is first and first.grad.item() == 1
+def grads_of_steps(second):
+    steps, h = [], torch.tensor([1.0], requires_grad=True)
+    for step in (lambda h: 2 * h, second, lambda h: 3 * h):
+        h = step(h)
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return steps[1] is steps[0], [h.grad.item() for h in steps]
 
-x = torch.tensor([3.0], requires_grad=True)
-first = 2 * x
-first.retain_grad()
-second = first.clone().mul_(5)
-second.retain_grad()
-second.sum().backward()
-print("two objects:", second is not first, "  first.grad:", first.grad.item(), "  second.grad:", second.grad.item())
-compare("01-in-place", overwritten=overwritten, copied=first.grad)
-assert (first.grad.item(), second.grad.item()) == (5, 1)
+
+one_tensor, overwritten = grads_of_steps(lambda h: h.mul_(5))
+two_tensors, copied = grads_of_steps(lambda h: h.clone().mul_(5))
+print("in place:", overwritten, "  the first two entries are one tensor:", one_tensor)
+print("a copy:  ", copied, "  the first two entries are one tensor:", two_tensors)
+compare("01-in-place", overwritten=overwritten, copied=copied)
+assert (one_tensor, overwritten) == (True, [3, 3, 1]) and (two_tensors, copied) == (False, [15, 3, 1])
 
 # %% [markdown] explains="01-in-place"
-# A retained gradient belongs to the latest value of its tensor, here the one after `mul_(5)`. The 5 is nowhere. A
-# `clone()` is a tensor of its own, and gradients pass through it unchanged.
+# In place, the first two entries are one tensor, with one `.grad`, and that belongs to the latest value, the one after `mul_(5)`. The 15 is
+# nowhere. A `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
 
 # %% exercise="01-chain-grads"
@@ -475,7 +538,7 @@ show(
 x = torch.tensor([2.0], requires_grad=True)
 h = 3 * x
 h.sum().backward()
-h.retain_grad()  # it retains from now on; the past is gone
+h.retain_grad()  # it keeps the next one; the past is gone
 print("retains:", h.retains_grad, "  h.grad:", h.grad)
 assert h.retains_grad and h.grad is None
 
@@ -501,6 +564,7 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 # | `t.is_leaf` | any time | `False` for the result of an operation on tensors that require grad, else `True` |
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
+# | `t.register_hook(fn)` | before `backward()` | has `backward()` call `fn(grad)` with the gradient of each pass; returns a handle |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
 # | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; fills the `.grad` of retained tensors only |
 #
@@ -511,7 +575,7 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 #   discriminator would like to see changed.
 # - **Style transfer.** Here the image itself is the leaf: the optimizer changes the image.
 #
-# Next: lesson 2, where you watch a gradient at the moment it arrives.
+# Next: lesson 2, with all that a tensor hook can tell.
 
 # %%
 progress()

@@ -22,8 +22,8 @@ from graders.figures import BACKWARD, CARD, FORWARD, INK, QUIET, arrow, caption,
 # `handle = t.register_hook(fn)` asks PyTorch to call `fn(grad)` in each backward pass, with the gradient of `t`. If `fn`
 # returns `None`, nothing changes: you only watch. (A hook that returns a tensor replaces the gradient: lesson 3.)
 #
-# Here is the graph of lesson 1 again, with other numbers: `a = w + x = 6`, `b = w + 1 = 5`, `y = a * b`. We put a hook
-# on `b`, and then one on `a`. Each prints what it receives.
+# In lesson 1 two hooks caught what `retain_grad` kept. Here is that graph again, with other numbers: `a = w + x = 6`,
+# `b = w + 1 = 5`, `y = a * b`. The hooks on `b` and `a` print what they receive, and nothing else is stored.
 #
 # **Predict.** Which number does each hook print?
 
@@ -56,38 +56,6 @@ y.backward()
 compare("02-two-hooks", a=received["a"], b=received["b"])
 assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [("b", 6.0), ("a", 5.0)]
 
-# %% [markdown] explains="02-two-hooks"
-# **A hook runs when the gradient arrives, not when it is registered.** No `retain_grad()` was needed, and neither
-# tensor keeps anything.
-
-# %% [markdown]
-# `b` came first. Is that because its hook was registered first?
-#
-# **Predict.** In the same graph, the hook on `a` is now registered before the one on `b`. In which order do they run?
-# Write `["a", "b"]` or `["b", "a"]`.
-
-# %%
-guess("02-swapped", order=["b", "a"])
-
-# %%
-w = torch.tensor([4.0], requires_grad=True)
-x = torch.tensor([2.0], requires_grad=True)
-a = w + x
-b = w + 1
-y = a * b
-order = []
-a.register_hook(lambda grad: order.append("a"))
-b.register_hook(lambda grad: order.append("b"))
-y.backward()
-print("order:", *order)
-compare("02-swapped", order=order)
-assert order == ["b", "a"]
-
-# %% [markdown] explains="02-swapped"
-# `b` again. For hooks on *different* tensors it does not matter which you register first: PyTorch works through the
-# graph from its end. Neither `a` nor `b` needs the other, and today's PyTorch starts with the one that was computed
-# last.
-
 # %% tags=["figure"]
 figure = timeline(
     [
@@ -106,6 +74,49 @@ show(
     "Timeline. Forward: w + x makes a, w + 1 makes b, a times b makes y. Backward: y.backward() starts with 1, then the "
     "hook on b runs, then the hook on a, and last w.grad and x.grad are written.",
 )
+
+# %% [markdown] explains="02-two-hooks"
+# **A hook runs when the gradient arrives, not when it is registered.** No `retain_grad()` was needed, and neither
+# tensor keeps anything.
+
+# %% [markdown]
+# We registered the hook on `b` first, and it ran first. Is that the reason? Below is a chain, `a = w * x`, `c = a + 1`
+# and `y = 5 * c`, with hooks on `w`, `a` and `c`, registered in this order.
+#
+# **Predict.** In which order do they run? Write a list such as `["w", "a", "c"]`.
+
+# %%
+guess("02-swapped", order=["c", "a", "w"])
+
+# %%
+w = torch.tensor([4.0], requires_grad=True)
+x = torch.tensor([2.0], requires_grad=True)
+a = w * x
+c = a + 1
+y = 5 * c
+order = []
+w.register_hook(lambda grad: order.append("w"))
+a.register_hook(lambda grad: order.append("a"))
+c.register_hook(lambda grad: order.append("c"))
+y.backward()
+print("the chain:      ", *order)
+compare("02-swapped", order=order)
+assert order == ["c", "a", "w"]
+
+w = torch.tensor([4.0], requires_grad=True)
+a, b = w + x, w + 1
+order = []
+a.register_hook(lambda grad: order.append("a"))
+b.register_hook(lambda grad: order.append("b"))
+(a * b).backward()
+print("the first graph:", *order)
+assert order == ["b", "a"]
+
+# %% [markdown] explains="02-swapped"
+# For hooks on *different* tensors it does not matter which you register first. Backward goes through the graph from its
+# end: without the gradient of `c` there is none of `a`, and without that of `a` none of `w`. (In the first graph, neither
+# `a` nor `b` needs the other. Today's PyTorch starts with `b`, which was computed last, even when the hook on `a` was
+# registered first: see the second line.)
 
 # %% [markdown]
 # ## One tensor, several uses
@@ -148,80 +159,6 @@ show(
 # %% [markdown] explains="02-three-uses"
 # One call, with 7. **A hook is called when the gradient of its tensor is complete**: those of all uses, 3 and 2 and 2,
 # are added first. The same holds for a weight that two layers share.
-
-# %% [markdown]
-# ## The second pass
-#
-# `.grad` of a leaf adds up over passes. Now the leaf `x` has a hook. The loss of the first pass is the one above, with `x`
-# in place of `y`; the loss of the second is `10 * x`.
-#
-# **Predict.** What does the hook receive in the second pass, and what is in `x.grad` at that moment?
-
-# %%
-guess("02-second-pass", received=10, x_grad=7)
-
-# %%
-x = torch.tensor([2.0], requires_grad=True)
-log = []
-x.register_hook(lambda grad: log.append((grad.item(), None if x.grad is None else x.grad.item())))
-(3 * x + x * x).backward()
-(10 * x).backward()
-for number, (received, stored) in enumerate(log, 1):
-    print(f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment")
-print("x.grad afterwards:", x.grad.item())
-compare("02-second-pass", received=log[1][0], x_grad=log[1][1])
-assert log == [(7.0, None), (10.0, 7.0)]
-assert x.grad.item() == 17
-
-# %% [markdown] explains="02-second-pass"
-# The hook receives 10, the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
-# hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
-
-# %% [markdown]
-# ## Called, or not?
-#
-# Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
-# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad` of a leaf.
-#
-# **Predict.** How many times is each of the two hooks called?
-
-# %%
-guess("02-two-ways-back", y=2, copy=0)
-
-# %%
-x = torch.tensor([3.0], requires_grad=True)
-y = x * x
-copy = y * 1
-calls = []
-y.register_hook(lambda grad: calls.append(("y", grad.item())))
-copy.register_hook(lambda grad: calls.append(("copy", grad.item())))
-
-loss = (2 * y).sum()
-loss.backward(retain_graph=True)
-torch.autograd.grad(loss, x)
-print("in the order of the calls:", *calls)
-names = [name for name, _ in calls]
-compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
-assert calls == [("y", 2.0), ("y", 2.0)]
-
-# %% [markdown] explains="02-two-ways-back"
-# Twice `y`, and never the copy:
-#
-# - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
-# - **Not on the path, not called.** The loss does not use the copy, so no gradient gets there. `t * 1` and
-#   `t.view(...)` are tensors of their own.
-
-# %% [markdown]
-# In one odd case a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises leave it out.
-#
-# A tensor that does not require grad cannot have a hook at all:
-
-# %%
-try:
-    torch.ones(2).register_hook(print)
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
 
 # %% [markdown]
 # ## Handles
@@ -315,7 +252,35 @@ def record_grad(t, store):
 
 
 # %% [markdown]
-# A running sum is a stored gradient, too. And remember: however often a tensor is used, its hook runs once per pass.
+# ## The second pass
+#
+# `.grad` of a leaf adds up over passes. Now the leaf `x` has a hook, and is 2. The loss of the first pass is
+# `3 * x + x * x`; the loss of the second is `10 * x`.
+#
+# **Predict.** What does the hook receive in the second pass, and what is in `x.grad` at that moment?
+
+# %%
+guess("02-second-pass", received=10, x_grad=7)
+
+# %%
+x = torch.tensor([2.0], requires_grad=True)
+log = []
+x.register_hook(lambda grad: log.append((grad.item(), None if x.grad is None else x.grad.item())))
+(3 * x + x * x).backward()
+(10 * x).backward()
+for number, (received, stored) in enumerate(log, 1):
+    print(f"pass {number}: the hook gets {received}, x.grad holds {stored} at that moment")
+print("x.grad afterwards:", x.grad.item())
+compare("02-second-pass", received=log[1][0], x_grad=log[1][1])
+assert log == [(7.0, None), (10.0, 7.0)]
+assert x.grad.item() == 17
+
+# %% [markdown] explains="02-second-pass"
+# The hook receives 10, the gradient of this pass. At that moment `x.grad` still holds 7, from the pass before. **The
+# hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
+
+# %% [markdown]
+# A running sum is a stored gradient, too. However often a tensor is used, its hook runs once per pass.
 
 
 # %% exercise="02-count-and-sum"
@@ -333,6 +298,52 @@ def count_and_sum(t):
     return tally
     ### END SOLUTION
 
+
+# %% [markdown]
+# ## Called, or not?
+#
+# Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
+# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad` of a leaf.
+#
+# **Predict.** How many times is each of the two hooks called?
+
+# %%
+guess("02-two-ways-back", y=2, copy=0)
+
+# %%
+x = torch.tensor([3.0], requires_grad=True)
+y = x * x
+copy = y * 1
+calls = []
+y.register_hook(lambda grad: calls.append(("y", grad.item())))
+copy.register_hook(lambda grad: calls.append(("copy", grad.item())))
+
+loss = (2 * y).sum()
+loss.backward(retain_graph=True)
+torch.autograd.grad(loss, x)
+print("in the order of the calls:", *calls)
+names = [name for name, _ in calls]
+compare("02-two-ways-back", y=names.count("y"), copy=names.count("copy"))
+assert calls == [("y", 2.0), ("y", 2.0)]
+
+# %% [markdown] explains="02-two-ways-back"
+# Twice `y`, and never the copy:
+#
+# - **`torch.autograd.grad` calls hooks, too.** Hooks belong to the pass through the graph, not to `.grad`.
+# - **Not on the path, not called.** The loss does not use the copy, so no gradient gets there. `t * 1` and
+#   `t.view(...)` are tensors of their own.
+
+# %% [markdown]
+# In one odd case a hook is called with `None` in place of a gradient. Lesson 3 shows it; the exercises leave it out.
+#
+# A tensor that does not require grad cannot have a hook at all:
+
+# %%
+try:
+    torch.ones(2).register_hook(print)
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "cannot register a hook on a tensor that doesn't require gradient" in str(error)
 
 # %% [markdown]
 # ## Watch a weight while it learns

@@ -160,8 +160,21 @@ assert "NoneType" in failed
 # Usually a hook receives a tensor. It could change this tensor in place, with `grad.mul_(3)`. That is short, and there
 # is no `return` to forget.
 #
-# The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks, both `w` and `x` get the gradient `[2, 5]`. Now a
-# hook on `w` runs `grad.mul_(3)`.
+# The loss is `((w + x) * c).sum()` with `c = [2, 5]`. Without hooks, both `w` and `x` get the gradient `[2, 5]`. Does
+# PyTorch make two tensors for that? Two hooks note the address in memory of what they receive:
+
+# %%
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+x = torch.tensor([3.0, 4.0], requires_grad=True)
+addresses = []
+w.register_hook(lambda grad: addresses.append(grad.data_ptr()))
+x.register_hook(lambda grad: addresses.append(grad.data_ptr()))
+((w + x) * torch.tensor([2.0, 5.0])).sum().backward()
+print("the same memory:", addresses[0] == addresses[1])
+assert len(addresses) == 2 and addresses[0] == addresses[1]
+
+# %% [markdown]
+# Now a hook on `w` alone runs `grad.mul_(3)`.
 #
 # **Predict.** What are `w.grad` and `x.grad`? Write lists such as `[2, 5]`.
 
@@ -218,7 +231,7 @@ show(
 )
 
 # %% [markdown] explains="03-in-place-hook"
-# In a sum, both operands have the same gradient. PyTorch does not copy it: both get **the same tensor**. A hook on `w`
+# In a sum, both operands have the same gradient, and PyTorch does not copy it: both get **the same tensor**. A hook on `w`
 # that writes into this tensor changes the gradient of `x`, which has no hook at all. Nothing warns you; the numbers are
 # simply wrong. Below, it happens in a residual connection: in place, the hook doubles the gradient of the skip connection,
 # too, which makes 2 · 5 + 2 = 12.
@@ -427,7 +440,8 @@ assert fired == []
 # %% [markdown]
 # A hook on the whole parameter can set the gradient of some rows to zero. Below, it does so for rows 0 and 1 of four,
 # and an optimizer takes one step: plain SGD; SGD with weight decay; and SGD with momentum, which took one step before
-# the hook came.
+# the hook came. (Weight decay adds 0.1 times the weight to the gradient. Momentum moves a weight by the new gradient plus
+# 0.9 times the last move.)
 #
 # **Predict.** Which rows move in this step? Write lists of row numbers, such as `[0, 3]`, in ascending order.
 
@@ -460,6 +474,7 @@ print("weight decay:", decay)
 print("momentum:    ", momentum)
 compare("03-masked-rows", plain=plain, decay=decay, momentum=momentum)
 assert plain == [2, 3] and decay == momentum == [0, 1, 2, 3]
+assert torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1, momentum=0.9).defaults["dampening"] == 0
 
 # %% [markdown] explains="03-masked-rows"
 # A zero gradient does not mean no step. Weight decay pulls on every weight, whatever its gradient is, and momentum

@@ -414,7 +414,8 @@ assert own_sum.item() == 6.0
 # as well: set it to `None`.
 
 # %% [markdown]
-# Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again.
+# Now the second. We add 1 to 33554432, which is 2 to the power of 25, and subtract 33554432 again. (`float32` keeps the
+# first 24 binary digits of a number, `float64` the first 53.)
 #
 # **Predict.** What is left in `float32`, and what in `float64`?
 
@@ -431,9 +432,11 @@ for dtype in (torch.float32, torch.float64):
     print(dtype, total.item())
 compare("04-what-is-left", float32=left[torch.float32], float64=left[torch.float64])
 assert left == {torch.float32: 0.0, torch.float64: 1.0}
+assert torch.finfo(torch.float32).eps == 2**-23 and torch.finfo(torch.float64).eps == 2**-52  # 24 and 53 digits
+assert (2**25 + 1).bit_length() == 26
 
 # %% [markdown] explains="04-what-is-left"
-# `float32` has 24 binary digits, so next to 2 to the power of 25 the 1 is rounded away. Sums over many passes are
+# In binary, 2 to the power of 25 plus 1 has 26 digits. In `float32` the last of them, the 1, is rounded away. Sums over many passes are
 # therefore better kept in `float64`, and on the CPU there is room for that. Convert *before* you add; afterwards it is
 # too late.
 
@@ -581,8 +584,8 @@ assert written == [["v", "w"]]
 # has it once. So when one comes for the second time, a new pass has begun, and what is left of the old one must go.
 
 # %% [markdown]
-# The hook has to remember this from call to call. A list or a set outside it will do, or an object with a `__call__`
-# method.
+# In the exercise no pass is stopped, so a count will do. The hook has to remember it from call to call. A list or a set
+# outside it can hold what it knows, or an object with a `__call__` method.
 
 
 # %% exercise="04-clip-global-norm-in-backward"

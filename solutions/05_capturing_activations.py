@@ -75,6 +75,26 @@ print("image:", tuple(image.shape), "  output:", tuple(model(image).shape))
 assert image.shape == (1, 1, 32, 32) and model(image).shape == (1, 10)
 
 # %% [markdown]
+# In lesson 0 you wrote a function that returns what a layer outputs. What does it say about the first convolution?
+
+
+# %%
+def layer_output(model, layer, x):
+    kept = []
+    with layer.register_forward_hook(lambda module, args, output: kept.append(output)):
+        model(x)
+    return kept[0]
+
+
+found = layer_output(model, model.stem[0], image)
+alone = model.stem[0](image)  # the same layer by itself
+print("in the model: shape", tuple(found.shape), "  smallest number", round(found.min().item(), 2))
+print("by itself:    shape", tuple(alone.shape), "  smallest number", round(alone.min().item(), 2))
+assert found.shape == alone.shape and found.min() == 0 > alone.min()
+
+# %% [markdown]
+# The shape is right, and the numbers are not. This lesson says why, and mends the function.
+#
 # ## A function that runs after `forward`
 #
 # `handle = module.register_forward_hook(hook)` registers your function `hook` on a module. From now on, each call
@@ -314,18 +334,16 @@ assert trainable == {"store": True, "store_and_return": False}
 #
 # ### The answer
 #
-# With these two rules, keep a copy and return nothing, we can answer the question of this lesson.
+# With these two rules, keep a copy and return nothing, we can answer the question of this lesson. Here are the first five
+# of the ten channels of `stem.0`, each the answer of one (random) filter to the ring, all with the same gray scale.
 
-# %%
+# %% tags=["figure"]
 maps = []
 with model.get_submodule("stem.0").register_forward_hook(
     lambda module, args, output: maps.append(output.detach().clone())
 ):
     model(image)
-print("captured:", tuple(maps[0].shape), "  negative entries:", bool((maps[0] < 0).any()))
-assert maps[0].shape == (1, 10, 28, 28) and bool((maps[0] < 0).any())
-
-# %% tags=["figure"]
+assert maps[0].shape == (1, 10, 28, 28) and bool((maps[0][0, :5] < 0).any())
 figure = Figure(figsize=(8.2, 1.75), facecolor=CARD)
 panels = figure.subplots(1, 6)
 first_five = maps[0][0, :5]
@@ -348,9 +366,28 @@ show(
 )
 
 # %% [markdown]
-# These are the first five of ten channels, each the answer of one (random) filter to the ring, all with the same gray
-# scale. There are negative values among them. In the model's own tensor the ReLU has since set those to 0.
+# Now there are negative numbers. In the model's own tensor the ReLU has since set those to 0, and there `layer_output`
+# found them.
 #
+# Mend the function: it takes the name of the layer, and returns a true copy.
+
+
+# %% exercise="05-capture-activation"
+def capture_activation(model, name, x):
+    """A copy of what the submodule `name` outputs when the model runs on x."""
+    ### BEGIN SOLUTION
+    kept = []
+
+    def hook(module, args, output):
+        kept.append(output.detach().clone())
+
+    with model.get_submodule(name).register_forward_hook(hook):
+        model(x)
+    return kept[0]
+    ### END SOLUTION
+
+
+# %% [markdown]
 # ## Clean up, whatever happens
 #
 # A hook stays until its handle removes it. If you lose the handle, you can no longer remove this hook alone:
@@ -411,23 +448,7 @@ assert not fresh.stem[0]._forward_hooks  # `clear` took off everybody's
 #         handle.remove()
 # ```
 #
-# Now you have all that the first exercise needs.
-
-
-# %% exercise="05-capture-activation"
-def capture_activation(model, name, x):
-    """A copy of what the submodule `name` outputs when the model runs on x."""
-    ### BEGIN SOLUTION
-    kept = []
-
-    def hook(module, args, output):
-        kept.append(output.detach().clone())
-
-    with model.get_submodule(name).register_forward_hook(hook):
-        model(x)
-    return kept[0]
-    ### END SOLUTION
-
+# `05-capture-many` and `05-leaf-shapes` need that.
 
 # %% [markdown]
 # ## Outputs that are not one tensor
@@ -788,7 +809,8 @@ assert loaded.shape == (1, 10, 7, 7) and loaded.requires_grad
 # %% [markdown]
 # Now a module that computes `x.repeat(1, 25000)[:, :4]`: from rows of 2 numbers it makes rows of 50000, and returns the
 # first four of each. It gets 2 rows. We save `output.detach()` to one file and `output.detach().clone()` to another. A
-# number has 4 bytes.
+# number has 4 bytes. (A slice looks into the memory of the tensor that it was cut from. `torch.save` writes memory as it
+# is, not only the part that a tensor shows.)
 #
 # **Predict.** How many bytes of numbers are in each file?
 
@@ -841,8 +863,8 @@ show(
 )
 
 # %% [markdown] explains="05-bytes-in-files"
-# That is the third fault. A slice is a **view**: it looks into the storage of the large tensor. `torch.save` writes
-# that storage, all of it.
+# That is the third fault. A slice is a **view** of the large tensor, and so is `output.detach()`: all of the large tensor
+# went into the file.
 #
 # The rule of this lesson mends two of the three faults: `output.detach().clone()` has no graph, and a storage of its
 # own. The first one is up to you: decide which call you want.

@@ -233,8 +233,20 @@ assert y.requires_grad
 # A hook can also change the tensor itself, with an in-place operation such as `mul_`, and return nothing. The output
 # is that very tensor, so the change takes effect.
 #
-# **Predict.** Four modules get such a hook: Linear, Sigmoid, Tanh and ReLU. With which of them does `backward()` still
-# work afterwards? Write one name, or a list of names in this order. (Think of what each backward pass needs to know.)
+# But autograd may still need it. Here is what it saves for the backward pass of four modules (`result` is the output):
+
+# %%
+for module in (nn.Linear(2, 2), nn.Sigmoid(), nn.Tanh(), nn.ReLU()):
+    node_of_output = module(torch.ones(1, 2, requires_grad=True)).grad_fn
+    saved = [name for name in dir(node_of_output) if name in ("_saved_mat1", "_saved_mat2", "_saved_result")]
+    print(f"{type(module).__name__:8} saves", *(name.removeprefix("_saved_") for name in saved))
+    assert (saved == ["_saved_result"]) == (type(module) is not nn.Linear)
+
+# %% [markdown]
+# (`mat1` and `mat2` are the two matrices that a linear layer multiplies: its input and its weight.)
+#
+# **Predict.** The four get a hook that does `output.mul_(2)`. With which of them does `backward()` still work afterwards?
+# Write one name, or a list of names in this order.
 
 # %%
 guess("06-survivors", survivors="Linear")
@@ -262,7 +274,7 @@ compare("06-survivors", survivors=survivors)
 assert survivors == ["Linear"]
 
 # %% [markdown] explains="06-survivors"
-# Only the linear layer, whose backward pass needs its input and its weight. Sigmoid, Tanh and ReLU need their *output*:
+# Only the linear layer. Sigmoid, Tanh and ReLU need their *output*:
 # the derivative of a sigmoid with output `s` is `s * (1 - s)`. The hook overwrote that number, and autograd notices.
 # With `.data`, it does not, as the next cell shows. That is worse: the output is right, and the gradient is wrong.
 
@@ -320,8 +332,8 @@ def scale_output(module, s):
 # ## Before the module runs: pre-hooks
 #
 # `module.register_forward_pre_hook(hook)` registers a hook that is called as `hook(module, args)`, before `forward`.
-# `args` is the tuple of positional arguments. What the hook returns becomes the new arguments; `None` leaves them as
-# they are. Three pre-hooks return something:
+# `args` is the tuple of positional arguments. What the hook returns becomes the new arguments: a tuple holds all of them,
+# and anything else is put into a tuple first. `None` leaves them as they are. Three pre-hooks return something:
 #
 # - `both`: `(2 * args[0], args[1])`
 # - `reversed`: `args[::-1]`
@@ -360,10 +372,7 @@ compare("06-new-arguments", both=results[0], reversed=results[1], one=results[2]
 assert results == [22, 12, 5] and add(one, two) == 21
 
 # %% [markdown] explains="06-new-arguments"
-# - A **tuple** holds the new arguments, *all* of them.
-# - Anything else is put into a tuple: it becomes the *only* argument.
-#
-# The last one is a trap: `b` was dropped, and `add` went on without it. There was no error, because `b` may be left
+# The last one is a trap: what is not a tuple becomes the *only* argument. `b` was dropped, and `add` went on without it. There was no error, because `b` may be left
 # out. To change one argument, put the others back: `return (new, *args[1:])`.
 
 # %% [markdown]
@@ -610,7 +619,7 @@ show(
 # started.
 #
 # **Predict.** `picky` raises a `ValueError` for -1, and such a hook returns 0. Does the call now return 0, or does it
-# raise?
+# raise? (If it returned 0, would anybody learn of the error?)
 
 # %%
 guess("06-rescue", outcome="raises")  # 0 or "raises"

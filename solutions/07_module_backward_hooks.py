@@ -137,7 +137,8 @@ assert torch.equal(lin.weight.grad, go[0].T @ x) and torch.equal(lin.bias.grad, 
 # %% [markdown]
 # ## When there is nothing to send on
 #
-# The first layer of a model gets the data, and data does not require grad.
+# The first layer of a model gets the data, and data does not require grad. PyTorch computes no gradient that nobody needs.
+# But one arrives at the output of this layer, as always.
 #
 # **Predict.** What is the entry of `grad_input` there? Or is the hook not called at all?
 
@@ -158,8 +159,8 @@ compare("07-data-first", entry=seen["gi"][0] if seen else "not called")
 assert seen["gi"] == (None,) and torch.equal(seen["go"][0], factors)
 
 # %% [markdown] explains="07-data-first"
-# `(None,)`: a tuple with one entry, as before. Nobody needs this gradient, so it is not computed. The hook runs all
-# the same, because `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
+# `(None,)`: a tuple with one entry, as before, for a gradient that was not computed. The hook runs all the same, because
+# `grad_output` is there. (Recent versions of PyTorch warn here: the hook could not wait for
 # `grad_input`. We come back to that.)
 
 # %% [markdown]

@@ -463,7 +463,7 @@ assert get_gradient_edge(x).node.name() == "torch::autograd::AccumulateGrad"
 #
 # Both receive tuples. `grad_outputs` are the gradients that arrive at the node, `grad_inputs` are those that it
 # computed. A pre-hook may return a tuple that replaces `grad_outputs`, and a hook may return one that replaces
-# `grad_inputs`.
+# `grad_inputs`. The hooks of a *tensor* work on its gradient before it goes into the node.
 #
 # **Predict.** The gradient 5 arrives at `y = 3 * x`. A pre-hook of the node multiplies by 100. A tensor hook, which is
 # registered later, adds 1. Does 600 or 501 arrive at the node?
@@ -633,7 +633,8 @@ def backward_times(model, x, clock):
 #
 # `torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)` saves memory. It runs the model without keeping
 # what backward will need, and when backward needs it, it runs the forward part of the model again. This second run is
-# the **recomputation**.
+# the **recomputation**. It stops as soon as it has all that backward needs. (A linear layer needs its input, a tanh its
+# output: lesson 6.)
 #
 # **Predict.** The model has three modules in a row: a linear layer, a tanh, and another linear layer. How often is the
 # forward hook of the first called, in forward and backward together? How often is the full backward hook of each
@@ -679,8 +680,8 @@ show(
 # once. So under checkpointing a list of activations that a forward hook fills gets too many entries, and a counter
 # counts too many calls.
 #
-# `2.fwd` is missing in the recomputation, which stops as soon as it has the last tensor that backward needs. Here this
-# happens inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. In a
+# `2.fwd` is missing in the recomputation: the last tensor that backward needs is the input of module 2. The
+# recomputation stops inside module 2, so the call of module 2 is never completed, and its forward hook does not fire again. In a
 # larger model that is hard to foresee, so count calls rather than compute their number.
 
 # %% [markdown]

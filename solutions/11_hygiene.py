@@ -248,7 +248,8 @@ def mean_activation(model, name, x):
 #
 # Two functions each make a tensor `y` and register a hook on it; then they return, and nothing else refers to `y`. The
 # hook of the first prints `grad.norm()`, that of the second `grad.norm() / y.norm()`. (Each hook also holds a token, by
-# which we see whether it was freed.) Then Python's garbage collector runs.
+# which we see whether it was freed.) Then Python's garbage collector runs. It frees Python objects that only hold each other.
+# But a hook of a non-leaf is held by the graph, and the collector cannot look into the graph.
 #
 # **Predict.** Is the `y` of the first function freed? And that of the second? Write `True` or `False`.
 
@@ -279,9 +280,8 @@ compare("11-freed", first=argument() is None, second=own() is None)
 assert argument() is None and own() is not None
 
 # %% [markdown] explains="11-freed"
-# The second is **never** freed. `y` holds the hook, and the hook holds `y`: a cycle. Python's garbage collector finds
-# cycles of Python objects, but this one passes through the graph, which is not made of Python objects. There are two
-# ways out: remove the hook, or give it only what it needs (here, `y.norm()`, computed beforehand and without a graph).
+# The second is **never** freed. `y` holds its graph, the graph holds the hook, and the hook holds `y`: a cycle that passes
+# through the graph, where the garbage collector does not see it. There are two ways out: remove the hook, or give it only what it needs (here, `y.norm()`, computed beforehand and without a graph).
 
 
 # %%
@@ -414,8 +414,23 @@ show(
 # ### A hook of the old kind
 #
 # `register_backward_hook` is deprecated (lesson 7). A module takes either hooks of this old kind, the *legacy hooks*, or
-# full backward hooks, never both.
-#
+# full backward hooks, never both. A flag of the module says which kind it takes:
+
+# %% tags=["a-look-inside"]
+# A look inside: private attributes, for debugging only.
+flagged = nn.Linear(4, 4)
+print("at first:                 ", flagged._is_full_backward_hook)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it is deprecated
+    flagged_handle = flagged.register_backward_hook(lambda module, grad_input, grad_output: None)
+print("with a legacy hook:       ", flagged._is_full_backward_hook)
+flagged_handle.remove()
+print("without it again:         ", flagged._is_full_backward_hook)
+print("a deep copy of this layer:", copy.deepcopy(flagged)._is_full_backward_hook)
+assert nn.Linear(4, 4)._is_full_backward_hook is None
+assert flagged._is_full_backward_hook is False and copy.deepcopy(flagged)._is_full_backward_hook is False
+
+# %% [markdown]
 # **Predict.** A layer had a legacy hook, and its handle has removed it: all four dicts are empty. You register a full
 # backward hook. Does that work? And on a deep copy of the layer? Write `"works"` or `"raises"`.
 
@@ -452,9 +467,9 @@ print("with the flag set to None:", register_full(old), "  flag:", old._is_full_
 assert old._is_full_backward_hook is True
 
 # %% [markdown] explains="11-after-legacy"
-# Both raise. What stays behind is in no dict: a **flag** that says which kind the module takes. `_is_full_backward_hook`
-# is `None` at first, `False` after a legacy hook, `True` after a full one. Neither `handle.remove()` nor `clear()` sets
-# it back, and a deep copy takes it along. If you empty the dicts of a module and want it as good as new, set the flag
+# Both raise. What stays behind is in no dict, but in the **flag** `_is_full_backward_hook`: `None` at first, `False` after
+# a legacy hook, `True` after a full one. Neither `handle.remove()` nor `clear()` sets it back, and a deep copy takes it
+# along. If you empty the dicts of a module and want it as good as new, set the flag
 # to `None` as well.
 
 # %% [markdown]
@@ -513,7 +528,8 @@ def remove_all_hooks(model):
 #
 # The original below has three hooks. A function writes into `log`. A `Recorder`, an object, writes into its own list,
 # `recorder.seen`. A hook on the weight writes into `on_weight`. We copy the model and run **only the copy**, forward and
-# backward.
+# backward. (`deepcopy` copies the attributes of a module, and the dicts of its hooks are attributes. An object in them is
+# duplicated, with all that it holds; a function stays the same function. Of a parameter, `deepcopy` copies the numbers.)
 #
 # **Predict.** How many entries do the three lists have then?
 
@@ -593,6 +609,9 @@ show(
 # 2. `model.state_dict()`, with the same hook
 # 3. `copy.deepcopy(model)`, where the hook has stored an output, with its graph, as an attribute of the module
 #
+# (Pickle stores a function by its name, and looks it up again when it loads. `deepcopy` can copy leaves, but no tensor
+# that has a graph behind it.)
+#
 # **Predict.** Which of them raises? Write `"works"` or `"raises"` for each.
 
 # %%
@@ -626,10 +645,9 @@ assert isinstance(pickled, (AttributeError, pickle.PicklingError)) and as_dict =
 assert "Only Tensors created explicitly by the user" in str(deep_copied)
 
 # %% [markdown] explains="11-which-raise"
-# The first and the third raise. Pickle stores a function by its name, and a lambda has none by which it could be found
-# again; `torch.save(model, path)` fails in the same way. A `state_dict` holds parameters and buffers, never a hook: one
-# more reason to save that instead. And a tensor with a graph behind it cannot be deep-copied, so store
-# `output.detach()`.
+# The first and the third raise. A lambda has no name by which it could be found again; `torch.save(model, path)` fails in
+# the same way. A `state_dict` holds parameters and buffers, never a hook: one more reason to save that instead. And where
+# a hook stores an output, it should store `output.detach()`.
 
 # %% [markdown]
 # *Go deeper: the next exercise is optional, and works with the private dicts again.*

@@ -815,8 +815,9 @@ for layer, x, macs in (
 # Twice the MACs, 2 · 54 · 9 = 972: a multiplication and an addition for each.
 
 # %% [markdown]
-# Now a real network. ResNet-34 starts with a convolution, `conv1`; then come four stages of convolutions, `layer1` to
-# `layer4`, and one linear layer, `fc`. From stage to stage, the maps get smaller and the channels more numerous.
+# Now a real network. ResNet-34 starts with a convolution, `conv1`; then come four stages, `layer1` to `layer4`, and one
+# linear layer, `fc`. The stages have 6, 8, 12 and 6 convolutions of 3 by 3 (and a few small ones). From each stage to the
+# next, the maps get half as wide and half as high, and there are twice as many channels.
 #
 # **Predict.** Which of these six has the most work, and which the most weights?
 
@@ -839,10 +840,17 @@ for name in macs:
     work, size = f"{macs[name] / 1e6:7.1f} million MACs", f"{weights[name] / 1e6:6.2f} million parameters"
     print(f"{name:7} {work} {size}   maps: {maps[name]}")
 compare("12-resnet", work=max(macs, key=macs.get), weights=max(weights, key=weights.get))
+assert [
+    sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in getattr(model, f"layer{number}").modules())
+    for number in (1, 2, 3, 4)
+] == [6, 8, 12, 6]
+assert [getattr(model, f"layer{number}")[-1].conv2.out_channels for number in (1, 2, 3, 4)] == [64, 128, 256, 512]
+assert [maps[f"layer{number}"] for number in (1, 2, 3, 4)] == ["56 by 56", "28 by 28", "14 by 14", "7 by 7"]
 
 # %% [markdown] explains="12-resnet"
-# `layer3` has the most work, and `layer4` has the most weights, twice as many. But its maps have a quarter of the
-# positions, and each weight works once for each position.
+# From stage to stage, a convolution has four times as many weights, and each of them works at a quarter as many positions.
+# So each convolution does the same work, and `layer3` has the most of them. `layer4` has half as many, and the most
+# weights: twice as many as `layer3`.
 
 # %% tags=["figure"]
 millions = {name: (round(macs[name] / 1e6, 1), round(weights[name] / 1e6, 2)) for name in macs}

@@ -1143,7 +1143,7 @@ assert fixed[-1] < 0.3 and before_g[0][1] > 10_000 * before_g[-1][1]
 # | `"frozen"` | a leaf has parameters, and none of them requires grad | this leaf |
 # | `"cut"` | a leaf with parameters is called, and none of them gets a gradient | the one called last |
 # | `"exploding"` | the gradient at the output of a call of a leaf is more than 10000 times as large as at the last call | the last call for which this holds |
-# | `"dead"` | more than half of the channels of an `nn.ReLU` are 0 for all of `x`, in this pass, or in the one after a step of SGD (`-lr * p.grad` for each parameter with a gradient) | the first such ReLU that is called |
+# | `"dead"` | more than half of the channels of an `nn.ReLU` are 0 for all of `x` in every call of this pass, or of the one after a step of SGD (`-lr * p.grad` for each parameter with a gradient) | the first such ReLU that is called |
 # | `"vanishing"` | as `"exploding"`, but less than 1/10000 as large | the last call for which this holds |
 #
 # Write one step, return `("healthy", None)` for the rest, and run the check: it tells you what is missing. When yours

@@ -28,18 +28,39 @@ torch.set_num_threads(1)  # small tensors: one thread is fastest, and on a share
 # %% [markdown]
 # ## A model that echoes
 #
-# Our model is built like the large ones, and is small enough to be understood. It read lists of animals, such as
-# `. fox owl bee . fox owl bee ! FOX OWL BEE`. A dot begins a quiet round, an exclamation mark a loud one. The first
-# round names some animals, and each later one names them again, in the same order. (It may start at any of them.) The
-# model learned to say what comes next. Its weights come with this course.
+# Our model is built like the large ones, and is small enough to be understood. It read thousands of texts like these
+# three, and learned to say what comes next. Its weights come with this course.
 #
-# **Predict.** Which word should come after `. fox owl bee cow yak . fox owl bee`?
+#     ! EWE OWL BEE PIG . ewe owl bee pig ! BEE PIG . pig .
+#     . jay cow dog . jay cow dog . jay cow dog ! COW DOG .
+#     ! PIG ELK DOG JAY KOI . jay koi ! JAY KOI . dog jay koi
+#
+# **Predict.** Find the rules. Which word should come after `. fox owl bee cow yak ! OWL BEE`?
 
 # %%
-guess("14-echo", word="cow")
+guess("14-echo", word="COW")
 
 # %%
 model = echo_decoder()
+with torch.no_grad():
+    said = WORDS[model(encode(". fox owl bee cow yak ! OWL BEE"))[0, -1].argmax()]
+print("next:", said)
+compare("14-echo", word=said)
+assert said == "COW"
+assert [decode(echo) for seed in (0, 2) for echo in draw_echoes(2, seed, 16)[0]][1:] == [
+    "! EWE OWL BEE PIG . ewe owl bee pig ! BEE PIG . pig .",
+    "! PIG ELK DOG JAY KOI . jay koi ! JAY KOI . dog jay koi",
+    ". jay cow dog . jay cow dog . jay cow dog ! COW DOG .",
+]
+
+# %% [markdown] explains="14-echo"
+# A dot begins a quiet round, an exclamation mark a loud one. The first round names some animals, and each later one names
+# them again, in the same order. It may start at any of them.
+
+# %% [markdown]
+# From here on we study one text, `. fox owl bee cow yak . fox owl bee`, after which the model should say `cow`.
+
+# %%
 TEXT = ". fox owl bee cow yak . fox owl bee"
 words, tokens = TEXT.split(), encode(TEXT)
 COW = WORDS.index("cow")
@@ -50,10 +71,9 @@ answer = logits[0, -1].softmax(0)
 print("tokens:", tuple(tokens.shape), "  logits:", tuple(logits.shape))
 print("next:", {WORDS[k]: round(answer[k].item(), 3) for k in answer.topk(3).indices.tolist()})
 print(decode(complete(model, tokens, 16)))
-compare("14-echo", word=WORDS[answer.argmax()])
 assert answer[COW] > 0.97
 
-# %% [markdown] explains="14-echo"
+# %% [markdown]
 # No animal always follows `bee`: the lists were drawn at random. So the model cannot know the answer from its weights.
 # It must find the earlier `bee` in the text, and say what came after it there. How does it do that?
 
@@ -97,12 +117,24 @@ show(
 #
 # ## What a block passes on
 #
-# A forward hook on a block should show the stream. Look at what it gets before you use it.
+# A forward hook on a block should show the stream. Here is how the model calls its blocks, and how a block ends:
 #
-# **Predict.** What is `output` in a forward hook on `model.blocks[1]`: `"tensor"` or `"tuple"`?
+# ```python
+# # in the forward of the model
+# for index, block in enumerate(self.blocks):
+#     hidden, seen = block(hidden, attn_mask=attn_mask, cache=cache[index] if cache else None)
+#
+# # the end of the forward of a block
+# return hidden, None if cache is None else seen
+# ```
+#
+# `hidden` is the stream. The cache holds what attention has read before; we come to it soon.
+#
+# **Predict.** We call `model(tokens)`, without a cache. What is `output` in a forward hook on `model.blocks[1]`:
+# `"tensor"` or `"tuple"`? And how many *positional* arguments does the hook get in `args`?
 
 # %%
-guess("14-block-output", output="tuple")
+guess("14-block-output", output="tuple", positional=1)
 
 
 # %%
@@ -110,14 +142,21 @@ def look(module, args, kwargs, output):
     print("positional:", [tuple(a.shape) for a in args])
     print("by keyword:", {name: value if value is None else tuple(value.shape) for name, value in kwargs.items()})
     print("output:    ", type(output).__name__, [o if o is None else tuple(o.shape) for o in output])
-    found.append(type(output).__name__)
+    found.append((type(output).__name__, len(args)))
 
 
 found = []
 with torch.no_grad(), model.blocks[1].register_forward_hook(look, with_kwargs=True):
     model(tokens)
-compare("14-block-output", output=found[0])
-assert found == ["tuple"]
+compare("14-block-output", output=found[0][0], positional=found[0][1])
+assert found == [("tuple", 1)]
+assert (
+    "hidden, seen = block(hidden, attn_mask=attn_mask, cache=cache[index] if cache else None)"
+    in importlib.import_module("inspect").getsource(type(model).forward)
+)
+assert "return hidden, None if cache is None else seen" in importlib.import_module("inspect").getsource(
+    type(model.blocks[1]).forward
+)
 
 # %% [markdown] explains="14-block-output"
 # A tuple. Blocks of language models often return one: the stream, and beside it a cache, attention weights, and the
@@ -126,14 +165,14 @@ assert found == ["tuple"]
 # the cache come by keyword: an ordinary hook does not see them, `with_kwargs=True` shows them (lesson 6).
 
 # %% [markdown]
-# What is the cache? `complete` asks for one word after the other. What attention has read before is kept, so the model
-# reads each token only once.
+# Now the cache. `complete` calls the model for one word after the other. After each call, the cache of a block holds one
+# entry for each token that its attention has read so far, so that the next call need not read them again.
 #
-# **Predict.** `complete(model, tokens, 3)` adds three words to our 10 tokens, one by one. How many tokens does a block
-# get in each of the three calls? Write a list of three numbers.
+# **Predict.** `complete(model, tokens, 3)` adds three words to our 10 tokens, in three calls. In the third call, how many
+# tokens of the stream does a block get? And how many entries does its cache hold after that call?
 
 # %%
-guess("14-calls", tokens=[10, 1, 1])
+guess("14-calls", tokens=1, cache=12)
 
 # %%
 calls = []
@@ -141,19 +180,21 @@ with model.blocks[1].register_forward_hook(lambda module, args, output: calls.ap
     complete(model, tokens, 3)
 for hidden, cache in calls:
     print("stream:", tuple(hidden.shape), "  cache:", tuple(cache.shape))
-compare("14-calls", tokens=[hidden.shape[1] for hidden, cache in calls])
+compare("14-calls", tokens=calls[2][0].shape[1], cache=calls[2][1].shape[1])
+assert [hidden.shape[1] for hidden, cache in calls] == [10, 1, 1]
 assert [cache.shape[1] for hidden, cache in calls] == [10, 11, 12]
 
 # %% [markdown] explains="14-calls"
-# Ten, then one at a time. A hook that stores `output[0]` under one name would end up with a single token. And a hook
+# Ten tokens in the first call, then one at a time: the word that was said last. (The third word is never read.) A hook that stores `output[0]` under one name would end up with a single token. And a hook
 # that writes to `hidden[:, 9]` would raise in the second call. While you study a text, give the model all of it, in one
 # call.
 
 # %% [markdown]
-# If a hook returns something, the tuple has to stay a tuple. This one returns the stream alone.
+# If a hook returns something, that takes the place of the tuple. This one returns `output[0]`, the stream alone, of
+# shape `[texts, tokens, 64]`. The model unpacks what it gets: `hidden, seen = block(…)`.
 #
 # **Predict.** What happens when we give the model one text? And when we give it two? Write `"raises"` or `"goes on"`
-# for each.
+# for each. (A tensor can be unpacked like a list of its rows.)
 
 # %%
 guess("14-lost-tuple", one="raises", two="goes on")
@@ -173,8 +214,8 @@ compare("14-lost-tuple", one=what["one"], two=what["two"])
 assert what == {"one": "raises", "two": "goes on"}
 
 # %% [markdown] explains="14-lost-tuple"
-# The model says `hidden, cache = block(…)`. A tensor can be unpacked, too: along its batch. With two texts, the first
-# became the stream, the second became the cache, and the model went on. Its logits belong to the first text, and have
+# A tensor is unpacked along its first dimension, here the texts. One text is one value where two are wanted. With two
+# texts, the first became the stream, the second became the cache, and the model went on. Its logits belong to the first text, and have
 # no batch any more. So return `(new, *output[1:])`.
 
 # %% [markdown]
@@ -241,11 +282,11 @@ except NotImplementedError:
 # The last norm and `unembed` turn the stream behind the last block into logits. All blocks add to the same stream. So
 # we can put them behind *any* block, as if the model ended there. This is the **logit lens** (nostalgebraist, 2020).
 #
-# **Predict.** Look at the last token, `bee`. What is the most probable word in `stream[0]`, before any block? And
-# behind which block (0, 1 or 2) is `cow` the most probable for the first time?
+# **Predict.** Look at the last token, `bee`. What is the most probable word in `stream[0]`, before any block has added
+# anything? (`embed` and `unembed` have the same weights.) And in `stream[3]`, behind the last block?
 
 # %%
-guess("14-lens", embedded="bee", block=1)
+guess("14-lens", first="bee", last="cow")
 
 # %%
 with torch.no_grad():
@@ -254,7 +295,8 @@ rows = ["embedded", *(f"block {k}" for k in range(3))]
 for row, probabilities in zip(rows, lens[:, -1]):
     print(f"{row:9} bee {probabilities[WORDS.index('bee')]:.3f}   cow {probabilities[COW]:.3f}")
 best = lens[:, -1].argmax(1).tolist()
-compare("14-lens", embedded=WORDS[best[0]], block=best[1:].index(COW))
+compare("14-lens", first=WORDS[best[0]], last=WORDS[best[3]])
+assert model.embed.weight is model.unembed.weight and best[3] == COW
 assert best[1:].index(COW) == 1 and WORDS[best[0]] == "bee"
 assert [WORDS[k] for k in lens[1, 2:5].argmax(1)] == ["fox", "owl", "bee"]
 
@@ -292,8 +334,8 @@ show(
 )
 
 # %% [markdown] explains="14-lens"
-# Before any block the stream says the word itself: embedding and unembedding have the same weights here. The answer
-# comes with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or
+# Before any block the stream says the word itself, as the unembedding undoes the embedding. Behind the last one, the lens
+# is the model. In between is what we did not know: the answer comes with block 1, and block 2 makes it surer. In the first round there is nothing to know: any animal may come, or
 # the round may end.
 #
 # Behind block 0 there is something odd. `owl` says `fox`, `bee` says `owl`, `cow` says `bee`: the word *before* it.
@@ -321,13 +363,14 @@ def logit_lens(model, tokens):
 # ## Attention: computed and thrown away
 #
 # Something in block 1 carries the answer to the last token, and only attention can do that. For each token, each head
-# computes weights that say how much it takes from each token before it. `block.attention` is an
-# `nn.MultiheadAttention`, which returns two things: what the heads found, and their weights.
+# computes weights that say how much it takes from each token up to this one. The weights of a token add up to 1.
+# `block.attention` is an `nn.MultiheadAttention`, which returns two things: what the heads found, and the weights, or
+# `None` unless they are asked for with `need_weights=True` (lesson 5).
 #
-# **Predict.** A forward hook looks at the second output of `model.blocks[1].attention`. What is it?
+# **Predict.** What weight does each head give to the first token, the dot, when the token that looks is the dot itself?
 
 # %%
-guess("14-weights", second=None)
+guess("14-weights", dot=1)
 
 # %%
 with torch.no_grad():
@@ -339,15 +382,23 @@ with torch.no_grad():
 kwargs, output = kept[0]
 print("keyword arguments:", {name: value for name, value in kwargs.items() if name != "attn_mask"})
 print("second output:", output[1])
-compare("14-weights", second=output[1])
 assert output[1] is None and kwargs["need_weights"] is False
 
+normed, later = model.blocks[1].norm1(stream[1]), torch.ones(10, 10, dtype=torch.bool).triu(1)
+with torch.no_grad():
+    _, weights = model.blocks[1].attention(normed, normed, normed, attn_mask=later, average_attn_weights=False)
+print("weights, asked for:", tuple(weights.shape), "  the dot at the dot:", weights[0, :, 0, 0].tolist())
+compare("14-weights", dot=weights[0, :, 0, 0].unique())
+assert weights.shape == (1, 4, 10, 10) and weights[0, :, 0, 0].tolist() == [1, 1, 1, 1]
+assert torch.allclose(weights.sum(3), torch.ones(1, 4, 10))
+
 # %% [markdown] explains="14-weights"
-# `None`, since the block asks for `need_weights=False`. Then PyTorch may compute attention faster, and never stores
-# the whole table. The block is right: it needs no weights. But we do, and ask for them.
+# 1 in each head: there is nothing else to look at. But a hook on the model as it runs gets `None`, since the block asks
+# for `need_weights=False`. Then PyTorch may compute attention faster, and never stores the whole table. The block is
+# right: it needs no weights. We do, and ask for them.
 
 # %% [markdown]
-# Here we call the attention of a block by hand:
+# Here we do that for any text and block:
 
 
 # %%
@@ -460,11 +511,24 @@ show(
 # between: PyTorch reads the weight of `out_proj` and never calls it. So in our model `out_proj` does nothing, and a
 # linear layer of our own, `block.mix`, does its work. It gets the heads side by side: each has 64 / 4 = 16 columns.
 #
-# **Predict.** `p(cow)` is 0.98. Which of the two heads makes it fall below one half when it is off: `"head 1"`,
-# `"head 3"`, `"either"`, or `"neither"`, since each can do the other's work?
+# But first, see how much each head adds. Here is the length of what it adds to the stream of the last token:
 
 # %%
-guess("14-which-head", head="head 3")
+with torch.no_grad():
+    beside = []  # the heads of block 1, side by side
+    with model.blocks[1].mix.register_forward_pre_hook(lambda module, args: beside.append(args[0][0, -1])):
+        model(tokens)
+    columns = zip(beside[0].split(16), model.blocks[1].mix.weight.split(16, dim=1))
+    added = [(weight @ head).norm().item() for head, weight in columns]
+print({f"head {head}": round(length, 2) for head, length in enumerate(added)})
+assert [round(length, 1) for length in added] == [0, 1.0, 0, 2.5]
+
+# %% [markdown]
+# **Predict.** `p(cow)` is 0.98. One of the heads makes it fall below one half when it is off, the others hardly matter.
+# Which one? Write its number.
+
+# %%
+guess("14-which-head", head=3)
 
 
 # %%
@@ -487,12 +551,13 @@ def cow():
 single = [[without_head(layer, head, cow) for head in range(4)] for layer in range(3)]
 for layer, row in enumerate(single):
     print(f"block {layer}: p(cow) without head 0, 1, 2, 3:", [round(p, 3) for p in row])
-lost = [f"head {head}" for head in (1, 3) if single[1][head] < 0.5]
-compare("14-which-head", head=lost[0] if len(lost) == 1 else "either" if lost else "neither")
-assert lost == ["head 3"] and abs(cow() - answer[COW]) < 1e-5
+lost = [head for head in range(4) if single[1][head] < 0.5]
+compare("14-which-head", head=lost[0])
+assert lost == [3] and min(single[1][:3]) > 0.9 and abs(cow() - answer[COW]) < 1e-5
 
 # %% [markdown] explains="14-which-head"
-# Only head 3. Head 1 looks at the right place, and the answer hardly depends on it. **A pattern is not an effect.**
+# Head 3. Head 1 looks at the right place, too, but adds little, and the answer hardly depends on it. **A pattern is not
+# an effect.**
 # Also, head 1 of block 0 is needed, the one that looks one word back: this is the other half of the pair.
 
 # %% [markdown]
@@ -883,10 +948,12 @@ except NotImplementedError:
 # ## The same hooks on `nn.TransformerEncoder`
 #
 # PyTorch has a transformer of its own. Its layers return tensors, not tuples. In eval mode and without grad they have a
-# **fast path**: one fused function computes a whole layer and calls none of the modules in it.
+# **fast path**: one fused function computes a whole layer and calls none of the modules in it. But first a layer looks
+# for forward hooks on itself and on its modules. If there are any, it takes the slow path, module by module.
 #
 # **Predict.** An encoder of two layers is in eval mode, under `no_grad`. We put a hook on `layers[0].linear1` and on
-# `layers[0].self_attn.out_proj`. How often is each called in one forward pass, with torch 2.13?
+# `layers[0].self_attn.out_proj`. How often is each called in one forward pass? (`self_attn` is an
+# `nn.MultiheadAttention` like ours.)
 
 # %%
 guess("14-encoder", linear1=1, out_proj=0)
@@ -910,10 +977,9 @@ compare("14-encoder", linear1=calls["linear1"], out_proj=calls["self_attn.out_pr
 assert calls == {"linear1": 1, "self_attn.out_proj": 0}
 
 # %% [markdown] explains="14-encoder"
-# The layer now looks for forward hooks on itself and its modules first. If there are any, it takes the slow path, and
-# they are called. That was not always so: as late as torch 2.3, the hook on `linear1` was skipped in silence, and only
-# in eval mode under `no_grad` (issue 128413 of PyTorch). `out_proj` is called on neither path: attention reads its
-# weight and leaves the module alone.
+# `out_proj` is called on neither path: attention reads its weight and leaves the module alone. `linear1` is called on
+# the slow path. That was not always so: as late as torch 2.3, a layer did not look for hooks, and this one was skipped in
+# silence, and only in eval mode under `no_grad` (issue 128413 of PyTorch).
 
 # %% [markdown]
 # Two gaps are left today. A hook for *all* modules is registered with none of them, so the layer does not see it. And

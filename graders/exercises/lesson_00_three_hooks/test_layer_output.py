@@ -27,6 +27,8 @@ class TestLayerOutput:
     >>> model = nn.Sequential(nn.ReLU(), nn.Sigmoid())
     >>> layer_output(model, model[0], torch.tensor([-1.0, 2.0]))
     tensor([0., 2.])
+
+    **Fine print.** Return the output itself or a copy of it. The layer runs once, and nothing raises.
     """
 
     def reference(model, layer, x):

@@ -21,8 +21,8 @@ from graders.scenes.worlds import two_leaves
     ),
     why=(
         "`a` and `b` are results, so each has to be told to keep its gradient; then one pass fills all four. "
-        "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients and writes into no `.grad`; hooks on "
-        "`a` and `b` would do as well."
+        "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients without being told, and leaves `w.grad` and "
+        "`x.grad` alone; hooks on `a` and `b` would do as well."
     ),
     scene=runs_passes(
         world=two_leaves,

@@ -49,9 +49,9 @@ class TestPerPassGrads:
     >>> per_pass_grads(p, [lambda p: 2 * p.sum(), lambda p: (p * p).sum()])
     [tensor([2.]), tensor([6.])]
 
-    **Fine print.** `p.grad` may hold an old value, which must not enter the result. It may end up as anything but an
-    entry of your list, and the old tensor in it may be overwritten. A loss that is in the list twice counts twice.
-    While a loss is evaluated, it may call your function on another tensor.
+    **Fine print.** Each loss depends on `p`. `p.grad` may hold an old value, which must not enter the result. It may
+    end up as anything but an entry of your list, and the old tensor in it may be overwritten. A loss that is in the
+    list twice counts twice. While a loss is evaluated, it may call your function on another tensor.
     """
 
     def reference(p, losses):

@@ -52,8 +52,9 @@ class TestNormLog:
     tensor([5., 4.])
 
     **Fine print.** `p.grad` may hold something at the start, and ends as the plain loop would leave it, even when a
-    loss raises: each pass adds to it. Other leaves in a loss get their gradient, too. If there were hooks on `p`
-    before, the norm is that of the gradient as they left it. A loss may differ from call to call.
+    loss raises: each pass adds to it. Each loss depends on `p`. Other leaves in a loss get their gradient, too. If
+    there were hooks on `p` before, the norm is that of the gradient as they left it. A loss may differ from call to
+    call.
     """
 
     def reference(p, losses):

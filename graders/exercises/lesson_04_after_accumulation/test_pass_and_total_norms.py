@@ -42,8 +42,8 @@ class TestPassAndTotalNorms:
 
     **Fine print.** A norm is what `t.norm().item()` gives: the L2 norm over all elements, as a Python float. Your hooks
     stay for good, and change no gradient. Each call returns a list of its own. Between two passes the caller may set
-    `p.grad` to `None`, or to another tensor. If a hook that was registered later changes the gradient, the total counts
-    the changed one. Nobody calls `torch.autograd.grad`.
+    `p.grad` to `None`, or to another tensor. `"pass"` is what arrives at your hook: if a hook that was registered later
+    changes the gradient, only the total counts that. Nobody calls `torch.autograd.grad`.
     """
 
     def reference(p):

@@ -69,9 +69,9 @@ class TestActivationStore:
 
     **Fine print.** `with store as s` gives `s is store`. A second block adds to the record; after `clear()` inside a
     block, recording goes on. Where nothing is recorded, as before the first block, `data` has an empty list or no
-    entry. Two names may belong to one module: each gets a copy of every call. The outputs are tensors. Outside the
-    block the model has none of the store's hooks, even after an exception, which comes through. The model goes on as
-    without it, gradients included.
+    entry. Two names of one module may share its copies. The outputs are tensors. Outside the block the model has none
+    of the store's hooks, even after an exception, which comes through. The model goes on as without it, gradients
+    included.
     """
 
     reference = Store

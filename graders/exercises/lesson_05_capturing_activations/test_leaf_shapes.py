@@ -51,9 +51,9 @@ class TestLeafShapes:
     >>> leaf_shapes(model, torch.ones(1, 2, 3))
     {'0': (1, 6), '1.0': (1, 4), '1.1': (1, 4)}
 
-    **Fine print.** A module without children is one for which `list(module.children())` is empty. One that is called
-    more than once shows the shape of its last call. The outputs of these modules are tensors; those of others may be
-    anything.
+    **Fine print.** A module without children is one for which `list(module.children())` is empty; the model itself has
+    children. One that is called more than once shows the shape of its last call. The outputs of these modules are
+    tensors; those of others may be anything.
     """
 
     reference = shapes

@@ -46,8 +46,8 @@ class TestLinearGrads:
 
     **Fine print.** The caller's hooks on the parameters may change or erase what arrives there. `x` has one or more
     dimensions, the last one of size `lin.in_features`. At least one of `x`, the weight and the bias requires grad; what
-    their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`. Whether you call `lin`
-    is up to you: hooks on it only watch.
+    their `.grad` holds afterwards is not graded. `loss_fn` does not work in place or use `lin`, and takes a detached
+    copy of `y` as well. Whether you call `lin` is up to you: hooks on it only watch.
     """
 
     def reference(lin, x, loss_fn):

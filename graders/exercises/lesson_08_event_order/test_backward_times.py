@@ -90,9 +90,9 @@ class TestBackwardTimes:
 
     **Fine print.** The time of one call begins when the gradient has arrived at the module's output, after other
     people's full backward pre-hooks, and ends when the gradient of its input is complete, before their full backward
-    hooks: even when `x` requires no grad. Several calls add up; a module that is never called gets 0. `.grad`
-    accumulates as usual. Each module gets one tensor that depends on `x`, by position, and can pass a gradient on to
-    it.
+    hooks: even when `x` requires no grad. Several calls add up; a module never called gets 0. `.grad` accumulates as
+    usual. There are no global hooks. Each module gets one tensor that depends on `x`, by position, and can pass a
+    gradient on to it.
     """
 
     def reference(model, x, clock):

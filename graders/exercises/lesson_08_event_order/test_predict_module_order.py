@@ -76,8 +76,8 @@ class TestPredictModuleOrder:
 
     **Fine print.** The kinds are forward pre-hook (`pre`), forward hook (`fwd`), full backward pre-hook (`bpre`) and
     full backward hook (`bwd`). The input requires grad. Write the list down, or let the function measure it. Grad mode
-    is on when it is called, and other people's global hooks may be there: they fire as well, and may replace values or
-    raise.
+    is on when it is called. Other people's global hooks may be there: if you measure, they fire for your layer, too.
+    They may replace values, and what they raise comes through.
     """
 
     def reference():

@@ -52,8 +52,8 @@ class TestRemoveAllHooks:
     (2, 0)
 
     **Fine print.** A function that was registered twice is two hooks; a module with two names counts once. Those of
-    `register_backward_hook` are backward hooks, too. Hooks on parameters, of `state_dict` and `load_state_dict`, and
-    for all modules stay. New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or
+    `register_backward_hook` are backward hooks, too. Hooks on parameters, those of `state_dict` and `load_state_dict`,
+    and global hooks stay. New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or
     become `None`. Old handles are harmless: `remove()` raises nothing and removes no new hook.
     """
 

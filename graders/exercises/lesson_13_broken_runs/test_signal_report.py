@@ -86,8 +86,8 @@ def report(calls, size=rms):
 )
 class TestSignalReport:
     """Write `signal_report(model, loss_fn, x)`. Compute `loss_fn(model(x))` and its gradients. Return a list with a
-    tuple `(name, output, gradient)` for each call of a leaf (a module without children), in the order of the calls:
-    the RMS of what it returned, and of the gradient there, as `float`s.
+    tuple `(name, output, gradient)` for each call of a leaf (a module without children), in the order of the calls: the
+    RMS of what it returned, and of the gradient there, as `float`s.
 
     **Example.** The output of the layer is 2 and 14, and the root of (4 + 196) / 2 is 10.
 
@@ -98,8 +98,8 @@ class TestSignalReport:
 
     **Fine print.** The RMS is the root of the mean of the squares. Where no gradient arrives, `gradient` is `0.0`; the
     loss may have no graph. A leaf may return a tuple or dict: all floating-point tensors in it count as one long
-    tensor, with a gradient of 0 where none arrives. It may return its own parameter. Your function may be called under
-    `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
+    tensor, with a gradient of 0 where none arrives. It may return its own parameter: leave no hook there. Your function
+    may be called under `no_grad`. Only parameters require grad. The caller's hooks on gradients only watch.
     """
 
     def reference(model, loss_fn, x):

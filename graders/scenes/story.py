@@ -238,7 +238,8 @@ def _line_of_story(trace: TracebackType | None, story: Story) -> int:
     line = 0
     while trace is not None:
         code, home = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
-        if code is story.__code__ or (line and home.startswith("graders.scenes.")):
+        is_helper = home.startswith("graders.scenes.") and not code.co_flags & inspect.CO_NESTED
+        if code is story.__code__ or (line and is_helper):
             line = trace.tb_lineno + (0 if home == story.__module__ else ELSEWHERE)
         elif line:
             break

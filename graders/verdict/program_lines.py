@@ -27,7 +27,7 @@ class Line:
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
         """The names that it defines, and those that it uses; without those that are local to a function or class."""
         top = symtable.symtable(self.text, "<line>", "exec")
-        stores = {one.get_name() for one in top.get_symbols() if one.is_assigned()}
+        stores = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
         uses = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
         inside = top.get_children()
         for table in inside:  # it grows

@@ -2,7 +2,8 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
-from graders.scenes.captures import call_with_name, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
 
 
 def capture(model, name, x, **how):
@@ -27,10 +28,17 @@ def capture(model, name, x, **how):
         "list is made inside the function, so each call of yours has its own. An object with `__call__` that holds "
         "the list would do as well."
     ),
-    scene=captures_outputs(
-        ask=call_with_name,
-        only={"named": ("second name", "often", "norm", "nested")},
-        words={"results": "every call is captured in order"},
+    scene=stories(
+        promises={
+            "every call is captured in order": captures.returned,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.CALLS, **captures.MODEL},
+        names=captures.one_name,
+        function=captures.itself,
     ),
 )
 class TestCaptureCalls:

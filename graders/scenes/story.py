@@ -88,7 +88,7 @@ class Draw:
         """A tensor of the shape of this story, or of `shape`, in the dtype of the case."""
         shape = shape or self.shape
         numbers = [self.number(low, high) for _ in range(torch.Size(shape).numel())]
-        t = torch.tensor(numbers, dtype=torch.float64).to(getattr(torch, self._case.dtype)).reshape(shape)
+        t = torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(getattr(torch, self._case.dtype)).clone()
         return t if self._to is None or t.dtype != torch.float32 else self._to(t)
 
     def number(self, low: float, high: float, away: float = 0.25) -> float:

@@ -131,6 +131,8 @@ class _Teller(ast.NodeTransformer):
         self._aliases: dict[str, str] = {}
         """After `t = w`, the program says `w`."""
         self._before = 0
+        self._returns_failing = False
+        """Whether what a told helper has just returned fails, and with it the statement that gets it."""
         self._expected: Any = MISSING
 
     def _fresh_space(self) -> dict[str, Any]:
@@ -145,6 +147,7 @@ class _Teller(ast.NodeTransformer):
         try:
             for node in tree.body:
                 if isinstance(node, ast.Return) and node.value is not None:
+                    self._returns_failing = self._is_failing(node)
                     returned: ast.expr = _Renamed(renamed).visit(node.value)
                     return returned
                 self._statement(node)
@@ -221,8 +224,10 @@ class _Teller(ast.NodeTransformer):
                 look = self._look(*self._until.change)
                 self._finish(f"{look} == before" if self._until.change[0] == "entries" else look)
             self._finish(ast.unparse(self.visit(value)))
-        if self._is_failing(node):
-            self._emit(ast.unparse(self.visit(value)), node)
+        if self._until.line:
+            text = ast.unparse(self.visit(value))
+            if self._is_failing(node):
+                self._emit(text, node)
 
     def _finish(self, shown: str) -> None:
         """End with a line that prints this."""
@@ -238,7 +243,9 @@ class _Teller(ast.NodeTransformer):
         """Whether this is the statement at whose line the program ends."""
         if node is None or not self._until.line:
             return False
-        return node.lineno <= self._until.line - self._before <= (node.end_lineno or node.lineno)
+        return self._returns_failing or node.lineno <= self._until.line - self._before <= (
+            node.end_lineno or node.lineno
+        )
 
     def _emit(self, text: str, node: ast.stmt | None = None) -> None:
         """Print a line, and run it unless it is the last, which fails for the learner."""

@@ -1,8 +1,8 @@
 """Exercise 06-force-kwargs."""
 
 from graders.exercises.authoring import a_hook_for_all, exercise
-from graders.scenes.call_arguments import some_keywords, with_the_same_keywords
-from graders.scenes.forward_changes import changes_calls
+from graders.scenes.stories import changed_calls as calls
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -21,18 +21,21 @@ from graders.scenes.forward_changes import changes_calls
         "Only a pre-hook that is registered with `with_kwargs=True` sees the keyword arguments; it returns both, "
         "and in `{**kwargs, **kw}` the entries on the right win. `kwargs | kw` would do as well."
     ),
-    scene=changes_calls(
-        arguments=some_keywords,
-        calls=with_the_same_keywords,
-        only={"number": ()},
-        words={
-            "task": "the keywords reach the module",
-            "gradients": "gradients flow to what the caller passes",
-            "arrives": "everything arrives as it was passed and forward runs once",
-            "twice": "two hooks force the keywords of both",
-            "failing": "an exception comes through and is forgotten",
-            "any": "values of any kind arrive",
+    scene=stories(
+        promises={
+            "the keywords reach the module": (*calls.CHANGED, calls.same_keywords),
+            "gradients flow to what the caller passes": (calls.gradients_flow, calls.gradients_of_keywords),
+            "everything arrives as it was passed and forward runs once": calls.arrives,
+            "two hooks force the keywords of both": calls.several_at_a_time,
+            "each handle removes its own hook": (calls.removed_by_handles, calls.no_keyword),
+            "only this module is changed": calls.other_modules,
+            "nothing else changes": calls.nothing_else,
+            "an exception comes through and is forgotten": calls.forward_raises,
+            "values of any kind arrive": calls.keywords_of_any_kind,
         },
+        axes=calls.CALLS,
+        register=calls.with_a_shift,
+        again=calls.with_y,
     ),
 )
 class TestForceKwargs:
@@ -68,7 +71,7 @@ class TestForceKwargs:
         )
 
     # A hook for all modules that looks for this one acts on nothing else.
-    may_differ = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
+    may_differ = {"by the call": a_hook_for_all, "by calls of the module": a_hook_for_all}
 
     class Mistakes:
         def wrong_return_shape(module, **kw):

@@ -236,7 +236,10 @@ def model_raises(call: Call, draw: Draw, case: Any, names: Names, function: Func
     def fails(*args: Any) -> None:
         raise error
 
-    model.head.register_forward_pre_hook(fails)
+    if case.failure in ("KeyboardInterrupt", "ValueError"):
+        model.norm.register_forward_pre_hook(fails)
+    else:
+        model.head.register_forward_pre_hook(fails)
     before = Watch(model=model, x=x)
     came = None
     try:

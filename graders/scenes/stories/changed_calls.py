@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import TENSOR, the_gradient
@@ -15,7 +15,7 @@ Register = Callable[[Call, Draw, Any, nn.Module], Any]
 CALLS = {
     "dtype": ("float32", "float64"),
     "rank": (1, 0, 2, 3),
-    "mode": ("train", "eval"),
+    "mode": ("train", "eval", "mixed"),
     "hooks": ("none", "watching", "replacing"),
     "others": ("none", "positional", "keyword", "both"),
     "backward": TENSOR["backward"],
@@ -81,7 +81,7 @@ def a_module(draw: Draw, case: Any) -> Any:
     class Wave(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.w = nn.Parameter(torch.tensor(0.5))
+            self.w = nn.Parameter(torch.tensor(0.7))
 
         def forward(self, x: Any, y: Any = 1.0, *, shift: Any = 0.0) -> Any:
             return torch.exp(self.w * x * y / 4 + shift)
@@ -91,6 +91,8 @@ def a_module(draw: Draw, case: Any) -> Any:
         module.double()
     if case.mode == "eval":
         module.eval()
+    if case.mode == "mixed":
+        module.inner = nn.Dropout().eval()
     if case.hooks == "watching":
         module.register_forward_pre_hook(lambda module, args: None)
         module.register_forward_hook(lambda module, args, output: None)
@@ -189,7 +191,8 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, register: Register, ag
     module, x, y = a_module(draw, case)
     before = Watch(module=module, x=x, y=y)
     first = register(call, draw, case, module)
-    second = again(call, draw, case, module)
+    with torch.no_grad():
+        second = again(call, draw, case, module)
     third = register(call, draw, case, module)
     first.remove()
     yield "the output after remove() of the first", module(x).detach()
@@ -266,7 +269,8 @@ def arrives(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
     rows = [1]
     given = (x, None, rows, "a text", x)
     register(call, draw, case, module)
-    module(*given, flag=False, rows=rows)
+    out = module(*given, flag=False, rows=rows)
+    yield "the output", out
     yield "the number of runs", len(seen)
     args, kwargs = seen[0]
     yield "which positional arguments are the caller's own", [arg is one for arg, one in zip(args, given)]

@@ -125,6 +125,14 @@ class TestActivationStore:
             def clear(self):
                 pass
 
+        class clear_loses_the_lists(Store):
+            """`clear()` threw away the lists, and the next call of a module in the block found none to append to. Empty
+            each list, or make new ones: `self.data = {name: [] for name in self.names}`.
+            """
+
+            def clear(self):
+                self.data = {}
+
         class late_binding(Store):
             def hook(self, name):
                 return super().hook(self.names[-1])

@@ -6,6 +6,11 @@ from graders.scenes.stories import captures
 from graders.scenes.story import stories
 
 
+def same(one, other):
+    """Whether two tensors are equal in shape and values."""
+    return one.shape == other.shape and bool((one == other).all())
+
+
 def capture(model, name, x, **how):
     """What every call of a module puts out, copied."""
     return outputs(model, [name], x, **how)[name]
@@ -62,6 +67,20 @@ class TestCaptureCalls:
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def only_last_call(model, name, x):
             return capture(model, name, x)[-1:]
+
+        def first_names_only(model, name, x):
+            """`name` may be the second name of a module. `named_modules()` yields each module once, under its first
+            name; `model.get_submodule(name)` knows all of them.
+            """
+            dict(model.named_modules())[name]
+            return capture(model, name, x)
+
+        def drops_equal_outputs(model, name, x):
+            """Two calls gave equal outputs, and your list has one of them. Every call counts: append without a look at
+            what is there.
+            """
+            found = capture(model, name, x)
+            return [one for one, before in zip(found, [None, *found]) if before is None or not same(one, before)]
 
         def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
             """Your list outlives the call: every call of your function returns the same list. Make a new list inside

@@ -86,6 +86,11 @@ class TestForceKwargs:
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, kw), with_kwargs=True)
 
+        def dropped_arguments__2(module, **kw):
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: ((), {**kwargs, **kw}), with_kwargs=True
+            )
+
         def caller_wins(module, **kw):
             """Where the caller passes the same keyword, the caller's value wins. In `{**first, **second}` the second
             wins: put `kw` last.

@@ -121,6 +121,12 @@ class TestPatchActivation:
             """
             return patch(model, name, clean, corrupt)
 
+        def empty_means_all(model, name, clean, corrupt, channels=None):
+            """`channels=[]` names no channel, and you replaced them all. `if not channels` is true for `[]` and for
+            `None`; ask `if channels is None`.
+            """
+            return patch(model, name, clean, corrupt, channels or None)
+
         def stored_alias(model, name, clean, corrupt, channels=None):
             return patch(model, name, clean, corrupt, channels, copy=lambda output: output)
 

@@ -78,7 +78,8 @@ def through_a_file(call: Call, case: Any) -> Any:
             if case.file == "old":
                 torch.save(x.detach(), path)
             shape = call(model, name, x, path)
-            return shape, torch.load(path, weights_only=True), os.listdir(folder)
+            found = torch.load(path, weights_only=True) if os.path.exists(path) else "nothing"
+            return shape, found, os.listdir(folder)
 
     return save
 

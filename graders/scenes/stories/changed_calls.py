@@ -191,6 +191,7 @@ def removed_by_handles(call: Call, draw: Draw, case: Any, register: Register, ag
     module, x, y = a_module(draw, case)
     before = Watch(module=module, x=x, y=y)
     first = register(call, draw, case, module)
+    yield "the output with a hook", module(x).detach()
     with torch.no_grad():
         second = again(call, draw, case, module)
     third = register(call, draw, case, module)
@@ -270,7 +271,7 @@ def arrives(call: Call, draw: Draw, case: Any, register: Register) -> Seen:
     given = (x, None, rows, "a text", x)
     register(call, draw, case, module)
     out = module(*given, flag=False, rows=rows)
-    yield "the output", out
+    yield "the output of a call with many arguments", out
     yield "the number of runs", len(seen)
     args, kwargs = seen[0]
     yield "which positional arguments are the caller's own", [arg is one for arg, one in zip(args, given)]
@@ -383,12 +384,12 @@ def keywords_of_any_kind(call: Call, draw: Draw, case: Any) -> Seen:
     t = draw.tensor()
     rows = [1]
     call(module, args=t, kwargs=None, zero=0, rows=rows, text="", hook=torch.relu)
-    module(x, rows=[2], other=rows)
+    module(x, None, rows=[2], other=rows)
     args, kwargs = seen[-1]
     wanted = {"args": t, "kwargs": None, "zero": 0, "rows": rows, "text": "", "hook": torch.relu, "other": rows}
     yield "whether the keywords are these objects", {key: kwargs.get(key, "none") is wanted[key] for key in wanted}
     yield "the names of the keywords", sorted(kwargs)
-    yield "whether the input is the caller's own", [arg is x for arg in args]
+    yield "whether the arguments are the caller's own", [arg is one for arg, one in zip(args, (x, None))]
 
 
 def no_keyword(call: Call, draw: Draw, case: Any) -> Seen:

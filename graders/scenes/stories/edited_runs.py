@@ -173,11 +173,9 @@ def left_alone(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     yield "by the call", before.differences()
 
 
-def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen:
-    """An exception comes through and nothing is left."""
-    model, x, y = a_model(draw, case)
-    error = draw.error(case.failure)
-    channels = [1, 0]
+@told
+def that_breaks(case: Any, model: Any, error: Any, runs: int) -> Any:
+    """Let a model raise at the start of its first run, or at the end of the run of this number; returns its runs."""
     ran: list[Any] = []
 
     def fails(*args: Any) -> None:
@@ -189,6 +187,15 @@ def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen
         model.norm.register_forward_pre_hook(fails)
     else:
         model.register_forward_hook(fails)
+    return ran
+
+
+def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen:
+    """An exception comes through and nothing is left."""
+    model, x, y = a_model(draw, case)
+    error = draw.error(case.failure)
+    channels = [1, 0]
+    ran = that_breaks(case, model, error, runs)
     before = Watch(model=model, x=x, y=y)
     came = None
     try:
@@ -197,6 +204,7 @@ def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
+    yield "whether the model began to run", len(ran) > 0
 
 
 def switched_off(call: Call, draw: Draw, case: Any) -> Seen:

@@ -98,7 +98,7 @@ def two_stores(call: Call, draw: Draw, case: Any) -> Seen:
         with inner:
             model(x)
         model(y)
-    yield "the record of a store", record_of(store)
+    yield "the record of an outer store", record_of(store)
     yield "the record of another store for this model, inside", record_of(inner)
 
 

@@ -2,6 +2,7 @@
 
 from graders.exercises.authoring import a_hook_for_all, exercise
 from graders.scenes.stories import changed_calls as calls
+from graders.scenes.stories import forced_keywords
 from graders.scenes.story import stories
 
 
@@ -23,19 +24,19 @@ from graders.scenes.story import stories
     ),
     scene=stories(
         promises={
-            "the keywords reach the module": (*calls.CHANGED, calls.same_keywords),
-            "gradients flow to what the caller passes": (calls.gradients_flow, calls.gradients_of_keywords),
+            "the keywords reach the module": (*calls.CHANGED, forced_keywords.same_keywords),
+            "gradients flow to what the caller passes": (calls.gradients_flow, forced_keywords.gradients_of_keywords),
             "everything arrives as it was passed and forward runs once": calls.arrives,
             "two hooks force the keywords of both": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
             "an exception comes through and is forgotten": calls.forward_raises,
-            "values of any kind arrive": calls.keywords_of_any_kind,
-            "each handle removes its own hook": (calls.no_keyword, calls.removed_by_handles),
+            "values of any kind arrive": forced_keywords.keywords_of_any_kind,
+            "each handle removes its own hook": (forced_keywords.no_keyword, calls.removed_by_handles),
         },
         axes=calls.CALLS,
-        register=calls.with_a_shift,
-        again=calls.with_y,
+        register=forced_keywords.with_a_shift,
+        again=forced_keywords.with_y,
     ),
 )
 class TestForceKwargs:

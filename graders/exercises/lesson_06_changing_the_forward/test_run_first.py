@@ -4,6 +4,7 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.scenes.stories import changed_calls as calls
+from graders.scenes.stories import first_hooks
 from graders.scenes.story import stories
 
 
@@ -26,20 +27,20 @@ from graders.scenes.story import stories
         promises={
             "the hook runs before the others": calls.CHANGED,
             "gradients flow through what the hook returns": calls.gradients_flow,
-            "it is called as any forward hook and once": (calls.called_as_a_forward_hook, calls.arrives),
+            "it is called as any forward hook and once": (first_hooks.called_as_a_forward_hook, calls.arrives),
             "the later of two runs first": calls.several_at_a_time,
             "only this module is changed": calls.other_modules,
             "nothing else changes": calls.nothing_else,
-            "it is not called when forward raises": (calls.silent_when_forward_raises, calls.forward_raises),
+            "it is not called when forward raises": (first_hooks.silent_when_forward_raises, calls.forward_raises),
             "what it returns or raises counts as with any forward hook": (
-                calls.hooks_return_anything,
-                calls.hooks_raise,
+                first_hooks.hooks_return_anything,
+                first_hooks.hooks_raise,
             ),
-            "each handle removes its own hook": (calls.one_takes_away, calls.removed_by_handles),
+            "each handle removes its own hook": (first_hooks.one_takes_away, calls.removed_by_handles),
         },
-        axes={**calls.CALLS, **calls.HOOK},
-        register=calls.first_of_all,
-        again=calls.runs_first_again,
+        axes={**calls.CALLS, **first_hooks.HOOK},
+        register=first_hooks.first_of_all,
+        again=first_hooks.runs_first_again,
     ),
 )
 class TestRunFirst:

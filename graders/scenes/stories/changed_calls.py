@@ -22,7 +22,6 @@ CALLS = {
     "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
 }
 FACTOR = {"number": ("fraction", "negative", "zero", "whole")}
-HOOK = {"hooks": ("replacing", "watching", "none"), "returns": ("a tensor", "nothing")}
 MEAN = {"number": ("fraction", "negative", "zero")}
 
 
@@ -44,34 +43,6 @@ def normalised(call: Call, draw: Draw, case: Any, module: Any) -> Any:
     mean = 0.0 if case.number == "zero" else draw.number(-2, 2)
     std = draw.number(-2.9, -1.1) if case.number == "negative" else draw.number(1.1, 2.9)
     return call(module, mean, std)
-
-
-@told
-def first_of_all(call: Call, draw: Draw, case: Any, module: Any) -> Any:
-    """For `function(module, hook)`."""
-    if case.returns == "a tensor":
-        hook = lambda module, args, output: -1.7 * output + 0.6  # noqa: E731 - a line of the program
-    else:
-        hook = lambda module, args, output: None  # noqa: E731 - as above
-    return call(module, hook)
-
-
-@told
-def runs_first_again(call: Call, draw: Draw, case: Any, module: Any) -> Any:
-    """For a second call of it."""
-    return call(module, lambda module, args, output: output - 2.3)
-
-
-@told
-def with_a_shift(call: Call, draw: Draw, case: Any, module: Any) -> Any:
-    """For `function(module, **kw)`."""
-    return call(module, shift=draw.number(0.3, 2.9))
-
-
-@told
-def with_y(call: Call, draw: Draw, case: Any, module: Any) -> Any:
-    """For a second call of `function(module, **kw)`."""
-    return call(module, y=draw.number(1.1, 2.9))
 
 
 @told
@@ -296,113 +267,3 @@ def whole_numbers(call: Call, draw: Draw, case: Any, register: Register) -> Seen
     register(call, draw, case, module)
     t = torch.tensor([draw.choice(range(2, 9)), -1])
     yield "the output for integers", module(t)
-
-
-def called_as_a_forward_hook(call: Call, draw: Draw, case: Any) -> Seen:
-    """It is called as any forward hook, and once."""
-    calls: list[Any] = []
-    x = draw.tensor()
-    module = nn.Identity()
-    y = draw.tensor()
-    call(module, lambda m, args, output: calls.append([m is module, type(args), len(args), output is x]) or y)
-    out = module(x)
-    yield "the output", out
-    yield "the calls of the hook", calls
-
-
-def hooks_return_anything(call: Call, draw: Draw, case: Any) -> Seen:
-    """Anything but None replaces the output, even what is false."""
-    module = nn.Identity()
-    x = draw.tensor()
-    answer = {"a tensor": False, "nothing": 0}[case.returns]
-    call(module, lambda module, args, output: answer)
-    yield "the output", module(x)
-
-
-def hooks_raise(call: Call, draw: Draw, case: Any) -> Seen:
-    """An exception of the hook comes through and is forgotten."""
-    x = draw.tensor()
-    errors = [draw.error(case.failure)]
-
-    def once(module: Any, args: Any, output: Any) -> Any:
-        if errors:
-            raise errors.pop()
-        return output + 1
-
-    module = nn.Identity()
-    call(module, once)
-    came = None
-    try:
-        module(x)
-    except (Exception, KeyboardInterrupt) as caught:
-        came = repr(caught)
-    yield "the exception", came
-    yield "the output of the next call", module(x)
-
-
-def silent_when_forward_raises(call: Call, draw: Draw, case: Any) -> Seen:
-    """The hook is not called when forward raises."""
-    x = draw.tensor()
-    calls: list[Any] = []
-    module = nn.Linear(7, 7)
-    call(module, lambda module, args, output: calls.append("called"))
-    try:
-        module(x)
-    except RuntimeError:
-        calls.append("forward raised")
-    yield "the calls of the hook", calls
-
-
-def one_takes_away(call: Call, draw: Draw, case: Any) -> Seen:
-    """The handles of other hooks still remove them."""
-    module = nn.Identity()
-    x = draw.tensor()
-    other = module.register_forward_hook(lambda module, args, output: output + 1)
-    third = module.register_forward_hook(lambda module, args, output: 3 * output)
-    call(module, lambda module, args, output: output - 5)
-    yield "the output", module(x)
-    other.remove()
-    yield "the output after remove() of another hook", module(x)
-    third.remove()
-    yield "the output after remove() of both", module(x)
-
-
-def same_keywords(call: Call, draw: Draw, case: Any) -> Seen:
-    """The value that is forced wins, and nothing else of the caller's is lost."""
-    module, x, y = a_module(draw, case)
-    call(module, shift=draw.number(0.3, 2.9))
-    yield "the output of a call with the same keyword", module(x, y, shift=9.0).detach()
-    yield "the output of a call with another keyword", module(x, y=y).detach()
-    yield "the output of a call by keyword alone", module(x=x, y=y, shift=y).detach()
-    yield "the output of a call without keywords", module(x).detach()
-
-
-def keywords_of_any_kind(call: Call, draw: Draw, case: Any) -> Seen:
-    """Values of any kind arrive, and are the very objects."""
-    module, seen = a_keeper()
-    x = draw.tensor()
-    t = draw.tensor()
-    rows = [1]
-    call(module, args=t, kwargs=None, zero=0, rows=rows, text="", hook=torch.relu)
-    module(x, None, rows=[2], other=rows)
-    args, kwargs = seen[-1]
-    wanted = {"args": t, "kwargs": None, "zero": 0, "rows": rows, "text": "", "hook": torch.relu, "other": rows}
-    yield "whether the keywords are these objects", {key: kwargs.get(key, "none") is wanted[key] for key in wanted}
-    yield "the names of the keywords", sorted(kwargs)
-    yield "whether the arguments are the caller's own", [arg is one for arg, one in zip(args, (x, None))]
-
-
-def no_keyword(call: Call, draw: Draw, case: Any) -> Seen:
-    """There may be no keyword at all."""
-    module, x, y = a_module(draw, case)
-    handle = call(module)
-    yield "the output without forced keywords", module(x, shift=y).detach()
-    handle.remove()
-
-
-def gradients_of_keywords(call: Call, draw: Draw, case: Any) -> Seen:
-    """Gradients flow to a tensor that is forced."""
-    module, x, y = a_module(draw, case)
-    call(module, shift=y)
-    (module(x) * draw.tensor()).sum().backward()
-    yield "the gradients of x and the forced tensor", [x.grad, y.grad]

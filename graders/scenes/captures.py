@@ -1,9 +1,7 @@
 """Scenes for functions that run a model and return outputs of its modules."""
 
 import contextlib
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -113,20 +111,12 @@ def hooked_model(
 ) -> tuple[DrawnModel, CallersHooks, list[str]]:
     """A model, the caller's hooks on it, and the names of the modules in question."""
     drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
-    names = (
-        several_names(rng, drawn) if case.named == "several" else [drawn.names[name] for name in case.named.split(", ")]
-    )
+    names = [drawn.names[name] for name in case.named.split(", ")]
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)
     if case.hooks == "replacing":  # this hook changes a shape
         drawn.model.get_submodule(drawn.names["last"]).register_forward_hook(lambda module, args, out: out[..., :-1])
     return drawn, callers, names
-
-
-def several_names(rng: Rng, drawn: DrawnModel) -> list[str]:
-    """Names in an order that is neither that of the run nor that of the definition."""
-    run = [drawn.names[what] for what in ("first", "norm", "nested", "flat", "identity", "last", "scalar")]
-    return [run[-1], *rng.shuffled(run[:-1])]
 
 
 def an_input(drawn: DrawnModel, case: Any) -> Tensor:
@@ -139,31 +129,6 @@ def call_with_name(call: Call, case: Any, model: nn.Module, names: list[str], x:
     return {"the result": call(model, names[0], x)}
 
 
-def call_with_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
-    """For `function(model, names, x)`."""
-    return {"the result": call(model, names, x)}
-
-
 def call_without_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, x)`."""
     return {"the result": call(model, x)}
-
-
-def call_with_path(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
-    """For `function(model, name, x, path)`, which writes a tensor to a file and returns its shape.
-
-    The file exists beforehand. What shows is the tensor in it afterwards, and how many other numbers it stores.
-    """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / names[0]
-        torch.save(x.detach(), path)
-        shape = call(model, names[0], x, str(path) if case.path_is == "str" else path)
-        found, besides = torch.load(path, weights_only=True), None
-        if isinstance(found, Tensor):
-            besides = found.untyped_storage().nbytes() // found.element_size() - found.numel()
-        return {
-            "the tensor in the file": found,
-            "numbers in the file besides those of the tensor": besides,
-            "the returned shape": shape,
-            "files": len(list(Path(folder).iterdir())),
-        }

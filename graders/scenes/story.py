@@ -79,11 +79,16 @@ class Draw:
                 self._shape = tuple(self._rng.shuffled((2, 3, 1)[: max(2, rank)])[:rank])
         return self._shape
 
+    @property
+    def is_double(self) -> bool:
+        """Whether the tensors of this story are float64, so that its models have to be, too."""
+        return self._case.dtype == "float64" or self._to is not None
+
     def tensor(self, *shape: int, low: float = -3.0, high: float = 3.0) -> torch.Tensor:
         """A tensor of the shape of this story, or of `shape`, in the dtype of the case."""
         shape = shape or self.shape
         numbers = [self.number(low, high) for _ in range(torch.Size(shape).numel())]
-        t = torch.tensor(numbers, dtype=torch.float64).to(getattr(torch, self._case.dtype)).reshape(shape)
+        t = torch.tensor(numbers, dtype=torch.float64).reshape(shape).to(getattr(torch, self._case.dtype)).clone()
         return t if self._to is None or t.dtype != torch.float32 else self._to(t)
 
     def number(self, low: float, high: float, away: float = 0.25) -> float:
@@ -233,7 +238,8 @@ def _line_of_story(trace: TracebackType | None, story: Story) -> int:
     line = 0
     while trace is not None:
         code, home = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
-        if code is story.__code__ or (line and home.startswith("graders.scenes.")):
+        is_helper = home.startswith("graders.scenes.") and not code.co_flags & inspect.CO_NESTED
+        if code is story.__code__ or (line and is_helper):
             line = trace.tb_lineno + (0 if home == story.__module__ else ELSEWHERE)
         elif line:
             break

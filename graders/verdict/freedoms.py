@@ -12,4 +12,4 @@ def no_graph_for_zeros(observed: Any, wanted: Any) -> bool:
 
 def a_hook_for_all(observed: Any, wanted: Any) -> bool:
     """Allow a hook for all modules to be left: one that asks which module called it acts on that module alone."""
-    return all(list(change) in [["hook-left", "torch"], *map(list, wanted)] for change in observed)
+    return all(change in [("hook-left", "torch"), *wanted.found] for change in observed.found)

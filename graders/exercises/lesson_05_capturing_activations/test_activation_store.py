@@ -1,7 +1,8 @@
 """Exercise 05-activation-store."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.stores import records_activations
+from graders.scenes.stories import stores
+from graders.scenes.story import stories
 
 
 class Store:
@@ -51,7 +52,19 @@ class Store:
         "raises; it returns `None`, so the exception comes through. An `ExitStack` that takes the handles would do as "
         "well, and needs no list of them."
     ),
-    scene=records_activations(),
+    scene=stories(
+        promises={
+            "every call in a block is recorded": stores.recorded,
+            "nothing is recorded outside a block": stores.outside,
+            "`with store as s` gives the store": stores.entered,
+            "clear empties the record": stores.cleared,
+            "the model goes on as it does without the store": stores.goes_on,
+            "nothing of the caller changes": stores.left_alone,
+            "it holds when the block raises": stores.RAISING,
+            "each store has its own record": stores.OWN,
+        },
+        axes=stores.AXES,
+    ),
 )
 class TestActivationStore:
     """Write a class `ActivationStore(model, names)`, a context manager. Inside `with store:` it records the outputs of
@@ -111,6 +124,14 @@ class TestActivationStore:
 
             def clear(self):
                 pass
+
+        class clear_loses_the_lists(Store):
+            """`clear()` threw away the lists, and the next call of a module in the block found none to append to. Empty
+            each list, or make new ones: `self.data = {name: [] for name in self.names}`.
+            """
+
+            def clear(self):
+                self.data = {}
 
         class late_binding(Store):
             def hook(self, name):

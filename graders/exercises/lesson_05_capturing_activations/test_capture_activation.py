@@ -7,7 +7,8 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     stored_the_input,
     wrong_runs,
 )
-from graders.scenes.captures import call_with_name, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
 
 
 def capture(model, name, x, **how):
@@ -34,7 +35,18 @@ def capture(model, name, x, **how):
         "the hook even when the model raises. `try` and `finally` with `handle.remove()` would do as well; slicing "
         "the model would not, because `forward` may do more than run its layers in turn."
     ),
-    scene=captures_outputs(ask=call_with_name, words={"results": "the output of the layer is returned"}),
+    scene=stories(
+        promises={
+            "the output of the layer is returned": captures.returned,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.ONE, **captures.MODEL},
+        names=captures.one_name,
+        function=captures.itself,
+    ),
 )
 class TestCaptureActivation:
     """Write `capture_activation(model, name, x)`: run the model on `x` and return the output of its submodule `name`,

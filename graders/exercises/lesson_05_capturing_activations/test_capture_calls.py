@@ -2,7 +2,13 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import copied, outputs, stored_the_input, wrong_runs
-from graders.scenes.captures import call_with_name, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
+
+
+def same(one, other):
+    """Whether two tensors are equal in shape and values."""
+    return one.shape == other.shape and bool((one == other).all())
 
 
 def capture(model, name, x, **how):
@@ -27,10 +33,17 @@ def capture(model, name, x, **how):
         "list is made inside the function, so each call of yours has its own. An object with `__call__` that holds "
         "the list would do as well."
     ),
-    scene=captures_outputs(
-        ask=call_with_name,
-        only={"named": ("second name", "often", "norm", "nested")},
-        words={"results": "every call is captured in order"},
+    scene=stories(
+        promises={
+            "every call is captured in order": captures.returned,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.CALLS, **captures.MODEL},
+        names=captures.one_name,
+        function=captures.itself,
     ),
 )
 class TestCaptureCalls:
@@ -54,6 +67,20 @@ class TestCaptureCalls:
     class Mistakes(wrong_runs(capture, stored_the_input)):
         def only_last_call(model, name, x):
             return capture(model, name, x)[-1:]
+
+        def first_names_only(model, name, x):
+            """`name` may be the second name of a module. `named_modules()` yields each module once, under its first
+            name; `model.get_submodule(name)` knows all of them.
+            """
+            dict(model.named_modules())[name]
+            return capture(model, name, x)
+
+        def drops_equal_outputs(model, name, x):
+            """Two calls gave equal outputs, and your list has one of them. Every call counts: append without a look at
+            what is there.
+            """
+            found = capture(model, name, x)
+            return [one for one, before in zip(found, [None, *found]) if before is None or not same(one, before)]
 
         def global_store(model, name, x, calls=[]):  # noqa: B006 - the mistake
             """Your list outlives the call: every call of your function returns the same list. Make a new list inside

@@ -2,7 +2,8 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
-from graders.scenes.captures import call_with_names, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
 
 
 def capture(model, names, x, **how):
@@ -28,10 +29,18 @@ def capture(model, names, x, **how):
         "name at once; `functools.partial` does that, too, and one hook for all layers, which looks up its module in "
         "a dict from modules to names, would do as well."
     ),
-    scene=captures_outputs(
-        ask=call_with_names,
-        only={"named": ("several",)},
-        words={"results": "every named output is returned", "order": "the keys are in order of execution"},
+    scene=stories(
+        promises={
+            "every named output is returned": captures.returned,
+            "the keys are in order of execution": captures.in_order,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.SEVERAL, **captures.MODEL},
+        names=captures.a_list_of_names,
+        function=captures.itself,
     ),
 )
 class TestCaptureMany:

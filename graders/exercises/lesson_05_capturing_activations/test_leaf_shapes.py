@@ -2,7 +2,8 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, wrong_runs
-from graders.scenes.captures import call_without_names, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
 
 
 def leaves(model):
@@ -34,10 +35,18 @@ def shapes(model, x, names=leaves, which=-1, **how):
         "without children is one for which `children()` yields nothing. The hook writes when the module runs, so the "
         "order takes care of itself. One function and `functools.partial` would do as well."
     ),
-    scene=captures_outputs(
-        ask=call_without_names,
-        only={"named": ("last",)},
-        words={"results": "every layer has its shape", "order": "the keys are in order of first calls"},
+    scene=stories(
+        promises={
+            "every layer has its shape": (captures.returned, captures.alone),
+            "the keys are in order of first calls": captures.in_order,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.LEAVES, **captures.MODEL},
+        names=captures.no_name,
+        function=captures.itself,
     ),
 )
 class TestLeafShapes:

@@ -6,7 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
-from graders.scenes.captures import call_with_path, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.story import stories
 
 
 def save(model, name, x, path, which=0, **how):
@@ -33,13 +34,17 @@ def save(model, name, x, path, which=0, **how):
         "could also write the file itself and remove its own handle in the first call; then there is nothing to keep "
         "until the model is done."
     ),
-    scene=captures_outputs(
-        ask=call_with_path,
-        only={
-            "named": ("scalar", "nested", "often", "identity"),
-            "path_is": ("str", "Path"),
+    scene=stories(
+        promises={
+            "the file holds the first output": (captures.returned, captures.nothing_but_the_tensor),
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
         },
-        words={"results": "the file holds the first output"},
+        axes={**captures.FIRST, **captures.MODEL},
+        names=captures.one_name,
+        function=captures.through_a_file,
     ),
 )
 class TestSaveActivation:
@@ -92,6 +97,10 @@ class TestSaveActivation:
 
             run_with_hooks(model, {name: note}, x)
             return shapes[0]
+
+        def another_file(model, name, x, path):
+            """You wrote to another file than `path`. Use the path as it is: it need not end in `.pt`."""
+            return save(model, name, x, f"{path}.pt")
 
         def kept_the_old_file(model, name, x, path):
             """A file was already there, and you kept it. Find another way to tell whether this is the first call, and

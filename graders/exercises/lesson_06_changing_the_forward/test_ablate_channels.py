@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward.programs import run, wrong_runs
-from graders.scenes.model_edits import call_ablation, edits_runs, switched_off
+from graders.scenes.stories import edited_runs as edits
+from graders.scenes.story import stories
 
 
 def zeros(output, channels, dim=1):
@@ -39,16 +40,19 @@ def all_but(output, channels):
         "`masked_fill` with a mask of channels would do as well; a product with zeros would not, since it leaves a "
         "NaN where one was."
     ),
-    scene=edits_runs(
-        ask=call_ablation,
-        exactly=switched_off,
-        words={
-            "task": "the listed channels are off",
-            "part": "another call has its own channels",
-            "runs": "the model runs once",
-            "same": "x and the model are as before",
-            "exactly": "they are zero whatever they were",
+    scene=stories(
+        promises={
+            "the listed channels are off": edits.edited,
+            "a later call starts afresh": edits.later,
+            "the model runs once": edits.run_as_it_is,
+            "x and the model are as before": edits.left_alone,
+            "an exception comes through and nothing is left": edits.model_raises,
+            "they are zero whatever they were": (edits.switched_off, edits.one_channel),
+            "a call inside a call changes nothing": edits.called_inside,
         },
+        axes=edits.MODEL,
+        ask=edits.ablated,
+        runs=1,
     ),
 )
 class TestAblateChannels:

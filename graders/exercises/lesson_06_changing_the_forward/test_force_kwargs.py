@@ -1,8 +1,9 @@
 """Exercise 06-force-kwargs."""
 
 from graders.exercises.authoring import a_hook_for_all, exercise
-from graders.scenes.call_arguments import some_keywords, with_the_same_keywords
-from graders.scenes.forward_changes import changes_calls
+from graders.scenes.stories import changed_calls as calls
+from graders.scenes.stories import forced_keywords
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -21,18 +22,21 @@ from graders.scenes.forward_changes import changes_calls
         "Only a pre-hook that is registered with `with_kwargs=True` sees the keyword arguments; it returns both, "
         "and in `{**kwargs, **kw}` the entries on the right win. `kwargs | kw` would do as well."
     ),
-    scene=changes_calls(
-        arguments=some_keywords,
-        calls=with_the_same_keywords,
-        only={"number": ()},
-        words={
-            "task": "the keywords reach the module",
-            "gradients": "gradients flow to what the caller passes",
-            "arrives": "everything arrives as it was passed and forward runs once",
-            "twice": "two hooks force the keywords of both",
-            "failing": "an exception comes through and is forgotten",
-            "any": "values of any kind arrive",
+    scene=stories(
+        promises={
+            "the keywords reach the module": (*calls.CHANGED, forced_keywords.same_keywords),
+            "gradients flow to what the caller passes": (calls.gradients_flow, forced_keywords.gradients_of_keywords),
+            "everything arrives as it was passed and forward runs once": calls.arrives,
+            "two hooks force the keywords of both": calls.several_at_a_time,
+            "only this module is changed": calls.other_modules,
+            "nothing else changes": calls.nothing_else,
+            "an exception comes through and is forgotten": calls.forward_raises,
+            "values of any kind arrive": forced_keywords.keywords_of_any_kind,
+            "each handle removes its own hook": (forced_keywords.no_keyword, calls.removed_by_handles),
         },
+        axes=calls.CALLS,
+        register=forced_keywords.with_a_shift,
+        again=forced_keywords.with_y,
     ),
 )
 class TestForceKwargs:
@@ -68,7 +72,7 @@ class TestForceKwargs:
         )
 
     # A hook for all modules that looks for this one acts on nothing else.
-    may_differ = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
+    may_differ = {"by the call": a_hook_for_all, "by calls of the module": a_hook_for_all}
 
     class Mistakes:
         def wrong_return_shape(module, **kw):
@@ -82,6 +86,11 @@ class TestForceKwargs:
             of arguments: return `args` as they came, and merge your keywords with the caller's, `{**kwargs, **kw}`.
             """
             return module.register_forward_pre_hook(lambda module, args, kwargs: (args, kw), with_kwargs=True)
+
+        def dropped_arguments__2(module, **kw):
+            return module.register_forward_pre_hook(
+                lambda module, args, kwargs: ((), {**kwargs, **kw}), with_kwargs=True
+            )
 
         def caller_wins(module, **kw):
             """Where the caller passes the same keyword, the caller's value wins. In `{**first, **second}` the second

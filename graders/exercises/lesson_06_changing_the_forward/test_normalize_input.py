@@ -1,8 +1,8 @@
 """Exercise 06-normalize-input."""
 
 from graders.exercises.authoring import a_hook_for_all, exercise
-from graders.scenes.call_arguments import beside_many, mean_and_deviation
-from graders.scenes.forward_changes import changes_calls, handed_on
+from graders.scenes.stories import changed_calls as calls
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -21,19 +21,21 @@ from graders.scenes.forward_changes import changes_calls, handed_on
         "`*args[1:]`. One that is registered with `with_kwargs=True` would do as well: it returns the tuple and "
         "the keyword arguments."
     ),
-    scene=changes_calls(
-        arguments=mean_and_deviation,
-        calls=beside_many,
-        also=handed_on,
-        only={"given": ()},
-        words={
-            "task": "the first argument is normalised",
-            "gradients": "gradients flow through the normalisation",
-            "arrives": "the other arguments arrive as they were passed",
-            "twice": "two hooks normalise one after the other",
-            "failing": "an exception comes through and changes nothing",
-            "any": "any tensor will do",
+    scene=stories(
+        promises={
+            "the first argument is normalised": calls.CHANGED,
+            "gradients flow through the normalisation": calls.gradients_flow,
+            "the other arguments arrive as they were passed": calls.arrives,
+            "two hooks normalise one after the other": (calls.several_at_a_time, calls.equal_pairs),
+            "only this module is changed": calls.other_modules,
+            "nothing else changes": calls.nothing_else,
+            "an exception comes through and changes nothing": calls.forward_raises,
+            "any tensor will do": calls.views,
+            "each handle removes its own hook": calls.removed_by_handles,
         },
+        axes={**calls.CALLS, **calls.MEAN},
+        register=calls.normalised,
+        again=calls.normalised,
     ),
 )
 class TestNormalizeInput:
@@ -65,7 +67,7 @@ class TestNormalizeInput:
         return module.register_forward_pre_hook(lambda module, args: ((args[0] - mean) / std, *args[1:]), prepend=True)
 
     # A hook for all modules that looks for this one acts on nothing else.
-    may_differ = {"changed": a_hook_for_all, "changed after remove()": a_hook_for_all}
+    may_differ = {"by the call": a_hook_for_all, "by calls of the module": a_hook_for_all, "by a call": a_hook_for_all}
 
     class Mistakes:
         def dropped_arguments(module, mean, std):

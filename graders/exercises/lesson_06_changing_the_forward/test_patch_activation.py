@@ -6,7 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward import programs
-from graders.scenes.model_edits import call_patching, edits_runs, replaced
+from graders.scenes.stories import edited_runs as edits
+from graders.scenes.story import stories
 
 
 def put(output, kept, channels, dim=1):
@@ -48,16 +49,20 @@ class Stop(Exception):
         "A single hook that keeps in its first call and replaces in its second would do as well, and `torch.where` "
         "with a mask of channels could take the place of the copy."
     ),
-    scene=edits_runs(
-        ask=call_patching,
-        exactly=replaced,
-        words={
-            "task": "the whole output comes from the clean run",
-            "part": "only the listed channels are replaced",
-            "runs": "the model runs on clean and then on corrupt",
-            "same": "inputs and model are as before",
-            "exactly": "channels are replaced digit by digit",
+    scene=stories(
+        promises={
+            "the whole output comes from the clean run": edits.whole,
+            "only the listed channels are replaced": edits.edited,
+            "a later call starts afresh": edits.later,
+            "the model runs on clean and then on corrupt": (edits.run_as_it_is, edits.run_for_equal_inputs),
+            "inputs and model are as before": edits.left_alone,
+            "an exception comes through and nothing is left": edits.model_raises,
+            "channels are replaced digit by digit": (edits.replaced_exactly, edits.one_of_a_channel),
+            "a call inside a call changes nothing": edits.called_inside,
         },
+        axes=edits.MODEL,
+        ask=edits.patched,
+        runs=2,
     ),
 )
 class TestPatchActivation:
@@ -115,6 +120,12 @@ class TestPatchActivation:
             run; the others stay those of the corrupt run.
             """
             return patch(model, name, clean, corrupt)
+
+        def empty_means_all(model, name, clean, corrupt, channels=None):
+            """`channels=[]` names no channel, and you replaced them all. `if not channels` is true for `[]` and for
+            `None`; ask `if channels is None`.
+            """
+            return patch(model, name, clean, corrupt, channels or None)
 
         def stored_alias(model, name, clean, corrupt, channels=None):
             return patch(model, name, clean, corrupt, channels, copy=lambda output: output)

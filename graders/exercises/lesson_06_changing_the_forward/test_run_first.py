@@ -3,8 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.call_arguments import a_hook
-from graders.scenes.forward_changes import changes_calls, what_hooks_return
+from graders.scenes.stories import changed_calls as calls
+from graders.scenes.stories import first_hooks
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -22,18 +23,24 @@ from graders.scenes.forward_changes import changes_calls, what_hooks_return
         "`prepend=True` is made for this, and the handle comes with it. Removing the other hooks and registering them "
         "again behind yours would not do: their handles would then belong to hooks that are gone."
     ),
-    scene=changes_calls(
-        arguments=a_hook,
-        also=what_hooks_return,
-        only={"given": ()},
-        words={
-            "task": "the hook runs before the others",
-            "gradients": "gradients flow through what the hook returns",
-            "arrives": "it is called as any forward hook and once",
-            "twice": "the later of two runs first",
-            "failing": "it is not called when forward raises",
-            "any": "what it returns or raises counts as with any forward hook",
+    scene=stories(
+        promises={
+            "the hook runs before the others": calls.CHANGED,
+            "gradients flow through what the hook returns": calls.gradients_flow,
+            "it is called as any forward hook and once": (first_hooks.called_as_a_forward_hook, calls.arrives),
+            "the later of two runs first": calls.several_at_a_time,
+            "only this module is changed": calls.other_modules,
+            "nothing else changes": calls.nothing_else,
+            "it is not called when forward raises": (first_hooks.silent_when_forward_raises, calls.forward_raises),
+            "what it returns or raises counts as with any forward hook": (
+                first_hooks.hooks_return_anything,
+                first_hooks.hooks_raise,
+            ),
+            "each handle removes its own hook": (first_hooks.one_takes_away, calls.removed_by_handles),
         },
+        axes={**calls.CALLS, **first_hooks.HOOK},
+        register=first_hooks.first_of_all,
+        again=first_hooks.runs_first_again,
     ),
 )
 class TestRunFirst:

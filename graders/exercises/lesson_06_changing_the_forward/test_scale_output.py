@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.call_arguments import a_factor
-from graders.scenes.forward_changes import changes_calls, whole_numbers_too
+from graders.scenes.stories import changed_calls as calls
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -25,22 +25,21 @@ from graders.scenes.forward_changes import changes_calls, whole_numbers_too
         "knows about, so gradients are scaled, too. Any function that computes a new tensor would do, such as "
         "`torch.mul`; writing into `output` would not."
     ),
-    scene=changes_calls(
-        arguments=a_factor,
-        also=whole_numbers_too,
-        only={
-            "number": ("zero", "negative", "fraction", "whole"),
-            "others": ("none", "keyword"),
-            "given": (),
+    scene=stories(
+        promises={
+            "every output is multiplied": calls.CHANGED,
+            "the gradient is multiplied too": calls.gradients_flow,
+            "the module runs once as it is called": calls.arrives,
+            "two hooks multiply by both numbers": (calls.several_at_a_time, calls.equal_calls),
+            "only this module is changed": calls.other_modules,
+            "nothing else changes": calls.nothing_else,
+            "a call that raises changes nothing": calls.forward_raises,
+            "any tensor will do": (calls.views, calls.whole_numbers),
+            "each handle removes its own hook": calls.removed_by_handles,
         },
-        words={
-            "task": "every output is multiplied",
-            "gradients": "the gradient is multiplied too",
-            "arrives": "the module runs once as it is called",
-            "twice": "two hooks multiply by both numbers",
-            "failing": "a call that raises changes nothing",
-            "any": "any tensor will do",
-        },
+        axes={**calls.CALLS, **calls.FACTOR},
+        register=calls.scaled,
+        again=calls.scaled,
     ),
 )
 class TestScaleOutput:

@@ -148,7 +148,7 @@ WRONG = [
     Wrong(
         "writes nothing",
         violates="one copy, without a graph, for each call",
-        check="raised",
+        check="test_every_call_in_a_block_is_recorded",
         source="""
 class ActivationStore:
     def __init__(self, model, names):

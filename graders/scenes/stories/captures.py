@@ -1,0 +1,265 @@
+"""Stories for functions that run a model once, and return outputs of its layers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.scenes.scene import Call
+from graders.scenes.story import Draw, Seen, Watch, told
+
+Names = Callable[[Draw, Any], tuple[Any, ...]]
+"""The arguments between the model and its input."""
+Function = Callable[[Call, Any], Any]
+"""What takes a model, names and an input: the learner's function itself, or one that calls it."""
+MODEL = {
+    "dtype": ("float32", "float64"),
+    "mode": ("train", "eval", "mixed"),
+    "hooks": ("none", "watching", "replacing"),
+    "odd": ("nothing", "keyword", "tuple", "dict", "unused", "frozen", "filled", "transposed", "wide"),
+    "grad_mode": ("on", "off"),
+    "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
+}
+ONE = {"layer": ("norm", "skip", "skip2", "block.pair", "loss")}
+SEVERAL = {"layer": ("skip, norm", "block.pair, skip, norm", "loss, norm, skip2, block.pair, skip")}
+CALLS = {"layer": ("act", "again", "norm", "block.pair")}
+FIRST = {"layer": ("skip", "again", "skip2", "block.pair", "loss"), "path": ("str", "Path"), "file": ("new", "old")}
+LEAVES = {"layer": ("block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
+
+
+def names_of(case: Any) -> list[str]:
+    """The names of the layers in question, in an order in which they do not run."""
+    found: list[str] = case.layer.split(", ")
+    return found
+
+
+def first_name(case: Any) -> str:
+    """The name of the layer on which the caller has hooks."""
+    return names_of(case)[0]
+
+
+def repeats(case: Any) -> bool:
+    """Whether a layer with two names is called several times."""
+    return "act" in names_of(case) or "again" in names_of(case)
+
+
+def one_name(draw: Draw, case: Any) -> tuple[str]:
+    """The name of a layer, as an argument."""
+    return (case.layer,)
+
+
+def a_list_of_names(draw: Draw, case: Any) -> tuple[list[str]]:
+    """The names of several layers, as an argument."""
+    return (names_of(case),)
+
+
+def no_name(draw: Draw, case: Any) -> tuple[()]:
+    """No argument."""
+    return ()
+
+
+@told
+def itself(call: Call, case: Any) -> Any:
+    """For functions that return what there is to see."""
+    return call
+
+
+@told
+def through_a_file(call: Call, case: Any) -> Any:
+    """For a function that writes to a file: its result, the tensor in the file, and the names of all files."""
+    import os
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    def save(model: nn.Module, name: str, x: Tensor) -> Any:
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "kept") if case.path == "Path" else folder + "/kept"
+            if case.file == "old":
+                torch.save(x.detach(), path)
+            shape = call(model, name, x, path)
+            found = torch.load(path, weights_only=True) if os.path.exists(path) else "nothing"
+            return shape, found, os.listdir(folder)
+
+    return save
+
+
+@told
+def a_net(draw: Draw, case: Any) -> Any:
+    """The class of a net with the layers in question, which overwrites each output in place."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            if case.odd == "unused":
+                self.spare = nn.ModuleDict({"norm": nn.BatchNorm1d(2), "block": nn.ModuleDict({"pair": nn.Tanh()})})
+            self.head = nn.Tanh()
+            if "block.pair" in names_of(case):
+                self.block = nn.ModuleDict({"pair": nn.PairwiseDistance()})
+            if "skip" in names_of(case):
+                self.skip = nn.Identity()
+            if "skip2" in names_of(case):
+                self.skip2 = nn.Identity()
+            if "loss" in names_of(case):
+                self.loss = nn.MSELoss()
+            if "gate" in names_of(case):
+                self.gate: Any = nn.Tanh()
+                self.gate.inner = nn.Flatten(0)
+                self.gate.register_module("none", None)
+            if repeats(case):
+                self.act = nn.ReLU()
+                self.again = self.act
+            self.norm = nn.BatchNorm1d(2)
+
+        def forward(self, x: Tensor) -> Any:
+            h = (self.norm(input=x) if case.odd == "keyword" else self.norm(x)).mul_(-0.5)
+            if repeats(case):
+                a, b = self.act(h), self.again(h)
+                h = a.mul_(-0.5) + b.mul_(-0.5)
+            if "skip" in names_of(case):
+                h = self.skip(h[1:]).mul_(-0.5)
+            if "skip2" in names_of(case):
+                h = self.skip2(h.mT).mul_(-0.5)
+            if "gate" in names_of(case):
+                h = self.gate(self.gate.inner(h)).mul_(-0.5)
+            if "block.pair" in names_of(case):
+                h = self.block["pair"](h, 2 * h).mul_(-0.5)
+            if "loss" in names_of(case):
+                h = self.loss(h, 2 * h).mul_(-0.5)
+            if repeats(case):
+                h = self.again(a[1:]).mul_(-0.5) + h.sum()
+            if case.odd == "tuple":
+                return self.head(h), x
+            return {"out": self.head(h)} if case.odd == "dict" else self.head(h)
+
+    return Net
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model of this class, and an input. Something with a graph comes out of each layer while grad mode is on."""
+    Net = a_net(draw, case)
+    model = Net()
+    if draw.is_double:
+        model.double()
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        model.norm.eval()
+    if case.odd == "frozen":
+        model.norm.requires_grad_(False)
+    if case.odd == "filled":
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+    if case.hooks == "watching":
+        model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: None)
+    if case.hooks == "replacing":
+        model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: torch.stack([out, -out]))
+    if case.odd == "transposed":
+        x = draw.tensor(2, 3).mT
+    else:
+        x = draw.tensor(3, 2, 2) if case.odd == "wide" else draw.tensor(3, 2)
+    if case.odd == "frozen":
+        x.requires_grad_()
+    if case.grad_mode == "off":
+        torch.set_grad_enabled(False)
+    return model, x
+
+
+def returned(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """What comes back is of this run."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    found = capture(model, *names(draw, case), x)
+    yield "the result", found
+    later = capture(model, *names(draw, case), draw.tensor(3, 2))
+    yield "the result of a later call", later
+    yield "the result of the first call after that", found
+    if type(found) is list:
+        found.clear()  # one that outlives the call does not grow without end
+
+
+def in_order(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """The keys come in the order of the run."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    found = capture(model, *names(draw, case), x)
+    yield "the keys", list(found)
+
+
+def called_inside(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """A hook of the model makes such a call with another model."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    more = names(draw, case)
+    y = draw.tensor(3, 2)
+    other = type(model)().to(x.dtype)
+    inner: list[Any] = []
+    model.register_forward_hook(lambda *args: inner.append(capture(other, *more, y)))
+    found = capture(model, *more, x)
+    yield "the result", found
+    yield "the result of the call inside", inner
+
+
+def run_once(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """The model runs once, to its end, as it does without the function."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    ran: list[Any] = []
+    flows: list[Any] = []
+    model.head.register_forward_hook(lambda module, args, out: ran.append(out.detach()))
+    model.head.register_forward_hook(
+        lambda module, args, out: flows.append(args[0].requires_grad or not torch.is_grad_enabled())
+    )
+    model.register_forward_hook(lambda module, args, out: ran.append("forward ends"))
+    capture(model, *names(draw, case), x)
+    yield "the outputs of the head, and the ends of forward", ran
+    yield "whether gradients can flow into the head", flows
+    yield "the mean that the norm keeps", model.norm.running_mean
+
+
+def left_alone(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """Nothing else of the caller changes."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    more = names(draw, case)
+    before = Watch(model=model, x=x, more=more)
+    capture(model, *more, x)
+    yield "by the call", before.differences()
+
+
+def model_raises(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """An exception of the model comes through, and nothing is left."""
+    capture = function(call, case)
+    model, x = a_model(draw, case)
+    error = draw.error(case.failure)
+
+    def fails(*args: Any) -> None:
+        raise error
+
+    if case.failure in ("KeyboardInterrupt", "ValueError"):
+        model.norm.register_forward_pre_hook(fails)
+    else:
+        model.head.register_forward_pre_hook(fails)
+    before = Watch(model=model, x=x)
+    came = None
+    try:
+        capture(model, *names(draw, case), x)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences()
+
+
+def alone(call: Call, draw: Draw, case: Any) -> Seen:
+    """A model may be a layer itself."""
+    x = draw.tensor(3, 2)
+    yield "the result for a model without children", call(nn.Flatten(), x)
+
+
+def nothing_but_the_tensor(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:
+    """The file holds no other numbers."""
+    save = function(call, case)
+    model, x = a_model(draw, case)
+    shape, found, files = save(model, *names(draw, case), x)
+    yield "the bytes of numbers in the file", found.untyped_storage().nbytes()

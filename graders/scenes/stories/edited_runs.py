@@ -1,0 +1,250 @@
+"""Stories for functions that run a model while some channels of what one of its layers puts out are others."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.scenes.scene import Call
+from graders.scenes.story import Draw, Seen, Watch, told
+
+Ask = Callable[[Call, Any, nn.Module, list[int], Tensor, Tensor], Any]
+"""Calls the learner's function for a model, channels, its input, and an input from which channels may be taken."""
+MODEL = {
+    "layer": ("norm", "skip", "block.act", "head", ""),
+    "dtype": ("float32", "float64"),
+    "rank": (2, 3, 4),
+    "collection": ("many", "one", "repeated", "empty"),
+    "mode": ("train", "eval", "mixed"),
+    "hooks": ("none", "watching", "replacing"),
+    "odd": ("nothing", "keyword", "frozen", "filled"),
+    "grad_mode": ("on", "off"),
+    "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
+    "breaks": ("at the end", "at the start"),
+}
+
+
+@told
+def ablated(call: Call, case: Any, model: Any, channels: Any, x: Any, y: Any) -> Any:
+    """For `function(model, name, channels, x)`."""
+    return call(model, case.layer, channels, x)
+
+
+@told
+def patched(call: Call, case: Any, model: Any, channels: Any, x: Any, y: Any) -> Any:
+    """For `function(model, name, clean, corrupt, channels)`."""
+    return call(model, case.layer, y, x, channels)
+
+
+def size_of(case: Any) -> int:
+    """The size of every dimension, so that a channel used in the wrong dimension raises no error."""
+    return {2: 4, 3: 3, 4: 2}[case.rank]
+
+
+def an_input(draw: Draw, case: Any) -> Tensor:
+    """An input for the model."""
+    return draw.tensor(*(size_of(case),) * case.rank)
+
+
+def some_channels(draw: Draw, case: Any) -> list[int]:
+    """Channel indexes, unsorted."""
+    several = draw.shuffled(range(size_of(case)))
+    many = {"empty": [], "one": several[:1], "many": several[1:], "repeated": [several[0], several[1], several[0]]}
+    return many[case.collection]
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model with the layer in question, which overwrites in place what it can; and two inputs."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Tanh()
+            if case.layer == "block.act":
+                self.act = nn.Identity()
+                self.block = nn.ModuleDict({"act": nn.LeakyReLU(0.5)})
+            if case.layer == "skip":
+                self.skip = nn.Identity()
+            self.norm = nn.BatchNorm2d(size_of(case)) if case.rank == 4 else nn.BatchNorm1d(size_of(case))
+
+        def forward(self, x: Tensor) -> Any:
+            h = (self.norm(input=x) if case.odd == "keyword" else self.norm(x)).mul_(-0.5)
+            if case.layer == "block.act":
+                h = self.act(self.block["act"](h).mul_(-0.5))
+            return self.head(self.skip(x) + h + x if case.layer == "skip" else h)
+
+    model = Net()
+    if draw.is_double:
+        model.double()
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        model.norm.eval()
+    if case.odd == "frozen":
+        model.norm.requires_grad_(False)
+    if case.odd == "filled":
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+    if case.hooks == "watching":
+        model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: None)
+    if case.hooks == "replacing":
+        model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: out.roll(1, 1) + 1)
+    x = an_input(draw, case)
+    y = an_input(draw, case)
+    if case.odd == "frozen":
+        x.requires_grad_()
+    if case.grad_mode == "off":
+        torch.set_grad_enabled(False)
+    return model, x, y
+
+
+def edited(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """The listed channels are others in this run."""
+    model, x, y = a_model(draw, case)
+    channels = some_channels(draw, case)
+    out = ask(call, case, model, channels, x, y)
+    yield "the result", out
+
+
+def whole(call: Call, draw: Draw, case: Any) -> Seen:
+    """Without channels, the whole output is another."""
+    model, x, y = a_model(draw, case)
+    out = call(model, case.layer, y, x)
+    yield "the result", out
+
+
+def later(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """A later call starts afresh."""
+    model, x, y = a_model(draw, case)
+    channels = some_channels(draw, case)
+    z = an_input(draw, case)
+    few = [0]
+    first = ask(call, case, model, channels, x, y)
+    again = ask(call, case, model, few, z, x)
+    yield "the result of a later call", again
+    yield "the result of the first call after that", first
+    out = model(z)
+    yield "the output of the model after both", out.detach()
+
+
+def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """A hook of the model makes such a call with another model."""
+    model, x, y = a_model(draw, case)
+    channels = some_channels(draw, case)
+    z = an_input(draw, case)
+    other = type(model)().to(x.dtype)
+    few = [1]
+    inner: list[Any] = []
+    model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, case, other, few, z, y)))
+    out = ask(call, case, model, channels, x, y)
+    yield "the result", out
+    yield "the results of the calls inside", inner
+
+
+def run_as_it_is(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """The model runs on each input once, as it does without the function."""
+    model, x, y = a_model(draw, case)
+    channels = some_channels(draw, case)
+    ran: list[Any] = []
+    model.register_forward_pre_hook(lambda module, args: ran.append(args[0].detach().clone()))
+    ask(call, case, model, channels, x, y)
+    yield "the inputs of the model", ran
+
+
+def run_for_equal_inputs(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """It runs for each of two equal inputs."""
+    model, x, y = a_model(draw, case)
+    few = [1]
+    ran: list[Any] = []
+    model.register_forward_pre_hook(lambda module, args: ran.append("a run"))
+    out = ask(call, case, model, few, x, x)
+    yield "the result", out
+    yield "the runs", ran
+
+
+def left_alone(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
+    """Inputs and model are as before."""
+    model, x, y = a_model(draw, case)
+    channels = some_channels(draw, case)
+    before = Watch(model=model, x=x, y=y, channels=channels)
+    ask(call, case, model, channels, x, y)
+    yield "by the call", before.differences()
+
+
+@told
+def that_breaks(case: Any, model: Any, error: Any, runs: int) -> Any:
+    """Let a model raise at the start of its first run, or at the end of the run of this number; returns its runs."""
+    ran: list[Any] = []
+
+    def fails(*args: Any) -> None:
+        if len(ran) == (1 if case.breaks == "at the start" else runs):
+            raise error
+
+    model.norm.register_forward_pre_hook(lambda *args: ran.append("a run"))
+    if case.breaks == "at the start":
+        model.norm.register_forward_pre_hook(fails)
+    else:
+        model.register_forward_hook(fails)
+    return ran
+
+
+def model_raises(call: Call, draw: Draw, case: Any, ask: Ask, runs: int) -> Seen:
+    """An exception comes through and nothing is left."""
+    model, x, y = a_model(draw, case)
+    error = draw.error(case.failure)
+    channels = [1, 0]
+    ran = that_breaks(case, model, error, runs)
+    before = Watch(model=model, x=x, y=y)
+    came = None
+    try:
+        ask(call, case, model, channels, x, y)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences()
+    yield "whether the model began to run", len(ran) > 0
+
+
+def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
+    """The channels are zero whatever they were, and all others stay."""
+    x = torch.tensor([[float("inf"), 1.5, float("nan"), -float("inf")], [0.5, -2.5, float("inf"), 1e-9]])
+    out = call(nn.Identity(), "", [0], x)
+    yield "the result for inf, numbers and nan", out
+    out = call(nn.Identity(), "", [2, 3], x)
+    yield "the result for other channels", out
+    yield "whether they are exactly 0", bool((out[:, 2:] == 0).all())
+
+
+def one_channel(call: Call, draw: Draw, case: Any) -> Seen:
+    """One channel and one sample will do."""
+    x = draw.tensor(3, 1)
+    out = call(nn.Identity(), "", [0], x)
+    yield "the result for one channel", out
+    x = draw.tensor(1, 3)
+    out = call(nn.Identity(), "", [0], x)
+    yield "the result for one sample", out
+
+
+def replaced_exactly(call: Call, draw: Draw, case: Any) -> Seen:
+    """Channels are replaced digit by digit, even by nan."""
+    clean = torch.tensor([[0.3, -0.7, float("nan")], [1.7, float("inf"), 0.1], [-0.2, 1e-9, 2.3]])
+    corrupt = torch.tensor([[3.0, 1e9, float("inf")], [float("nan"), 1.0, 1e9], [2.0, 1e9, 5.0]])
+    out = call(nn.Identity(), "", clean, corrupt, [1, 2, 1])
+    yield "the result", out
+    yield "whether the channels are exactly those", bool((out[:, 1] == clean[:, 1]).all())
+    out = call(nn.Identity(), "", clean, corrupt)
+    yield "the result without channels", out
+
+
+def one_of_a_channel(call: Call, draw: Draw, case: Any) -> Seen:
+    """One channel and one sample will do."""
+    x = draw.tensor(3, 1)
+    y = draw.tensor(3, 1)
+    out = call(nn.Identity(), "", y, x, [0])
+    yield "the result for one channel", out
+    x = draw.tensor(1, 3)
+    y = draw.tensor(1, 3)
+    out = call(nn.Identity(), "", y, x, [0])
+    yield "the result for one sample", out

@@ -18,7 +18,7 @@ MODELS = {
 IMPOSSIBLE = (lambda model, layer: model == "in a row" and layer == "block",)
 PATHS = {
     "in a row": {"first": "0", "middle": "1", "last": "2"},
-    "nested": {"first": "0", "middle": "1.0", "last": "1.1.0", "block": "1"},
+    "nested": {"first": "0.0", "middle": "0.1.0", "last": "1.0", "block": "0.1"},
     "a class": {"first": "first", "middle": "block.1.0", "last": "last", "block": "block"},
 }
 
@@ -35,7 +35,8 @@ def a_model(draw: Draw, case: Any) -> Any:
     if case.model == "in a row":
         model: Any = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
     elif case.model == "nested":
-        model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2))))
+        inner = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2)))
+        model = nn.Sequential(inner, nn.Sequential(nn.Linear(2, 2)))
     else:
 
         class Net(nn.Module):
@@ -61,16 +62,19 @@ def a_model(draw: Draw, case: Any) -> Any:
 def of_the_layer(call: Call, draw: Draw, case: Any) -> Seen:
     """The output of the layer is returned."""
     model, layer, x = a_model(draw, case)
-    yield "the output", call(model, layer, x)
+    found = call(model, layer, x)
+    yield "the output", found
 
 
 def of_a_later_call(call: Call, draw: Draw, case: Any) -> Seen:
     """Each call returns its own output."""
     model, layer, x = a_model(draw, case)
     found = call(model, layer, x)
-    yield "the output of a later call", call(model, layer, 3 * x)
+    later = call(model, layer, 3 * x)
+    yield "the output of a later call", later
     other = model.get_submodule(path_to(case, "first" if case.layer == "last" else "last"))
-    yield "the output of another layer", call(model, other, x)
+    third = call(model, other, x)
+    yield "the output of another layer", third
     yield "the output of the first call after that", found
 
 

@@ -23,7 +23,8 @@ def of_two_leaves(call: Call, draw: Draw, case: Any) -> Seen:
     """All four gradients are right."""
     w = a_leaf(draw, case)
     x = a_leaf(draw, case)
-    yield "the result", call(w, x)
+    found = call(w, x)
+    yield "the result", found
 
 
 def of_other_leaves(call: Call, draw: Draw, case: Any) -> Seen:
@@ -33,7 +34,8 @@ def of_other_leaves(call: Call, draw: Draw, case: Any) -> Seen:
     y = a_leaf(draw, case)
     found = call(w, x)
     w.grad = None
-    yield "the result of a later call", call(w, y)
+    later = call(w, y)
+    yield "the result of a later call", later
     yield "the result of the first call after that", found
 
 
@@ -48,7 +50,8 @@ def of_leaves_inside(call: Call, draw: Draw, case: Any) -> Seen:
             call(r, (3 * r).detach().requires_grad_())
 
     w.register_hook(calls_inside)
-    yield "the result around another call", call(w, x)
+    found = call(w, x)
+    yield "the result around another call", found
 
 
 def around_two_leaves(call: Call, draw: Draw, case: Any) -> Seen:
@@ -66,8 +69,10 @@ def a_hook_of_a_leaf_raises(call: Call, draw: Draw, case: Any) -> Seen:
     w = a_leaf(draw, case)
     x = a_leaf(draw, case)
     error = an_error(draw, case)
+    calls: list[Any] = []
 
     def fails(grad: Any) -> None:
+        calls.append("a call")
         raise error
 
     w.register_hook(fails)
@@ -78,6 +83,7 @@ def a_hook_of_a_leaf_raises(call: Call, draw: Draw, case: Any) -> Seen:
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came
+    yield "an exception is swallowed", bool(calls) and came is None
     yield "by a call that raised", before.differences("grad")
 
 
@@ -111,10 +117,26 @@ def a_chain(draw: Draw, case: Any) -> Any:
     return x, fns
 
 
+@told
+def a_step_that_calls(case: Any, act: Any) -> Any:
+    """A function for a chain that calls `act`, or whose result does when its gradient arrives."""
+    if case.raised_in == "forward":
+        step = lambda t: act(t) or 2 * t  # noqa: E731 - a line of the program
+    else:
+
+        def step(t: Any) -> Any:
+            h = 2 * t
+            h.register_hook(act)
+            return h
+
+    return step
+
+
 def of_each_step(call: Call, draw: Draw, case: Any) -> Seen:
     """Every step has its gradient."""
     x, fns = a_chain(draw, case)
-    yield "the result", call(fns, x)
+    found = call(fns, x)
+    yield "the result", found
 
 
 def called_once(call: Call, draw: Draw, case: Any) -> Seen:
@@ -157,15 +179,8 @@ def of_a_chain_inside(call: Call, draw: Draw, case: Any) -> Seen:
             r = torch.tensor([1.3, -0.4], requires_grad=True)
             inner.append(call([lambda t: t * t, lambda t: 3 * t], r))
 
-    def watched(t: Any) -> Any:
-        h = 2 * t
-        h.register_hook(calls_inside)
-        return h
-
-    if case.raised_in == "forward":
-        found = call([*fns, lambda t: calls_inside(t) or 2 * t], x)
-    else:
-        found = call([*fns, watched], x)
+    step = a_step_that_calls(case, calls_inside)
+    found = call([*fns, step], x)
     yield "the result around another call", found
     yield "the result of the call inside", inner
 
@@ -190,15 +205,8 @@ def a_function_raises(call: Call, draw: Draw, case: Any) -> Seen:
     def fails(*args: Any) -> None:
         raise error
 
-    def fails_later(t: Any) -> Any:
-        h = 2 * t
-        h.register_hook(fails)
-        return h
-
-    if case.raised_in == "forward":
-        fns = [lambda t: t * t, fails]
-    else:
-        fns = [lambda t: t * t, fails_later]
+    step = a_step_that_calls(case, fails)
+    fns = [lambda t: t * t, step]
     before = Watch(fns=fns, x=x)
     came = None
     try:

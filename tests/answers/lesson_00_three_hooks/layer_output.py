@@ -72,24 +72,6 @@ def layer_output(model, layer, x):
 """,
     ),
     Wrong(
-        "goes by the last part of the layer's name",
-        violates="returns the output of `layer`",
-        check="test_the_output_of_the_layer_is_returned",
-        source="""
-def layer_output(model, layer, x):
-    name = next(path for path, module in model.named_modules() if module is layer).split(".")[-1]
-    kept = {}
-    hooks = [
-        module.register_forward_hook(lambda module, args, output, path=path: kept.update({path.split(".")[-1]: output}))
-        for path, module in model.named_modules()
-    ]
-    model(x)
-    for hook in hooks:
-        hook.remove()
-    return kept[name]
-""",
-    ),
-    Wrong(
         "looks for the layer among the model's children",
         violates="returns the output of `layer`",
         check="test_the_output_of_the_layer_is_returned",

@@ -28,8 +28,8 @@ from graders.scenes.story import stories
         promises={
             "all four gradients are right": steps.of_two_leaves,
             "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
-            "nothing else changes": steps.around_two_leaves,
             "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
+            "nothing else changes": steps.around_two_leaves,
         },
         axes=steps.EMPTY_LEAF,
         impossible=passes.IMPOSSIBLE,

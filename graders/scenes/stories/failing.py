@@ -5,13 +5,13 @@ from typing import Any
 from graders.scenes.scene import Value
 from graders.scenes.story import Draw, told
 
-FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("an error", "an interrupt")}
+FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInterrupt")}
 
 
 @told
 def an_error(draw: Draw, case: Any) -> Any:
-    """An exception: one of many kinds, so that whoever swallows errors of one kind swallows it, or an interrupt."""
-    if case.failure == "an interrupt":
+    """An interrupt, or an error that is of many kinds, so that it is swallowed by whoever swallows one of them."""
+    if case.failure == "KeyboardInterrupt":
         error: Any = KeyboardInterrupt("on purpose")
     else:
 

@@ -5,15 +5,14 @@ from typing import Any
 import torch
 
 from graders.scenes.scene import Call
-from graders.scenes.stories.failing import FAILURES, an_error
+from graders.scenes.stories.failing import an_error
 from graders.scenes.stories.passes import LEAF, a_leaf
 from graders.scenes.story import Draw, Seen, Watch, told
 
 EMPTY_LEAF = {
-    **{axis: LEAF[axis] for axis in ("dtype", "rank", "place", "layout")},
+    **{axis: values for axis, values in LEAF.items() if axis != "raised_in"},
     "grad": ("empty",),
     "hooks": ("none", "watching"),
-    **FAILURES,
 }
 
 # For `function(w, x)`, which computes with two leaves.
@@ -92,7 +91,7 @@ def a_hook_of_a_leaf_raises(call: Call, draw: Draw, case: Any) -> Seen:
 CHAIN = {
     **EMPTY_LEAF,
     "chain": ("in place", "nonlinear", "shapes", "in place on views", "identity", "constant"),
-    "raised_in": ("forward", "backward"),
+    "raised_in": LEAF["raised_in"],
 }
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from graders.probing.asking import detached_copy
@@ -59,14 +58,6 @@ def register_hooks(t: Any, *hooks: Callback) -> None:
         t.register_hook(hook)
 
 
-def act_in_passes(t: Tensor, forward: Callback, backward: Callback) -> Tensor:
-    """Call `forward` now, and `backward` when a gradient arrives at `t`; returns `t`."""
-    register_hooks(t, backward)
-    if forward:
-        forward()
-    return t
-
-
 def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
     """A leaf with the hooks of the case. If the case has filled gradients, its `.grad` is filled with `old`."""
     leaf = prepare_tensor(values, layout="transposed", place=case.place, grad=case.grad, old=old)
@@ -77,56 +68,3 @@ def a_leaf(values: Tensor, case: Any, name: str, old: float = 0.7) -> Tensor:
 def leaf_grads(leaves: dict[str, Tensor]) -> dict[str, Tensor | None]:
     """Copies of the leaves' current `.grad`."""
     return {f"{name}.grad": detached_copy(leaf.grad) for name, leaf in leaves.items()}
-
-
-def two_leaves(rng: Rng, case: Any, backward: Callback = None) -> World:
-    """For `function(w, x)`."""
-    first, second, later = draw_tensors(rng, case, 3)
-    w, x = a_leaf(first, case, "w"), a_leaf(second, case, "x")
-    register_hooks(w, backward)
-
-    def again() -> tuple[Tensor, Tensor]:
-        x.data, w.grad, x.grad = later, None, None
-        return w, x
-
-    return World((w, x), again, {"w": w, "x": x}, "wx")
-
-
-STEPS: dict[str, Callable[[Tensor, float], Tensor]] = {
-    "scale": lambda t, k: k * t,
-    "square": lambda t, k: t * t / 2 + k,
-    "tanh": lambda t, k: torch.tanh(k * t / 4),
-    "mixing": lambda t, k: k * t * (1 + t.mean()),
-    "in place": lambda t, k: t.mul_(k),
-    "identity": lambda t, k: t,
-    "constant": lambda t, k: 0 * t + k,
-    "stretch": lambda t, k: torch.stack([t, k * t]),
-}
-"""Functions of a tensor and a number for the steps of a chain; in "mixing" each element depends on all others."""
-END = ("mixing", "tanh", "scale", "in place", "square", "in place", "stretch", "identity", "scale")
-
-
-def a_chain(rng: Rng, case: Any, forward: Callback = None, backward: Callback = None) -> World:
-    """For `function(fns, x)`: some functions overwrite their argument, some change its shape, and one occurs twice."""
-    values, later = draw_tensors(rng, case, 2)
-    x, log = a_leaf(values / 2, case, "x"), list[str]()
-
-    def step_of(kind: str) -> Callable[[Tensor], Tensor]:
-        k = rng.uniform(0.5, 2) + 1 / 16  # never 1
-
-        def step(t: Tensor) -> Tensor:
-            log.append(kind)
-            result = STEPS[kind](t, k)
-            return act_in_passes(result, forward, backward) if kind == "tanh" else result
-
-        return step
-
-    fns = [step_of(kind) for kind in (*case.chain.split(", "), *END)]
-    fns.append(fns[0])
-    same = list(fns)
-
-    def again() -> tuple[Any, Tensor]:
-        x.data, x.grad = later / 2, None
-        return same, x
-
-    return World((fns, x), again, {"fns": fns, "x": x}, "x", log, look=lambda: leaf_grads({"x": x}))

@@ -165,7 +165,7 @@ class _Teller(ast.NodeTransformer):
         elif isinstance(node, ast.Expr) and isinstance(value, ast.Yield):
             self._observe(node, value.value)
         elif isinstance(node, ast.Assign) and self._told_helper(value):
-            self._bind_parts(node.targets[0], self._inline(value))
+            self._bind_parts(node.targets[0], self._inline(value, node.targets[0]))
         elif isinstance(node, ast.Assign) and self._is_drawn(value):
             self._bind(node.targets[0], self._value_of(value))
         elif isinstance(node, ast.Assign) and self._is_watch(value):

@@ -1,7 +1,10 @@
 """Exercise 00-layer-output."""
 
+import torch
+
 from graders.exercises.authoring import exercise
-from graders.scenes.one_layer import call_with_layer, runs_one_layer
+from graders.scenes.stories import one_layer
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -16,7 +19,11 @@ from graders.scenes.one_layer import call_with_layer, runs_one_layer
         "in it.",
         "The hook belongs on `layer`, the call is `model(x)`, and `return kept[0]` returns the entry and not the list.",
     ),
-    scene=runs_one_layer(use=call_with_layer, words={"captured": "the output of the layer is returned"}),
+    scene=stories(
+        promises=[one_layer.of_the_layer, one_layer.of_a_later_call, one_layer.as_it_was],
+        axes=one_layer.MODELS,
+        impossible=one_layer.IMPOSSIBLE,
+    ),
 )
 class TestLayerOutput:
     """Write `layer_output(model, layer, x)`, which runs `model(x)`, returns the output of `layer`, and leaves no hook
@@ -37,6 +44,10 @@ class TestLayerOutput:
         model(x)
         handle.remove()
         return outputs["last"]
+
+    def reference_without_a_graph(model, layer, x):
+        with torch.no_grad():
+            return kept(model, layer, x)[0]
 
     class Mistakes:
         def stored_the_input(model, layer, x):

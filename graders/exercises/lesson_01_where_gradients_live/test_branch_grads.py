@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import two_leaves
+from graders.scenes.stories import passes, steps
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,13 +24,15 @@ from graders.scenes.worlds import two_leaves
         "`torch.autograd.grad(y, [w, x, a, b])` returns the same gradients without being told, and leaves `w.grad` and "
         "`x.grad` alone; hooks on `a` and `b` would do as well."
     ),
-    scene=runs_passes(
-        world=two_leaves,
-        only={"grad": ("empty",), "hooks": ("none", "watching"), "raised_in": ("backward",)},
-        words={
-            "results": "all four gradients are right",
-            "exception": "an exception comes through and nothing is left",
+    scene=stories(
+        promises={
+            "all four gradients are right": steps.of_two_leaves,
+            "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
+            "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
+            "nothing else changes": steps.around_two_leaves,
         },
+        axes=steps.EMPTY_LEAF,
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestBranchGrads:
@@ -53,7 +55,7 @@ class TestBranchGrads:
 
     may_differ = {
         # Who computes with copies of w and x calls no hook on them.
-        "exception": lambda mine, wanted: mine == "never raised",
+        "the exception": lambda mine, wanted: mine is None,
     }
 
     class Mistakes:

@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import runs_passes
-from graders.scenes.worlds import a_chain
+from graders.scenes.stories import passes, steps
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -27,18 +27,16 @@ from graders.scenes.worlds import a_chain
         "`clone()` passes gradients on as they are. `torch.autograd.grad` with the whole list of steps would do as "
         "well, if you put the gradient of `x` into `x.grad` yourself."
     ),
-    scene=runs_passes(
-        world=a_chain,
-        only={
-            "grad": ("empty",),
-            "hooks": ("none", "watching"),
-            "chain": ("in place", "identity", "square, constant"),
+    scene=stories(
+        promises={
+            "every step has its gradient": steps.of_each_step,
+            "each function is called once and x gets its gradient": steps.CALLED_ONCE,
+            "another call starts afresh": steps.CHAINS_AFRESH,
+            "an exception comes through and nothing is left": steps.a_function_raises,
+            "nothing else changes": steps.around_a_chain,
         },
-        words={
-            "results": "every step has its gradient",
-            "passes": "each function is called once and x gets its gradient",
-            "exception": "an exception comes through and nothing is left",
-        },
+        axes=steps.CHAIN,
+        impossible=passes.IMPOSSIBLE,
     ),
 )
 class TestChainGrads:

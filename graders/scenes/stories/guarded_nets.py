@@ -11,7 +11,7 @@ from graders.scenes.story import Draw, Seen, Watch, told
 
 NET = {
     "dtype": ("float32", "float64"),
-    "body": ("no parameters", "convolution"),
+    "body": ("no parameters", "convolution", "another layout"),
     "batch": (2, 1, 3),
     "mode": ("train", "eval"),
     "hooks": ("none", "watching", "replacing"),
@@ -22,11 +22,14 @@ NET = {
 
 @told
 def a_body_and_a_layer(draw: Draw, case: Any) -> Any:
-    """A body, a linear layer that fits its output of shape [batch, 2, 1, 2] or [batch, 4], and an input."""
+    """A body, a linear layer that fits its output of shape [batch, 4] or [batch, 2, ...], and an input."""
     if case.body == "convolution":
         body = nn.Sequential(nn.Conv2d(1, 2, 2, bias=False), nn.Tanh())
         body[0].weight.data = draw.tensor(2, 1, 2, 2, low=-0.8, high=0.8)
         x = draw.tensor(case.batch, 1, 2, 3, low=-1, high=1).requires_grad_()
+    elif case.body == "another layout":
+        body = nn.Tanh()
+        x = draw.tensor(case.batch, 1, 2, 2, low=-1, high=1).transpose(1, 3).requires_grad_()
     else:
         body = nn.Tanh()
         x = draw.tensor(case.batch, 4, low=-1, high=1).requires_grad_()

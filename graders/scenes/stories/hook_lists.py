@@ -5,10 +5,11 @@ from typing import Any
 import torch
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.failing import FAILURES, an_error
 from graders.scenes.stories.gradient_hooks import Arguments, a_tensor
 from graders.scenes.story import Draw, Seen, Watch, told
 
-FUNCTIONS = {"collection": ("many", "one", "repeated")}
+FUNCTIONS = {"collection": ("many", "one", "repeated"), **FAILURES}
 
 
 @told
@@ -39,14 +40,21 @@ def called_once_in_each_pass(call: Call, draw: Draw, case: Any) -> Seen:
 def functions_may_raise(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of a function comes through."""
     w, t, u, v = a_tensor(draw, case)
-    factors = {"of g": 2}
-    call(t, [lambda g: g + 1, lambda g: g * factors["of g"]])
-    factors.clear()
+    error = an_error(draw, case)
+    due: list[Any] = []
+
+    def fails(g: Any) -> Any:
+        if due:
+            raise error
+        return 2 * g
+
+    call(t, [lambda g: g + 1, fails])
+    due.append("now")
     raised = None
     try:
         (t * draw.tensor()).sum().backward()
-    except KeyError as error:
-        raised = repr(error)
+    except (Exception, type(error)) as caught:
+        raised = repr(caught)
     yield "the exception", raised
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.failing import an_error
 from graders.scenes.stories.passes import a_leaf
 from graders.scenes.story import Draw, Seen, Watch, told
 
@@ -114,7 +115,7 @@ def nothing_else_named(call: Call, draw: Draw, case: Any) -> Seen:
 def a_hook_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception in the backward pass comes through, and nothing is left."""
     x, q, still, a, b, c, loss, tensors = named_tensors(draw, case)
-    error = draw.error(case.failure)
+    error = an_error(draw, case)
 
     def fails(grad: Any) -> None:
         raise error
@@ -247,7 +248,7 @@ def nothing_else_of_x(call: Call, draw: Draw, case: Any) -> Seen:
 def a_loss_of_t_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception in the loss comes through, and nothing is left."""
     x, k, q, calls, loss_fn = a_loss_of_three_x(draw, case)
-    error = draw.error(case.failure)
+    error = an_error(draw, case)
 
     def fails(*args: Any) -> None:
         raise error

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.failing import FAILURES, an_error
 from graders.scenes.story import Draw, Seen, Watch, told
 
 LEAF = {
@@ -15,7 +16,7 @@ LEAF = {
     "layout": ("contiguous", "transposed"),
     "grad": ("empty", "filled", "large"),
     "hooks": ("none", "watching", "replacing"),
-    "failure": ("KeyError", "ValueError", "RuntimeError", "KeyboardInterrupt"),
+    **FAILURES,
     "raised_in": ("forward", "backward"),
 }
 IMPOSSIBLE = (lambda rank, layout: rank < 2 and layout == "transposed",)
@@ -133,7 +134,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def a_failing_loss(draw: Draw, case: Any, p: Any) -> Any:
     """Losses of which the second raises an error, in its forward or its backward pass."""
     q = draw.tensor().requires_grad_()
-    error = draw.error(case.failure)
+    error = an_error(draw, case)
 
     def fails(*args: Any) -> None:
         raise error

@@ -43,7 +43,10 @@ def every_call_and_pass(call: Call, draw: Draw, case: Any, arguments: Arguments)
     z = call(u, *arguments(draw, case))
     yield "y after another call", y.detach()
     ((y + z) * draw.tensor()).sum().backward(retain_graph=True)
-    (y * draw.tensor()).sum().backward()
+    loss = (y * draw.tensor()).sum()
+    if case.rank > 1:
+        loss = (y.mT * draw.tensor().mT.contiguous()).sum()
+    loss.backward()
     yield "w.grad after two passes", w.grad
     yield "u.grad", u.grad
 

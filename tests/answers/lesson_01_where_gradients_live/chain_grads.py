@@ -88,6 +88,40 @@ def chain_grads(fns, x):
     return [h.grad for h in steps]
 """,
     ),
+    Wrong(
+        "copies only what comes back as the same tensor",
+        violates="overwrite it in place",
+        check="test_every_step_has_its_gradient",
+        source="""
+def chain_grads(fns, x):
+    h, steps = x.clone(), []
+    for fn in fns:
+        result = fn(h)
+        h = result.clone() if result is h else result
+        h.retain_grad()
+        steps.append(h)
+    h.sum().backward()
+    return [h.grad for h in steps]
+""",
+    ),
+    Wrong(
+        "swallows errors of one kind",
+        violates="rule 4: When the model, the loss or `backward()` raises an exception",
+        check="test_an_exception_comes_through_and_nothing_is_left",
+        source="""
+def chain_grads(fns, x):
+    h, steps = x, []
+    try:
+        for fn in fns:
+            h = fn(h.clone())
+            h.retain_grad()
+            steps.append(h)
+        h.sum().backward()
+    except IndexError:
+        pass
+    return [h.grad for h in steps]
+""",
+    ),
 ]
 
 SURVIVORS = {

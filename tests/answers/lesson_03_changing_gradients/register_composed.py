@@ -49,6 +49,22 @@ def register_composed(t, fs):
 
 WRONG = [
     Wrong(
+        "swallows errors of one kind",
+        violates="rule 4: When the model, the loss or `backward()` raises an exception",
+        check="test_an_exception_of_a_function_comes_through",
+        source="""
+def register_composed(t, fs):
+    def hook(grad):
+        try:
+            for f in reversed(fs):
+                grad = f(grad)
+        except TypeError:
+            return None
+        return grad
+    return [t.register_hook(hook)]
+""",
+    ),
+    Wrong(
         "one handle instead of a list",
         violates="Return a list of all handles",
         check="test_the_handles_remove_the_hooks_and_no_other",

@@ -52,6 +52,18 @@ def reverse_gradient(x, lam):
 
 WRONG = [
     Wrong(
+        "flattens by `view(-1)`, which takes contiguous gradients only",
+        violates="rule 1: in any layout",
+        check="raised",
+        source="""
+def reverse_gradient(x, lam):
+    y = x * 1
+    if y.requires_grad:
+        y.register_hook(lambda grad: -lam * grad.view(-1).view(grad.shape))
+    return y
+""",
+    ),
+    Wrong(
         "reverses one pass",
         violates="In every backward pass",
         check="test_every_call_and_every_pass_reverses",

@@ -1,0 +1,22 @@
+"""Exceptions that a caller's functions raise on purpose."""
+
+from typing import Any
+
+from graders.scenes.scene import Value
+from graders.scenes.story import Draw, told
+
+FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInterrupt")}
+
+
+@told
+def an_error(draw: Draw, case: Any) -> Any:
+    """An interrupt, or an error that is of many kinds, so that it is swallowed by whoever swallows one of them."""
+    if case.failure == "KeyboardInterrupt":
+        error: Any = KeyboardInterrupt("on purpose")
+    else:
+
+        class Odd(ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, ZeroDivisionError):
+            pass
+
+        error = Odd("on purpose")
+    return error

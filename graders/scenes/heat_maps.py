@@ -3,6 +3,8 @@
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from graders.scenes.instruments.witness import Witness
 from graders.scenes.scene import Call, Sections, family
@@ -35,6 +37,8 @@ def scores_maps(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     for index in range(MAPS):
         row, column = rng.integer(0, h - 1), rng.integer(0, w - 1)
         maps[index, row, column] += 2.0
+        while has_two_peaks(maps[index], size):
+            maps[index] += rng.tensor(h, w, low=0, high=0.25, away=0, dtype=case.dtype, values="full")
         near = 0 < index % 8 < 5
         (y0, y1), (x0, x1) = (
             an_interval(rng, place, cells, pixels, near)
@@ -47,6 +51,16 @@ def scores_maps(call: Call, rng: Rng, case: Any, seen: Sections) -> None:
     together["the score of all"] = call(maps, boxes, size)
     alone["the scores"] = [call(maps[i : i + 1], boxes[i : i + 1], size) for i in range(MAPS)]
     same["changed"] = before.changes()
+
+
+def has_two_peaks(heat: Tensor, size: tuple[int, int]) -> bool:
+    """Whether rounding may decide which pixel of the enlarged map is the largest, which the contract rules out.
+
+    Two pixels lie at equal distances from the largest cell. They differ only by what is in the cells beyond them.
+    """
+    enlarged = F.interpolate(heat[None, None].double(), size, mode="bilinear", align_corners=False)
+    first, second = enlarged.flatten().topk(2).values.tolist()
+    return bool(first - second < 1e-5 * first)
 
 
 def an_interval(rng: Rng, place: int, cells: int, pixels: int, near: bool) -> list[int]:

@@ -7,7 +7,7 @@ differences), or from the circumstances in which they fail while they hold in al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graders.core.difference import Difference, Kind
@@ -20,6 +20,20 @@ class Explanation:
 
     id: str
     message: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What explains a wrong answer: at most two causes, the one that shows first before the other.
+
+    Checks are named by their sentences. `evidence` has for each cause the check that shows it best, and `follows` the
+    other checks that fail because of a cause. `left` has the differences of those that no cause explains.
+    """
+
+    causes: tuple[Explanation, ...] = ()
+    evidence: tuple[str, ...] = ()
+    follows: frozenset[str] = frozenset()
+    left: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
 
 
 BY_KIND: Mapping[Kind, Explanation] = {

@@ -44,7 +44,7 @@ from graders.core import course
 from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
 from graders.core.expect import Mismatch, Seen
-from graders.core.explanations import Explanation
+from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
 from graders.scenes.scene import Scene
@@ -108,8 +108,8 @@ class SceneExercise(Exercise):
                 return draw
         raise IllConditionedDraws(f"exercise {self.key}, case {index}: rounding decided the result of all 100 draws")
 
-    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
-        """The mistake whose program shows what the learner's function showed; None when there is none, or several."""
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Findings:
+        """The mistakes whose programs show what the learner's function showed."""
         return explain_outcomes(self.comparison, draws, outcomes)
 
     def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> str:

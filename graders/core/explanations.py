@@ -196,12 +196,12 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
     where = f"{AXIS_DESCRIPTIONS[name]}: {value}"
-    message = f"It goes wrong in only one circumstance ({where}), and is right in all others."
-    if len(failing) == 1:  # this case is special in several ways, and any of them may be the reason
-        message = (
-            f"It is right in {len(cases) - 1} of {len(cases)} cases. The case where it is wrong is the only one with "
-            f"this circumstance ({where}), which may be the reason."
-        )
+    good, several = len(cases) - len(failing), len(failing) > 1
+    message = (  # these cases may have something else in common, so it is only a guess
+        f"It is right in {good} of {len(cases)} cases. The {'cases' if several else 'case'} where it is wrong "
+        f"{'are the only ones' if several else 'is the only one'} with this circumstance ({where}), which may be the "
+        "reason."
+    )
     return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise, Inputs
 from graders.core.explanations import Explanation, Findings, explain_by_circumstance, explain_by_kind
+from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
 
 
@@ -20,10 +21,14 @@ def diagnose_answer(
     """Up to two causes of a wrong answer.
 
     `differences` has for each check, by its sentence, the first difference in each case, or None where it holds. Known
-    mistakes of the exercise explain most, so they are tried first, then the kind of the differences, and then the
-    circumstances in which they occur.
+    mistakes of the exercise explain most, so they are tried first, then the exception or the kind of the differences,
+    and then the circumstances in which they occur.
     """
     found = exercise.explain(draws, outcomes)
+    ended = next((outcome for outcome in outcomes if outcome.seen is None), None)
+    if ended is not None and not found.causes:
+        cause = explain_exception(ended.error, ended.message, ended.line)
+        return Findings((cause,)) if cause else found
     failing = [check for check, by_case in differences.items() if any(by_case)]
     left = {check: found.left.get(check) or [one for one in differences[check] if one] for check in failing}
     left = {check: met for check, met in left.items() if check not in (*found.evidence, *found.follows)}
@@ -34,7 +39,7 @@ def diagnose_answer(
     for check in failing:
         if len(found.causes) == 2 or check not in left:
             continue
-        cause = explain_by_kind(left[check])
+        cause = explain_by_kind(left[check]) or _failed_line(left[check])
         if cause and cause.id != "another-type":  # that may follow from anything
             found = _with_cause(found, cause, check, left)
         elif not found.causes:
@@ -52,6 +57,12 @@ def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[s
     return replace(
         found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
     )
+
+
+def _failed_line(differences: Sequence[Difference]) -> Explanation | None:
+    """What made a line of the caller fail, as in "a line of the caller failed with TypeError: ..."."""
+    error, _, message = differences[0].note.partition(" failed with ")[2].partition(": ")
+    return explain_exception(error, message) if message else None
 
 
 def _has_id(cause: Explanation | None, id: str) -> bool:

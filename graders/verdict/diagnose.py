@@ -40,7 +40,8 @@ def diagnose_answer(
         if len(found.causes) == 2 or check not in left:
             continue
         cause = explain_by_kind(left[check]) or _failed_line(left[check])
-        if cause and cause.id != "another-type":  # that may follow from anything
+        known = [one.id for one in found.causes]
+        if cause and cause.id not in (*known, "another-type"):  # a wrong type may follow from anything
             found = _with_cause(found, cause, check, left)
         elif not found.causes:
             break  # what shows first has no name, and what shows later may follow from it

@@ -86,6 +86,3 @@ class TestClampGrad:
 
         def one_bound_only(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(max=hi))
-
-        def no_handle(t, lo, hi):
-            t.register_hook(lambda grad: grad.clamp(lo, hi))

@@ -162,6 +162,18 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 """Explanations for answers that fail with exactly these values of an axis, and are right with all others."""
 
 
+def explain_missing_result(differences: Sequence[Difference]) -> Explanation | None:
+    """The explanation if all these differences are that the function returned `None` instead of something."""
+    if not all(
+        one.where.startswith("the result") and "[" not in one.where and one.seen == "None" for one in differences
+    ):
+        return None
+    return Explanation(
+        "missing-return",
+        f"Your function returned `None`, and expected is {differences[0].expected}. Does it end with `return`?",
+    )
+
+
 def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
     """The explanation if all these differences are of one kind; None if they are not, or the kind explains nothing.
 

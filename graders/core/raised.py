@@ -9,9 +9,8 @@ from graders.core.mistakes import COMMON_MESSAGES
 
 _SIGNATURES = Explanation(
     "wrong-signature",
-    "Your hook does not take the arguments that PyTorch calls it with: `(module, args, output)` for a forward hook, "
-    "`(module, args)` for a pre-hook, `(module, grad_input, grad_output)` for a full backward hook, `(grad)` for a "
-    "hook on a tensor.",
+    "PyTorch calls your hook with other arguments: `(module, args, output)` for a forward hook, `(module, args)` for a "
+    "pre-hook, `(module, grad_input, grad_output)` for a full backward hook, `(grad)` for a hook on a tensor.",
 )
 _RETURNED = Explanation(
     "returned-something",

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise, Inputs
-from graders.core.explanations import Explanation, Findings, explain_by_circumstance, explain_by_kind
+from graders.core.explanations import (
+    Explanation,
+    Findings,
+    explain_by_circumstance,
+    explain_by_kind,
+    explain_missing_result,
+)
 from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
 
@@ -39,7 +45,7 @@ def diagnose_answer(
     for check in failing:
         if len(found.causes) == 2 or check not in left:
             continue
-        cause = explain_by_kind(left[check]) or _failed_line(left[check])
+        cause = _cause_of(left[check])
         known = [one.id for one in found.causes]
         if cause and cause.id not in (*known, "another-type"):  # a wrong type may follow from anything
             found = _with_cause(found, cause, check, left)
@@ -54,10 +60,14 @@ def diagnose_answer(
 
 def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[str, Sequence[Difference]]) -> Findings:
     """One more cause, which `check` shows. Other checks of the same kind follow from it."""
-    also = {other for other, met in left.items() if other != check and _has_id(explain_by_kind(met), cause.id)}
+    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met), cause.id)}
     return replace(
         found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
     )
+
+
+def _cause_of(differences: Sequence[Difference]) -> Explanation | None:
+    return explain_by_kind(differences) or explain_missing_result(differences) or _failed_line(differences)
 
 
 def _failed_line(differences: Sequence[Difference]) -> Explanation | None:

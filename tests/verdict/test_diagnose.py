@@ -15,6 +15,7 @@ from tests.sample import SCALE_SUM
 
 WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
+NOTHING = Difference(Kind.MISSING, "the result", "", "a tensor", "None")
 CHANGED = Difference(Kind.CHANGED, note="the values of `x` changed")
 SWALLOWED = Difference(Kind.SWALLOWED, note="the exception did not come through")
 
@@ -44,6 +45,7 @@ def test_without_one_the_kind_of_the_differences_explains() -> None:
 def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
     assert found([[LEFT, CHANGED, SWALLOWED]]) == ("hook-left", "changed-what-was-given")
     assert found([[LEFT, WRONG, CHANGED]]) == ("hook-left", "changed-what-was-given")
+    assert found([[NOTHING, LEFT]]) == ("missing-return", "hook-left")
 
 
 def test_nothing_is_named_while_what_shows_first_has_no_name() -> None:

@@ -129,7 +129,8 @@ class _Inquiry:
             more = self._causes_in(section, causes, suspects)
             causes += more
             evidence += [section] * len(more)
-        left = {section: self._left(section, causes) for section in self.failing}
+        nothing = any(cause.program is NOTHING_DONE for cause in causes)  # whatever else shows is a hook without effect
+        left = {section: [] if nothing else self._left(section, causes) for section in self.failing}
         shows_example = [EXAMPLE in left and self._is_exact(EXAMPLE, [cause]) for cause in causes]
         evidence = [EXAMPLE if shows else section for section, shows in zip(evidence, shows_example)]
         return Findings(

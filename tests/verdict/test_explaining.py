@@ -49,6 +49,10 @@ NO_EFFECT = """
 def scale_grad(t, s):
     t.register_hook(lambda grad: None)
 """
+NO_EFFECT_EITHER = """
+def scale_output(module, s):
+    module.register_forward_hook(lambda module, args, output: None)
+"""
 OWN_WAY = """
 def scale_grad(t, s):
     t.register_hook(lambda grad: grad * s + 1)
@@ -74,6 +78,7 @@ def rows(result: ExerciseResult) -> list[str]:
         ("05-capture-many", EVAL_AND_LEFT, ("another-mode", "hook-left-behind")),
         ("03-scale-grad", IN_PLACE_AND_NO_HANDLE, ("in-place-leak", "no-handle")),
         ("03-scale-grad", NO_EFFECT, ("nothing-done",)),
+        ("06-scale-output", NO_EFFECT_EITHER, ("nothing-done",)),
         ("03-scale-grad", OWN_WAY, ()),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graders.core.exercise import Exercise, Inputs
-from graders.core.explanations import Explanation
+from graders.core.explanations import Explanation, Findings
 from graders.wire.draws import Rng
 
 
@@ -31,8 +31,9 @@ class PlainExercise(Exercise):
     def draws(self, seed: int) -> list[Inputs]:
         return [self.draw(Rng(seed, self.key, index), **case) for index, case in enumerate(self.cases)]
 
-    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Findings:
         found = self.recognise(draws, outcomes)
-        return next(
-            (Explanation(mistake.id, mistake.message) for mistake in self.mistakes if mistake.id == found), None
+        return Findings(
+            tuple(Explanation(mistake.id, mistake.message) for mistake in self.mistakes if mistake.id == found),
+            (self.checks[0].sentence,) if found else (),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from graders.core.errors import ExerciseDefect
-from graders.core.explanations import Explanation
+from graders.core.explanations import Findings
 
 Inputs = dict[str, Any]
 Case = Mapping[str, Any]
@@ -105,9 +105,9 @@ class Exercise:
         """One draw for each case, a pure function of `seed`. Raises `IllConditionedDraws`."""
         raise NotImplementedError
 
-    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Explanation | None:
-        """The known mistake that explains a wrong answer; None if none does."""
-        return None
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> Findings:
+        """The known mistakes that explain a wrong answer, and what they explain."""
+        return Findings()
 
     def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Any]) -> str:
         """A program that shows, after a wrong answer, what is wrong with it; "" if there is none."""

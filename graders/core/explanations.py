@@ -7,7 +7,7 @@ differences), or from the circumstances in which they fail while they hold in al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from graders.core.difference import Difference, Kind
@@ -20,6 +20,20 @@ class Explanation:
 
     id: str
     message: str
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What explains a wrong answer: at most two causes, the one that shows first before the other.
+
+    Checks are named by their sentences. `evidence` has for each cause the check that shows it best, and `follows` the
+    other checks that fail because of a cause. `left` has the differences of those that no cause explains.
+    """
+
+    causes: tuple[Explanation, ...] = ()
+    evidence: tuple[str, ...] = ()
+    follows: frozenset[str] = frozenset()
+    left: Mapping[str, Sequence[Difference]] = field(default_factory=dict)
 
 
 BY_KIND: Mapping[Kind, Explanation] = {
@@ -148,6 +162,18 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 """Explanations for answers that fail with exactly these values of an axis, and are right with all others."""
 
 
+def explain_missing_result(differences: Sequence[Difference]) -> Explanation | None:
+    """The explanation if all these differences are that the function returned `None` instead of something."""
+    if not all(
+        one.where.startswith("the result") and "[" not in one.where and one.seen == "None" for one in differences
+    ):
+        return None
+    return Explanation(
+        "missing-return",
+        f"Your function returned `None`, and expected is {differences[0].expected}. Does it end with `return`?",
+    )
+
+
 def explain_by_kind(differences: Sequence[Difference]) -> Explanation | None:
     """The explanation if all these differences are of one kind; None if they are not, or the kind explains nothing.
 
@@ -182,12 +208,12 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
         return special
     slug = str(value).replace(" ", "-").replace("_", "-")
     where = f"{AXIS_DESCRIPTIONS[name]}: {value}"
-    message = f"It goes wrong in only one circumstance ({where}), and is right in all others."
-    if len(failing) == 1:  # this case is special in several ways, and any of them may be the reason
-        message = (
-            f"It is right in {len(cases) - 1} of {len(cases)} cases. The case where it is wrong is the only one with "
-            f"this circumstance ({where}), which may be the reason."
-        )
+    good, several = len(cases) - len(failing), len(failing) > 1
+    message = (  # these cases may have something else in common, so it is only a guess
+        f"It is right in {good} of {len(cases)} cases. The {'cases' if several else 'case'} where it is wrong "
+        f"{'are the only ones' if several else 'is the only one'} with this circumstance ({where}), which may be the "
+        "reason."
+    )
     return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
 
 

@@ -44,8 +44,8 @@ COMMON_MESSAGES: dict[str, str] = {
         "`.grad` adds up over passes, and you recorded that total. The task asks for each pass alone."
     ),
     "no-handle": (
-        "Your function has to return the handle, so that the caller can remove the hook. It is what the "
-        "`register_...` method gives you."
+        "The handle is missing (or all of them, where you register several hooks). Return what the `register_...` "
+        "method gives you, so that the caller can remove the hook."
     ),
     "changed-callers-tensor": (
         "Your hook edited `output` in place. Some modules (Identity, Flatten, Dropout in eval mode) pass on the very "

@@ -48,7 +48,8 @@ class SubmissionStatus(str, Enum):
 class CheckResult:
     """One check of one exercise: what it asks, whether it held on every draw, and why not.
 
-    `message` is `difference` as text; results of earlier versions have only the text.
+    `message` is `difference` as text; results of earlier versions have only the text. `follows`: it failed because of a
+    mistake that another check shows, so by itself it says nothing.
     """
 
     name: str
@@ -57,6 +58,7 @@ class CheckResult:
     max_score: float
     message: str = ""
     difference: Difference | None = None
+    follows: bool = False
 
     def __post_init__(self) -> None:
         """Clean the texts: a message quotes the learner, and a `results.json` that is read again may hold anything."""
@@ -65,13 +67,9 @@ class CheckResult:
     @property
     def row(self) -> str:
         """The name, which says what must hold, as a verdict lists it: after "not yet: " if the check failed."""
+        if self.follows:
+            return f"not judged: {self.name}"
         return self.name if self.passed else f"not yet: {self.name}"
-
-    @property
-    def failed_on_example(self) -> bool:
-        """Whether it failed on the contract's example, which the learner can follow by hand."""
-        seen = self.difference.where if self.difference else ""
-        return not self.passed and (self.name.startswith("the example") or seen.startswith("example"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +93,8 @@ class HandMark:
 class ExerciseResult:
     """One exercise of one submission. `message` is a short text for the learner.
 
-    `mistake` is the id of the mistake that was recognised, if any. `cell` is the number of the code cell that defines
+    `mistake` is the id of the mistake that was recognised, if any, and `second_mistake` that of another one, with a
+    message of its own. `cell` is the number of the code cell that defines
     the answer, counted from 1; None if no cell does. `defined` is False if the learner's name did not exist when it was
     looked up. `printed` is the start of what the answer printed, on the first inputs where it failed, or if it passed,
     on the first of all. `program` is a program that shows why the answer was refused, when it is pasted below the
@@ -116,6 +115,8 @@ class ExerciseResult:
     program: str = ""
     note: str = ""
     by_hand: HandMark | None = None
+    second_mistake: str | None = None
+    second_message: str = ""
 
     def __post_init__(self) -> None:
         """Clean the texts, as for a check."""
@@ -126,9 +127,11 @@ class ExerciseResult:
             printed=PRINTED_CHARACTERS,
             program=PROGRAM_LIMIT,
             note=MESSAGE_LIMIT,
+            second_message=MESSAGE_LIMIT,
         )
-        if self.mistake is not None:
-            clean_fields(self, mistake=WORD_LIMIT)
+        for id in ("mistake", "second_mistake"):
+            if getattr(self, id) is not None:
+                clean_fields(self, **{id: WORD_LIMIT})
 
     @property
     def decided(self) -> bool:
@@ -137,19 +140,27 @@ class ExerciseResult:
 
     @property
     def explanation(self) -> str:
-        """The message and the note, for a format that has one text."""
-        return " ".join(filter(None, (self.message, self.note)))
+        """The messages and the note, for a format that has one text."""
+        return " ".join(filter(None, (*self.messages, self.note)))
 
     @property
-    def telling_check(self) -> CheckResult | None:
-        """The failed check that shows a recognised mistake best: the contract's example, else the first one.
+    def messages(self) -> tuple[str, ...]:
+        """The message and, if there is a second mistake, its own."""
+        second = f"Also: {self.second_message}" if self.second_message else ""
+        return tuple(filter(None, (self.message, second)))
 
-        None if no mistake was recognised (then every check is evidence) or nothing was judged.
-        """
+    @property
+    def mistakes(self) -> tuple[tuple[str, str], ...]:
+        """The id and the message of each recognised mistake."""
+        both = ((self.mistake, self.message), (self.second_mistake, self.second_message))
+        return tuple((id, message) for id, message in both if id)
+
+    @property
+    def telling_checks(self) -> tuple[CheckResult, ...]:
+        """The checks to be read: those that failed by themselves if a mistake was recognised, otherwise all."""
         if self.status is not Status.WRONG or self.mistake is None:
-            return None
-        failed = [check for check in self.checks if not check.passed]
-        return next((check for check in failed if check.failed_on_example), failed[0] if failed else None)
+            return self.checks
+        return tuple(check for check in self.checks if not check.passed and not check.follows)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graders.core.results import Status
+from graders.core.results import CheckResult, Status
 
 
 @dataclass(frozen=True)
@@ -35,3 +35,10 @@ STATUS_STYLES: dict[Status, StatusStyle] = {
     Status.SUSPECT: StatusStyle("?", "Somebody should look at this", _AMBER, "yellow"),
     Status.NOT_GRADED: StatusStyle("–", "Could not be graded, through no fault of yours", _AMBER, "yellow"),
 }
+
+_NOT_JUDGED = StatusStyle("–", "not judged", _GREY, "dim")
+
+
+def check_style(check: CheckResult) -> StatusStyle:
+    """The sign and colour of a check."""
+    return _NOT_JUDGED if check.follows else STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]

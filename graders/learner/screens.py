@@ -17,7 +17,7 @@ from graders.core.difference import Difference
 from graders.core.effort import describe_effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status, SubmissionResult
-from graders.core.status_styles import STATUS_STYLES
+from graders.core.status_styles import STATUS_STYLES, check_style
 from graders.core.terminal import plain_line, plain_lines
 from graders.core.text import format_count, format_points
 from graders.learner.notebook.render import describe_other_checks, describe_way, format_point_count
@@ -66,15 +66,15 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
     look = STATUS_STYLES[found.status]
     parts: list[RenderableType] = [plain_line((f"{look.sign} {found.key}", f"bold {look.style}"))]
     judged = found.status is Status.WRONG
-    if found.message and (found.mistake is not None or not judged):
-        parts.append(Padding(backticks_to_code(found.message), (0, 0, 0, 2)))
+    for message in found.messages if found.mistake is not None or not judged else ():
+        parts.append(Padding(backticks_to_code(message), (0, 0, 0, 2)))
     if found.note:
         parts.append(Padding(backticks_to_code(found.note), (0, 0, 0, 2)))
-    lead = None if more else found.telling_check
-    if lead:  # without its name, which would only repeat the mistake's message
-        parts.append(Padding(_describe_failure(lead), (0, 0, 0, 2)))
+    shown = () if not judged else found.checks if more else found.telling_checks
+    if len(shown) == 1 and found.mistake and not more:  # without its name, which would only repeat the message
+        parts.append(Padding(_describe_failure(shown[0]), (0, 0, 0, 2)))
     else:
-        parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in (found.checks if judged else ())]
+        parts += [Padding(_check_lines(check), (0, 0, 0, 2)) for check in shown]
     if found.program:
         parts += ["", "  Run this below your answer to see it:", "", _code_lines(found.program), ""]
     if found.printed:
@@ -83,7 +83,7 @@ def _explain_exercise(found: ExerciseResult, more: bool) -> Group:
         )
     if found.status not in (Status.NOT_GRADED, Status.PASSED):
         parts.append(Padding(backticks_to_code(f"A hint: `hookwork hint {found.key}`", "dim"), (0, 0, 0, 2)))
-    if lead and (rest := [check for check in found.checks if check is not lead]):
+    if judged and (rest := [check for check in found.checks if check not in shown]):
         note = f"{describe_other_checks(rest)}: `hookwork check {found.key} --more`"
         parts.append(Padding(backticks_to_code(note, "dim"), (0, 0, 0, 2)))
     return Group(*parts)
@@ -97,9 +97,10 @@ def _code_lines(source: str) -> RenderableType:
 
 
 def _check_lines(check: CheckResult) -> RenderableType:
-    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
+    look = check_style(check)
     name = plain_line((look.sign, look.style), " ", check.row)
-    return Group(name, Padding(_describe_failure(check), (0, 0, 0, 4))) if check.message else name
+    told = check.message and not check.follows
+    return Group(name, Padding(_describe_failure(check), (0, 0, 0, 4))) if told else name
 
 
 def _describe_failure(check: CheckResult) -> RenderableType:

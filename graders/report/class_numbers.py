@@ -107,9 +107,9 @@ def common_mistakes(batch: Batch) -> list[CommonMistake]:
     says: dict[tuple[str, str], str] = {}
     for submission in batch.submissions:
         for exercise in submission.exercises:
-            if exercise.mistake:
-                who[exercise.key, exercise.mistake].append(submission.student)
-                says.setdefault((exercise.key, exercise.mistake), exercise.message)
+            for mistake, message in exercise.mistakes:
+                who[exercise.key, mistake].append(submission.student)
+                says.setdefault((exercise.key, mistake), message)
     tried = {exercise.key: exercise.tried for exercise in exercise_numbers(batch)}
     found = [
         CommonMistake(

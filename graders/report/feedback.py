@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.status_styles import STATUS_STYLES
+from graders.core.status_styles import STATUS_STYLES, check_style
 from graders.core.text import format_points, shorten_text
 from graders.report import pages
 from graders.report.teacher_words import teacher_word
@@ -97,7 +97,7 @@ class ExerciseView:
     score: float
     max_score: float
     cell: int | None
-    message: str
+    messages: tuple[str, ...]
     program: str
     checks: list[CheckView]
     withheld: bool
@@ -119,7 +119,7 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
         score=exercise.score,
         max_score=exercise.max_score,
         cell=exercise.cell,
-        message="" if judged and repeated else exercise.message,
+        messages=() if judged and repeated else exercise.messages,
         program=exercise.program.rstrip(),
         checks=[_check_view(check) for check in exercise.checks] if judged else [],
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
@@ -141,11 +141,11 @@ def _check_view(check: CheckResult) -> CheckView:
         name=check.name,
         score=check.score,
         max_score=check.max_score,
-        style="holds" if check.passed else "fails",
-        sign="✓" if check.passed else "✗",
-        verdict="holds:" if check.passed else "does not hold:",
-        difference=check.difference,
-        message=check.message,
+        style="unjudged" if check.follows else "holds" if check.passed else "fails",
+        sign=check_style(check).sign,
+        verdict="not judged:" if check.follows else "holds:" if check.passed else "does not hold:",
+        difference=None if check.follows else check.difference,
+        message="" if check.follows else check.message,
     )
 
 

@@ -34,8 +34,9 @@ def batch_to_data(batch: Batch) -> dict[str, Any]:
         _leave_out_empty(part, "late_note", "missing_modules", "group", "by_hand")
     exercises = [exercise for part in data["submissions"] for exercise in part["exercises"]]
     for exercise in exercises:
-        _leave_out_empty(exercise, "printed", "program", "note", "by_hand")
+        _leave_out_empty(exercise, "printed", "program", "note", "by_hand", "second_mistake", "second_message")
     for check in (check for exercise in exercises for check in exercise["checks"]):
+        _leave_out_empty(check, "follows")
         found = check.pop("difference")
         if found:
             check["difference"] = {name: value for name, value in found.items() if value}

@@ -132,10 +132,10 @@ def _points_or_status(submission: SubmissionResult | None) -> RenderableType:
 def _mistake_lines(batch: Batch) -> Iterator[str]:
     """The most common of the mistakes that were recognised."""
     found = Counter(
-        (exercise.key, exercise.mistake)
+        (exercise.key, mistake)
         for submission in batch.submissions
         for exercise in submission.exercises
-        if exercise.mistake
+        for mistake, _ in exercise.mistakes
     )
     if found:
         yield from ("", "Recognised mistakes")

@@ -1,12 +1,20 @@
-"""Finds an explanation for a wrong answer."""
+"""Finds the causes of a wrong answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from graders.core.difference import Difference
 from graders.core.exercise import Exercise, Inputs
-from graders.core.explanations import Explanation, explain_by_circumstance, explain_by_kind
+from graders.core.explanations import (
+    Explanation,
+    Findings,
+    explain_by_circumstance,
+    explain_by_kind,
+    explain_missing_result,
+)
+from graders.core.raised import explain_exception
 from graders.core.transcript import Outcome
 
 
@@ -14,16 +22,59 @@ def diagnose_answer(
     exercise: Exercise,
     draws: Sequence[Inputs],
     outcomes: Sequence[Outcome],
-    differences: Sequence[Sequence[Difference | None]] = (),
-) -> Explanation | None:
-    """An explanation for a wrong answer; None if none is found.
+    differences: Mapping[str, Sequence[Difference | None]] = {},
+) -> Findings:
+    """Up to two causes of a wrong answer.
 
-    The sequences have one entry for each case. An entry of `differences` has one item for each check: the difference
-    that it found, or None where the check holds. A known mistake of the exercise explains most, so it is tried first,
-    then the kind of the differences, then the circumstances in which they occur.
+    `differences` has for each check, by its sentence, the first difference in each case, or None where it holds. Known
+    mistakes of the exercise explain most, so they are tried first, then the exception or the kind of the differences,
+    and then the circumstances in which they occur.
     """
-    if (mistake := exercise.explain(draws, outcomes)) is not None:
-        return mistake
-    met = [difference for found in differences for difference in found if difference]
-    failing = [index for index, found in enumerate(differences) if any(found)]
-    return explain_by_kind(met) or explain_by_circumstance(exercise.cases, failing)
+    found = exercise.explain(draws, outcomes)
+    ended = next((outcome for outcome in outcomes if outcome.seen is None), None)
+    if ended is not None and not found.causes:
+        cause = explain_exception(ended.error, ended.message, ended.line)
+        return Findings((cause,)) if cause else found
+    failing = [check for check, by_case in differences.items() if any(by_case)]
+    left = {check: found.left.get(check) or [one for one in differences[check] if one] for check in failing}
+    left = {check: met for check, met in left.items() if check not in (*found.evidence, *found.follows)}
+    if failing and failing[0] in left:
+        whole = explain_by_kind([one for check in failing for one in differences[check] if one])
+        if whole:
+            return Findings((whole,), (failing[0],), frozenset(failing[1:]))
+    for check in failing:
+        if len(found.causes) == 2 or check not in left:
+            continue
+        cause = _cause_of(left[check])
+        known = [one.id for one in found.causes]
+        if cause and cause.id not in (*known, "another-type"):  # a wrong type may follow from anything
+            found = _with_cause(found, cause, check, left)
+        elif not found.causes:
+            break  # what shows first has no name, and what shows later may follow from it
+    if found.causes or not failing:
+        return found
+    cases = [index for index in range(len(outcomes)) if any(by_case[index] for by_case in differences.values())]
+    circumstance = explain_by_circumstance(exercise.cases, cases)
+    return Findings((circumstance,), (failing[0],), frozenset(failing[1:])) if circumstance else found
+
+
+def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[str, Sequence[Difference]]) -> Findings:
+    """One more cause, which `check` shows. Other checks of the same kind follow from it."""
+    also = {other for other, met in left.items() if other != check and _has_id(_cause_of(met), cause.id)}
+    return replace(
+        found, causes=(*found.causes, cause), evidence=(*found.evidence, check), follows=found.follows | also
+    )
+
+
+def _cause_of(differences: Sequence[Difference]) -> Explanation | None:
+    return explain_by_kind(differences) or explain_missing_result(differences) or _failed_line(differences)
+
+
+def _failed_line(differences: Sequence[Difference]) -> Explanation | None:
+    """What made a line of the caller fail, as in "a line of the caller failed with TypeError: ..."."""
+    error, _, message = differences[0].note.partition(" failed with ")[2].partition(": ")
+    return explain_exception(error, message) if message else None
+
+
+def _has_id(cause: Explanation | None, id: str) -> bool:
+    return cause is not None and cause.id == id

@@ -1,57 +1,250 @@
-"""Recognises a mistake: finds the wrong program that shows what the learner's function showed.
+"""Recognises mistakes: finds the wrong programs that show what the learner's function showed.
 
-In the first section that fails in any case, and in those before it, the mistake must show exactly the same differences
-as the learner's function, in every case. If several do, the one with the fewest differences in other sections is
-chosen. If two are equally close there is no explanation, because none is better than a wrong one.
+Each section that fails is explained by itself, by up to two mistakes in all. There a mistake must show exactly the same
+differences as the learner's function, in every case, apart from those of a mistake that was found before. If several
+do, the one with the fewest differences that are not the answer's is chosen. If two are equally close there is no
+explanation, because none is better than a wrong one.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from graders.core.exercise import Inputs
 from graders.core.expect import Seen
-from graders.core.explanations import Explanation
+from graders.core.explanations import Explanation, Findings
 from graders.core.transcript import Outcome
-from graders.verdict.comparing import find_differences, tells_changes
-from graders.verdict.comparison import Comparison, float_tolerance
+from graders.scenes.scene import EXAMPLE
+from graders.verdict.comparing import find_differences
+from graders.verdict.comparison import Comparison, Differences, float_tolerance
 from graders.verdict.implementations import Implementation, Play
-from graders.wire.data import Changes
 
-NOTHING_DONE = Implementation("nothing-done", lambda *args, **kwargs: None)
+NOTHING_DONE = Implementation(
+    "nothing-done",
+    lambda *args, **kwargs: None,
+    "Your function has no effect: it showed just what a function shows that does nothing and returns `None`. Return "
+    "what the task asks for; and in a hook, return the new value, since `None` keeps the old one.",
+)
 """Competes with the mistakes, so that a function that does nothing is not taken for one with a forgotten return."""
+CAUSES = 2
+"""Of so many mistakes a learner is told at once."""
+LEAST_SHARE = 0.5
+"""Of all that is wrong with a mistake, this share has to show with an answer where something else shows first."""
 SAME_MESSAGE = 60
 """Two exceptions are the same if this many characters of their messages agree, without numbers and own names."""
 OWN_NAMES = r"[\w.<>]*\(\)|'(?!(?:list|tuple|dict|float|int|str|NoneType|Tensor)')\w*'|'<\w+>'|\d"
 """Matches numbers and the names that learners choose, of functions, parameters and attributes, but not types."""
+Place = tuple[int, str]
+"""The number of a case, and a section."""
 
 
-def explain_outcomes(
-    comparison: Comparison, draws: Sequence[Inputs], outcomes: Sequence[Outcome]
-) -> Explanation | None:
-    """The mistake that explains a wrong answer; None when none does, or several do equally well."""
+@dataclass(frozen=True)
+class _Shown:
+    """What a mistake shows at a place, beside what the answer does: the paths where it is wrong, and which of them are
+    the same with the answer.
+    """
+
+    wrong: frozenset[str]
+    same: frozenset[str]
+
+
+@dataclass(frozen=True)
+class _Suspect:
+    """A mistake, and what it shows at each place."""
+
+    program: Implementation
+    at: dict[Place, _Shown]
+
+    @property
+    def share(self) -> float:
+        """Of all that is wrong with it, the share that the answer shows as well."""
+        return sum(len(shown.same) for shown in self.at.values()) / sum(len(shown.wrong) for shown in self.at.values())
+
+
+def explain_outcomes(comparison: Comparison, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Findings:
+    """The mistakes that explain a wrong answer."""
     with comparison.stage.open() as play:
         ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
         if ended is not None:
-            return _single_explanation(
-                comparison, _mistakes_ending_alike(comparison, play, draws[: ended + 1], outcomes[ended])
+            alike = _mistakes_ending_alike(comparison, play, draws[: ended + 1], outcomes[ended])
+            found = _the_only([comparison.stage.programs[mistake] for mistake in alike])
+            return Findings((Explanation(found.id, found.message),)) if found else Findings()
+        answer = {
+            (case, section): comparison.differences(outcome.seen, draw, section, play)
+            for case, (draw, outcome) in enumerate(zip(draws, outcomes))
+            for section in comparison.sections
+            if outcome.seen is not None
+        }
+        inquiry = _Inquiry(comparison.sections, answer)
+        return inquiry.findings(_suspects(comparison, play, draws, outcomes, inquiry))
+
+
+class _Inquiry:
+    """Looks for the causes of the differences of an answer."""
+
+    def __init__(self, sections: Sequence[str], answer: dict[Place, Differences]) -> None:
+        self.sections, self.answer = sections, answer
+        self.failing = [name for name in sections if any(answer[place] for place in self._places(name))]
+
+    def _places(self, section: str) -> list[Place]:
+        return [place for place in self.answer if place[1] == section]
+
+    def is_the_only(self, suspect: _Suspect) -> bool:
+        """Whether a mistake shows all that the answer shows, and nothing else, in the cases so far."""
+        return not any(self._unlike(place, [suspect]) for place in suspect.at)
+
+    def may_be_a_cause(self, suspect: _Suspect) -> bool:
+        """Whether the cases so far allow it. To ask for something in common early saves most of the time."""
+        met = [shown for shown in suspect.at.values() if shown.wrong]
+        alike = not met or any(shown.same for shown in met)
+        return alike and (self.may_be_part(suspect) or self._explains_start(suspect))
+
+    def may_be_part(self, suspect: _Suspect) -> bool:
+        """Whether the answer is wrong wherever the mistake is, and has all of its changes."""
+        return all(
+            not shown.wrong
+            or (self.answer[place] and all(path in self.answer[place] for path in shown.wrong if _is_change(path)))
+            for place, shown in suspect.at.items()
+        )
+
+    def _explains_start(self, suspect: _Suspect) -> bool:
+        """Whether a mistake shows the same as the answer up to the first section that fails, and the same changes."""
+        leading = self.sections[: self.sections.index(self.failing[0]) + 1] if self.failing else ()
+        return all(
+            (not self._unlike(place, [suspect]) if place[1] in leading else True)
+            and not any(map(_is_change, shown.wrong.symmetric_difference(self.answer[place])))
+            for place, shown in suspect.at.items()
+        )
+
+    def findings(self, suspects: Sequence[_Suspect]) -> Findings:
+        """The causes, found in one section after the other."""
+        causes: list[_Suspect] = []
+        evidence: list[str] = []
+        for section in self.failing:
+            if len(causes) == CAUSES or not self._left(section, causes):
+                continue
+            more = self._causes_in(section, causes, suspects)
+            causes += more
+            evidence += [section] * len(more)
+        nothing = any(cause.program is NOTHING_DONE for cause in causes)  # whatever else shows is a hook without effect
+        left = {section: [] if nothing else self._left(section, causes) for section in self.failing}
+        shows_example = [EXAMPLE in left and self._is_exact(EXAMPLE, [cause]) for cause in causes]
+        evidence = [EXAMPLE if shows else section for section, shows in zip(evidence, shows_example)]
+        return Findings(
+            tuple(Explanation(cause.program.id, cause.program.message) for cause in causes),
+            tuple(evidence),
+            frozenset(section for section, rest in left.items() if not rest) - {*evidence},
+            {section: [self.answer[place][path]() for place, path in rest] for section, rest in left.items() if rest},
+        )
+
+    def _causes_in(self, section: str, causes: Sequence[_Suspect], suspects: Sequence[_Suspect]) -> Sequence[_Suspect]:
+        """What explains the rest of a section: one more mistake or, if there is no cause yet, perhaps two."""
+        known = {cause.program.id for cause in causes}
+        able = [one for one in suspects if one.program.id not in known and self._contributes(section, one, causes)]
+        for size in (1,) if causes else (1, CAUSES):
+            parts = able if size + len(causes) == 1 else [one for one in able if self.may_be_part(one)]
+            if section != self.failing[0]:  # what shows later may follow from something else: ask for more
+                parts = [one for one in parts if one.share >= LEAST_SHARE]
+            sets = [some for some in itertools.combinations(parts, size) if self._each_alone(section, some)]
+            fitting = [some for some in sets if self._is_exact(section, (*causes, *some))]
+            scores = [sum(len(self._unlike(place, (*causes, *some))) for place in self.answer) for some in fitting]
+            best = [some for some, score in zip(fitting, scores) if score == min(scores)]
+            names = {tuple(one.program.id for one in some) for some in best}
+            if best:
+                return best[0] if len(names) == 1 and not self._did_something(best[0]) else ()
+        return ()
+
+    def _did_something(self, causes: Sequence[_Suspect]) -> bool:
+        """Whether `NOTHING_DONE` is among them, but the answer shows more than that, apart from changes."""
+        unlike = (path for place in self.answer for path in self._unlike(place, causes))
+        return any(one.program is NOTHING_DONE for one in causes) and not all(map(_is_change, unlike))
+
+    def _contributes(self, section: str, suspect: _Suspect, causes: Sequence[_Suspect]) -> bool:
+        """Whether it shows something of the answer in a section that is left."""
+        return any(path in suspect.at[place].same for place, path in self._left(section, causes))
+
+    def _each_alone(self, section: str, causes: Sequence[_Suspect]) -> bool:
+        """Whether each shows something of the answer in a section where the others are right."""
+        return all(
+            any(
+                one.at[place].same.difference(*(other.at[place].wrong for other in causes if other is not one))
+                for place in self._places(section)
             )
-        leading = _leading_sections(comparison, play, draws, outcomes)
-        scores: dict[int, int] = {}
-        for mistake in comparison.mistakes:
-            unlike = 0
-            for draw, outcome, shown in zip(draws, outcomes, mistake_outcomes(comparison, play, mistake, draws)):
-                more = _count_unlike_places(comparison, play, draw, outcome, shown, leading)
-                if more is None:
-                    break
-                unlike += more
-            else:
-                scores[mistake] = unlike
-    return _single_explanation(
-        comparison, [mistake for mistake, score in scores.items() if score == min(scores.values())]
-    )
+            for one in causes
+        )
+
+    def _is_exact(self, section: str, causes: Sequence[_Suspect]) -> bool:
+        return not any(self._unlike(place, causes) for place in self._places(section))
+
+    def _unlike(self, place: Place, causes: Sequence[_Suspect]) -> set[str]:
+        """The paths of a place where these mistakes together and the answer do not show the same."""
+        shown = [cause.at[place] for cause in causes]
+        paths = {*self.answer[place], *(path for one in shown for path in one.wrong)}
+        return {path for path in paths if not _is_explained(path, shown)}
+
+    def _left(self, section: str, causes: Sequence[_Suspect]) -> list[tuple[Place, str]]:
+        """What the answer shows in observations in which none of the causes is wrong."""
+        found = []
+        for place in self._places(section):
+            touched = {_observation(path) for cause in causes for path in cause.at[place].wrong}
+            found += [(place, path) for path in self.answer[place] if _observation(path) not in touched]
+        return found
+
+
+def _is_explained(path: str, shown: Sequence[_Shown]) -> bool:
+    """Whether one mistake is the same there as the answer, or two are wrong there, so that nobody can say."""
+    return any(path in one.same for one in shown) or sum(path in one.wrong for one in shown) > 1
+
+
+def _is_change(path: str) -> bool:
+    """Whether a path is that of a change that a witness reported: "section: changed: the values of `w` changed"."""
+    section, _, inner = path.partition(": ")
+    return section != EXAMPLE and ": " in inner
+
+
+def _observation(path: str) -> str:
+    """The part of a path that names the observation; of the changes of a witness, each is one."""
+    return path if _is_change(path) else path.partition("[")[0]
+
+
+def _suspects(
+    comparison: Comparison, play: Play, draws: Sequence[Inputs], outcomes: Sequence[Outcome], inquiry: _Inquiry
+) -> list[_Suspect]:
+    """The mistakes that may be causes: those that show all that the answer shows, and nothing else; if there are none,
+    those that may be one of two.
+    """
+
+    def played(suspect: _Suspect, mistake: int) -> Iterator[None]:
+        shown_by_draw = mistake_outcomes(comparison, play, mistake, draws)
+        for case, (draw, outcome, shown) in enumerate(zip(draws, outcomes, shown_by_draw)):
+            if shown.seen is None or outcome.seen is None:
+                return
+            for section in comparison.sections:
+                mine, its = inquiry.answer[case, section], comparison.differences(shown.seen, draw, section, play)
+                suspect.at[case, section] = _beside(mine, its, outcome.seen, shown.seen, float_tolerance(draw))
+            yield
+
+    every = [(_Suspect(comparison.stage.programs[mistake], {}), mistake) for mistake in comparison.mistakes]
+    going_on = [(suspect, played(suspect, mistake)) for suspect, mistake in every]
+    for stays in (inquiry.is_the_only, inquiry.may_be_a_cause):
+        for suspect, cases in going_on:
+            while stays(suspect) and next(cases, cases) is None:  # what it shows next is added to it
+                pass
+        found = [one for one, _ in going_on if len(one.at) == len(inquiry.answer) and stays(one)]
+        if found:
+            break
+    return found
+
+
+def _beside(mine: Differences, its: Differences, seen: Seen, shown: Seen, floats: float) -> _Shown:
+    """What a mistake shows at a place, beside what the answer does."""
+    same = {
+        path for path in its if path in mine and (_is_change(path) or _is_same_observation(path, seen, shown, floats))
+    }
+    return _Shown(frozenset(its), frozenset(same))
 
 
 def mistake_outcomes(comparison: Comparison, play: Play, mistake: int, draws: Sequence[Inputs]) -> Iterator[Outcome]:
@@ -65,57 +258,6 @@ def keeps_something(program: Implementation) -> bool:
     """Whether it may remember earlier draws in a mutable default."""
     defaults = getattr(program.function, "__defaults__", None) or ()
     return any(isinstance(value, list | dict | set) for value in defaults)
-
-
-def _count_unlike_places(
-    comparison: Comparison, play: Play, draw: Inputs, outcome: Outcome, shown: Outcome, leading: Sequence[str]
-) -> int | None:
-    """At how many places a mistake and the answer differ; None when they differ in a leading section or in a change.
-
-    `shown` is what the mistake shows.
-    """
-    if shown.seen is None or outcome.seen is None or _reported_changes(shown.seen) != _reported_changes(outcome.seen):
-        return None
-    unlike = 0
-    for section in comparison.sections:
-        mine, its = (comparison.differences(seen, draw, section, play) for seen in (outcome.seen, shown.seen))
-        apart = [
-            path
-            for path in {*mine, *its}
-            if path not in mine
-            or path not in its
-            or not _is_same_observation(path, outcome.seen, shown.seen, float_tolerance(draw))
-        ]
-        if apart and section in leading:
-            return None
-        unlike += len(apart)
-    return unlike
-
-
-def _leading_sections(
-    comparison: Comparison, play: Play, draws: Sequence[Inputs], outcomes: Sequence[Outcome]
-) -> Sequence[str]:
-    """The sections up to the first that fails. A mistake that explains the answer must agree with it in all of them."""
-    for number, section in enumerate(comparison.sections, 1):
-        for draw, outcome in zip(draws, outcomes):
-            if outcome.seen is not None and comparison.differences(outcome.seen, draw, section, play):
-                return comparison.sections[:number]
-    return ()
-
-
-def _reported_changes(seen: Seen) -> list[list[str]]:
-    """All changes that a witness reported, sorted, for each section that has any."""
-    return [
-        sorted(map(str, _entries(part[name].value)))
-        for section in seen.keys
-        for part in [seen[section]]
-        for name in part.keys
-        if tells_changes(str(name)) or isinstance(part[name].value, Changes)
-    ]
-
-
-def _entries(changes: Any) -> Sequence[Any]:
-    return changes.found if isinstance(changes, Changes) else changes if type(changes) is list else ()
 
 
 def _is_same_observation(path: str, one: Seen, other: Seen, floats: float) -> bool:
@@ -148,8 +290,7 @@ def _exception_signature(outcome: Outcome) -> tuple[str, str, str]:
     return outcome.error, words[:SAME_MESSAGE], call
 
 
-def _single_explanation(comparison: Comparison, found: Sequence[int]) -> Explanation | None:
-    """The explanation if all found mistakes have one id; None otherwise, and when it is `NOTHING_DONE`."""
-    programs = [comparison.stage.programs[mistake] for mistake in found]
+def _the_only(programs: Sequence[Implementation]) -> Implementation | None:
+    """The first if all have one id; None otherwise, and when it is `NOTHING_DONE`."""
     ids = {program.id for program in programs}
-    return Explanation(programs[0].id, programs[0].message) if len(ids) == 1 and ids != {NOTHING_DONE.id} else None
+    return programs[0] if len(ids) == 1 and ids != {NOTHING_DONE.id} else None

@@ -9,6 +9,7 @@ from graders.core.difference import Difference
 from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Check, Exercise, Inputs
 from graders.core.expect import Mismatch
+from graders.core.explanations import Findings
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.text import MESSAGE_LIMIT, shorten_text
 from graders.core.transcript import Outcome
@@ -56,8 +57,13 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
         return suspect_result(exercise, str(error))
     held = [not any(by_draw) for by_draw in failures]
     share = exercise.points / len(exercise.checks)
+    by_name = {check.sentence: by_draw for check, by_draw in zip(exercise.checks, failures)}
+    found = Findings() if all(held) else diagnose_answer(exercise, draws, outcomes, by_name)
     checks = tuple(
-        _check_result(check, share, next((failure for failure in by_draw if failure), None), first_held=held[0])
+        replace(
+            _check_result(check, share, next(filter(None, by_draw), None), first_held=held[0]),
+            follows=check.sentence in found.follows,
+        )
         for check, by_draw in zip(exercise.checks, failures)
     )
     if all(held):
@@ -69,18 +75,19 @@ def _judge_checks(exercise: Exercise, draws: Sequence[Inputs], outcomes: Sequenc
             checks=checks,
             printed=outcomes[0].printed,
         )
-    differences = list(zip(*failures))
-    found = diagnose_answer(exercise, draws, outcomes, differences)
     first = next(check.difference for check in checks if check.difference)
+    cause, second = (*found.causes, None, None)[:2]
     return ExerciseResult(
         key=exercise.key,
         status=Status.WRONG,
         score=round(share * sum(held), 4) if held[0] else 0.0,
         max_score=exercise.points,
-        mistake=found.id if found else None,
-        message=found.message if found else first.sentence,
+        mistake=cause.id if cause else None,
+        message=cause.message if cause else first.sentence,
+        second_mistake=second.id if second else None,
+        second_message=second.message if second else "",
         checks=checks,
-        printed=next(outcome.printed for outcome, met in zip(outcomes, differences) if any(met)),
+        printed=next(outcome.printed for outcome, met in zip(outcomes, zip(*failures)) if any(met)),
         program=exercise.tell(draws, outcomes),
     )
 
@@ -149,14 +156,15 @@ def _without_numbers(
 ) -> ExerciseResult:
     """The result if at least one probe did not finish; `worst` is the gravest of their outcomes."""
     # Where nothing was attempted there is no mistake to find, and looking for one takes time.
-    found = None if worst.status is Status.NOT_ATTEMPTED else diagnose_answer(exercise, draws, outcomes)
+    untouched = worst.status is Status.NOT_ATTEMPTED
+    found = next(iter(() if untouched else diagnose_answer(exercise, draws, outcomes).causes), None)
     message = f"{found.message} ({worst.error}: {worst.message})" if found else describe_outcome(exercise, worst)
     return replace(
         unjudged_result(exercise, _status_of(worst), message),
         mistake=found.id if found else None,
         defined=worst.defined,
         printed=next(outcome.printed for outcome in outcomes if outcome.seen is None),
-        program="" if worst.status is Status.NOT_ATTEMPTED else exercise.tell(draws, outcomes),
+        program="" if untouched else exercise.tell(draws, outcomes),
     )
 
 

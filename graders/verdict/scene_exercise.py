@@ -44,7 +44,7 @@ from graders.core import course
 from graders.core.errors import ExerciseDefect
 from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
 from graders.core.expect import Mismatch, Seen
-from graders.core.explanations import Explanation
+from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
 from graders.scenes.scene import Scene
@@ -55,12 +55,15 @@ from graders.verdict.explaining import NOTHING_DONE, explain_outcomes
 from graders.verdict.implementations import Implementation
 from graders.verdict.planting import NOTHING, Planted
 from graders.verdict.refusing import Refusal, find_refusal
+from graders.verdict.ways import no_handle, wrong_ways
 from graders.wire.data import decode, encode
 from graders.wire.draws import Rng
 from graders.wire.threads import one_thread
 
 KEY = re.compile(r"\d\d-[a-z][a-z0-9]*(-[a-z0-9]+)*")
 LEAST_CASES = 3
+HANDLE = re.compile(r"\b[Rr]eturn\b[^.]*\bhandles?\b")
+"""Found in a task that asks for a handle, or for several."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,8 +111,8 @@ class SceneExercise(Exercise):
                 return draw
         raise IllConditionedDraws(f"exercise {self.key}, case {index}: rounding decided the result of all 100 draws")
 
-    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Explanation | None:
-        """The mistake whose program shows what the learner's function showed; None when there is none, or several."""
+    def explain(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> Findings:
+        """The mistakes whose programs show what the learner's function showed."""
         return explain_outcomes(self.comparison, draws, outcomes)
 
     def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> str:
@@ -160,8 +163,8 @@ def exercise(
     may agree with any of them at each place; a class `Mistakes` of wrong programs; and optionally a dict `may_differ`,
     which maps the name of an observation to a function of what was seen and what the reference showed. It returns
     whether they may differ in this way. A wrong program `forgot_return` is the mistake "forgot-return";
-    `forgot_return__2` is another form of it with the same message. `Mistakes` may inherit wrong programs.
-    Raises `TypeError` when a part is missing or invalid.
+    `forgot_return__2` is another form of it with the same message. `Mistakes` may inherit wrong programs. Where
+    the task asks for a handle, "no-handle" need not be written. Raises `TypeError` when a part is missing or invalid.
     """
     if not KEY.fullmatch(key):
         raise TypeError(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
@@ -174,8 +177,10 @@ def exercise(
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
             raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
-        slips = _wrong_programs(members["Mistakes"])
         contract_source = Contract.from_docstring(members["__doc__"])
+        slips = _wrong_programs(members["Mistakes"])
+        if HANDLE.search(contract_source.task) and not any(slip.id == "no-handle" for slip in slips):
+            slips += _wrong_programs(wrong_ways(references[0].function, [no_handle]), COMMON_MESSAGES["no-handle"])
         example = {step.code: expected_value(step.shows) for step in contract_source.example if step.shows}
         comparison = Comparison(
             key, defined, scene, references, [*slips, NOTHING_DONE], members.get("may_differ", {}), example
@@ -226,15 +231,18 @@ def _section_check(comparison: Comparison, section: str) -> Check:
     return Check(f"test_{section.replace(' ', '_')}", run)
 
 
-def _wrong_programs(mistakes: type) -> list[Implementation]:
-    """The wrong programs, inherited ones first. Another form of a mistake shares its message unless it has its own."""
+def _wrong_programs(mistakes: type, message: str = "") -> list[Implementation]:
+    """The wrong programs, inherited ones first. Another form of a mistake shares its message unless it has its own.
+
+    `message` is for all of them, if it is given.
+    """
     members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
     found, messages = list[Implementation](), dict(COMMON_MESSAGES)
     for part, program in members.items():
         if part.startswith("__"):
             continue
         id = part.partition("__")[0].replace("_", "-")
-        messages[id] = " ".join((program.__doc__ or messages[id]).split())
+        messages[id] = message or " ".join((program.__doc__ or messages[id]).split())
         found.append(Implementation(id, program, messages[id]))
     return found
 

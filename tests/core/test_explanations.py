@@ -101,7 +101,8 @@ def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
     found = explain_by_circumstance(CALLS, [0, 1, 2])
     assert found is not None
     assert found.message == (
-        "It goes wrong in only one circumstance (the number of dimensions: 1), and is right in all others."
+        "It is right in 3 of 6 cases. The cases where it is wrong are the only ones with this circumstance "
+        "(the number of dimensions: 1), which may be the reason."
     )
 
 

@@ -110,7 +110,7 @@ def test_one_exercise_that_is_passed_is_exit_code_0_and_others_do_not_count(fold
 def test_with_more_every_check_of_a_recognised_mistake_is_listed(folder: Path, check: Check) -> None:
     answer(folder / FIRST, chain_grads=REVERSED)
     lines = words(check("01-chain-grads", "--more").stdout)
-    assert "✗ not yet: every step has its gradient" in lines
+    assert "– not judged: every step has its gradient" in lines
     assert "✗ not yet: the example of the contract comes out" in lines
     assert "--more" not in " ".join(lines)
 

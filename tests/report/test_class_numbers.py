@@ -30,6 +30,12 @@ def test_a_mistake_is_counted_among_those_who_tried() -> None:
     assert found == numbers.CommonMistake("01-a", "forgot-return", "Return it.", ("bob", "cy"), 3)
 
 
+def test_both_mistakes_of_an_answer_are_counted() -> None:
+    both = exercise("01-a", Status.WRONG, 0, mistake="a", message="One.", second_mistake="b", second_message="Two.")
+    found = [(one.mistake, one.message, one.students) for one in numbers.common_mistakes(batch(graded("ann", both)))]
+    assert found == [("a", "One.", ("ann",)), ("b", "Two.", ("ann",))]
+
+
 def test_the_hardest_come_first_and_what_all_passed_is_not_hard() -> None:
     found = numbers.exercise_numbers(
         batch(

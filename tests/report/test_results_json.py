@@ -17,6 +17,7 @@ EVERY = batch(
     graded(
         "bob",
         exercise("01-a", Status.WRONG, 0.5, 2, mistake="forgot-return", cell=3),
+        exercise("01-b", Status.WRONG, 0.5, 2, mistake="a", second_mistake="b", second_message="Two."),
         student_id="7",
         handed_in="2026-01-02T03:04:05+00:00",
         penalty=0.25,

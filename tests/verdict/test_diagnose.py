@@ -15,33 +15,48 @@ from tests.sample import SCALE_SUM
 
 WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
+NOTHING = Difference(Kind.MISSING, "the result", "", "a tensor", "None")
+CHANGED = Difference(Kind.CHANGED, note="the values of `x` changed")
+SWALLOWED = Difference(Kind.SWALLOWED, note="the exception did not come through")
 
 
 def found(
     differences: Sequence[Sequence[Difference | None]], cases: Sequence[dict[str, Any]] = (), mistake: str | None = None
-) -> str | None:
-    """The id of what explains these differences, where the exercise itself recognises `mistake`."""
+) -> tuple[str, ...]:
+    """The ids of what explains these differences, where the exercise itself recognises `mistake`."""
     exercise = dataclasses.replace(
         SCALE_SUM, cases=tuple(cases) or ({},) * len(differences), recognise=lambda draws, outcomes: mistake
     )
     count = len(differences)
-    explanation = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, differences)
-    return explanation and explanation.id
+    by_check = {check.sentence: met for check, met in zip(SCALE_SUM.checks, zip(*differences))}
+    findings = diagnose_answer(exercise, [{}] * count, [Outcome(seen=Seen(1))] * count, by_check)
+    return tuple(cause.id for cause in findings.causes)
 
 
 def test_a_mistake_of_the_exercise_says_most() -> None:
-    assert found([[LEFT], [LEFT]], mistake="not-scaled") == "not-scaled"
+    assert found([[LEFT], [LEFT]], mistake="not-scaled") == ("not-scaled",)
 
 
 def test_without_one_the_kind_of_the_differences_explains() -> None:
-    assert found([[LEFT, None], [LEFT, LEFT]]) == "hook-left"
-    assert found([[LEFT], [WRONG]]) is None
+    assert found([[LEFT, None], [LEFT, LEFT]]) == ("hook-left",)
+    assert found([[LEFT], [WRONG]]) == ()
+
+
+def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
+    assert found([[LEFT, CHANGED, SWALLOWED]]) == ("hook-left", "changed-what-was-given")
+    assert found([[LEFT, WRONG, CHANGED]]) == ("hook-left", "changed-what-was-given")
+    assert found([[NOTHING, LEFT]]) == ("missing-return", "hook-left")
+
+
+def test_nothing_is_named_while_what_shows_first_has_no_name() -> None:
+    assert found([[WRONG, LEFT]]) == ()
+    assert found([[Difference(Kind.TYPE, "total", "", "a list", "a tuple"), LEFT]]) == ()
 
 
 def test_or_the_circumstances_in_which_it_fails() -> None:
     cases = [{"mode": "train"}, {"mode": "eval"}, {"mode": "train"}]
-    assert found([[None], [WRONG], [None]], cases) == "only-in-training"
-    assert found([[None], [WRONG], [WRONG]], cases) is None
+    assert found([[None], [WRONG], [None]], cases) == ("only-in-training",)
+    assert found([[None], [WRONG], [WRONG]], cases) == ()
 
 
 def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:

@@ -89,6 +89,13 @@ class TestChainGrads:
             h.sum().backward()
             return [None] * (len(fns) - 1) + [h.grad]
 
+        def no_grad_for_x(fns, x):
+            """The list is right, but `x.grad` is still `None`: `torch.autograd.grad` returns gradients and writes none.
+            Ask it for that of `x`, too, and put it there, or call `backward()`.
+            """
+            before = x.detach().clone().requires_grad_()
+            return kept(fns, before, torch.clone)
+
         def reversed_list(fns, x):
             """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""
             return kept(fns, x, torch.clone)[::-1]

@@ -76,6 +76,13 @@ class TestPerPassGrads:
                 p.grad = None
             return grads
 
+        def one_pass_for_all(p, losses):
+            """Every entry is the gradient of all losses together. Call `backward()` once for each loss, and take its
+            gradient before the next.
+            """
+            (grad,) = torch.autograd.grad(sum(loss(p) for loss in losses), p)
+            return [grad.clone() for _ in losses]
+
         def stored_alias(p, losses):
             grads = []
             for loss in losses:

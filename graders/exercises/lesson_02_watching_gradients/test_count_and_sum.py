@@ -83,6 +83,12 @@ class TestCountAndSum:
             """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
             return adding(t, add, flows=lambda received: received)
 
+        def sum_of_the_elements(t):
+            """You added up the elements of each gradient. Add the gradients themselves: their sum has the shape of
+            `t`.
+            """
+            return adding(t, lambda total, grad, received: add(total, grad, received.sum()))
+
         def another_dict(t):
             """Your hook is on `t`, but the dict that you returned still says 0 and `None`. Change the entries of that
             very dict; a new one is invisible to the caller.

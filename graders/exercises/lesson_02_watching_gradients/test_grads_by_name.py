@@ -103,6 +103,13 @@ class TestGradsByName:
             grads = hooked(tensors, loss)
             return {name: torch.ones_like(loss) if tensors[name] is loss else grads[name] for name in grads}
 
+        def never_accumulated(tensors, loss):
+            """The leaves got no `.grad`, and no hook of a leaf that only `backward()` calls ran: `torch.autograd.grad`
+            does neither. Run `loss.backward()`.
+            """
+            grads = torch.autograd.grad(loss, list(tensors.values()), allow_unused=True)
+            return {name: grad.clone() for name, grad in zip(tensors, grads) if grad is not None}
+
         def hook_left_behind(tensors, loss):
             return hooked(tensors, loss, left=True)
 

@@ -90,6 +90,18 @@ class TestOldAndNewGrad:
             old = hooked(x, k, lambda t: got.append(t.retain_grad() or t) or loss_fn(t))[0]
             return old, got[0].grad
 
+        def hooks_before_in_place(x, k, loss_fn):
+            """Both of your gradients belong to the old value: both hooks were there before the multiplication. A hook
+            stays with the value that the tensor had when it was registered.
+            """
+            old, _ = hooked(x, k, loss_fn)
+            return old, old.clone()
+
+        def cleared_callers_grad(x, k, loss_fn):
+            """You replaced what `x.grad` held before. Gradients add up there: call `backward()`, or add yours to it."""
+            x.grad = None
+            return hooked(x, k, loss_fn)
+
         def never_accumulated(x, k, loss_fn):
             """Both gradients are right, but what comes through `t` is not in `x.grad`: `torch.autograd.grad` writes no
             `.grad`, and nothing gets through `x.detach()`. Run `loss.backward()`, or add the gradient yourself.

@@ -78,9 +78,6 @@ class TestRecordGrad:
         def returned_the_copy__2(t, store):
             return t.register_hook(lambda grad: store.append(grad.detach().clone()) or grad.detach())
 
-        def no_handle(t, store):
-            t.register_hook(lambda grad: store.append(grad.detach().clone()))
-
         def reads_dot_grad(t, store):
             t.retain_grad()
             return t.register_hook(lambda grad: store.append(t.grad.clone()))

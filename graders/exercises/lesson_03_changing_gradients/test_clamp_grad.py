@@ -81,8 +81,8 @@ class TestClampGrad:
             """
             return t.register_hook(lambda grad: grad * (hi / grad.norm()) if grad.norm() > abs(hi) else grad)
 
+        def norm_not_elements__2(t, lo, hi):
+            return t.register_hook(lambda grad: grad * (hi / grad.abs().max()) if grad.abs().max() > hi else grad)
+
         def one_bound_only(t, lo, hi):
             return t.register_hook(lambda grad: grad.clamp(max=hi))
-
-        def no_handle(t, lo, hi):
-            t.register_hook(lambda grad: grad.clamp(lo, hi))

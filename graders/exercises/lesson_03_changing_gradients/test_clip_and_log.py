@@ -86,6 +86,13 @@ class TestClipAndLog:
         def cut_off_graph(t, lo, hi):
             return logging(t, lambda grad: grad.detach().clamp(lo, hi))
 
+        def another_dict(t, lo, hi):
+            """The dict that you returned stays empty. In a hook, `log = {...}` makes a new one, which the caller does
+            not see: change the entries of that very dict.
+            """
+            logging(t, lambda grad: grad.clamp(lo, hi))
+            return {}
+
         def stored_alias(t, lo, hi):
             """The numbers are right, but an entry of your log is not a copy: it shares its memory with a tensor that
             others may write into, or the next pass writes into it. Store `grad.detach().clone()` in every pass.

@@ -99,6 +99,3 @@ class TestFreezeRows:
             choose the rows inside the hook.
             """
             return p[rows].register_hook(lambda grad: grad * 0)
-
-        def no_handle(p, rows):
-            p.register_hook(lambda grad: grad.index_fill(0, torch.tensor(rows), 0.0))

@@ -79,6 +79,3 @@ class TestScaleGrad:
 
         def changed_dtype(t, s):
             return t.register_hook(lambda grad: torch.full(grad.shape, s) * grad)
-
-        def no_handle(t, s):
-            t.register_hook(lambda grad: grad * s)

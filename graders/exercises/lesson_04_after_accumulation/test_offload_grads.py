@@ -100,6 +100,21 @@ class TestOffloadGrads:
 
             return sums, hooked(params, use)
 
+        def changed_dtype__2(params):
+            sums = {p: torch.zeros_like(p).detach() for p in params}
+
+            def use(p):
+                sums[p] += p.grad.detach()
+                p.grad = None
+
+            return sums, hooked(params, use)
+
+        def late_binding(params):
+            sums, handles = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}, []
+            for p in params:
+                handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
+            return sums, handles
+
         def zeroed_not_freed(params):
             sums = {}
             return sums, hooked(params, lambda p: (add(sums, p, p.grad), p.grad.detach_().zero_()))

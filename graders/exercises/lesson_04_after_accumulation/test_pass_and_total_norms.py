@@ -72,6 +72,16 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(grad)])
 
+        def added_norms(p):
+            """You added up norms. The norm of a sum is not the sum of the norms: read `p.grad` after the pass."""
+            so_far = []
+
+            def lines(grad):
+                so_far.append(grad.norm().item())
+                return [one(grad), ("total", sum(so_far))]
+
+            return logged(p, lines)
+
         def accumulated_grad(p):
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
 

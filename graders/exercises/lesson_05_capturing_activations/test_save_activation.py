@@ -112,3 +112,12 @@ class TestSaveActivation:
             shape = save(model, name, x, path)
             Path(path).write_bytes(kept)
             return shape
+
+        def another_file(model, name, x, path):
+            """You wrote to another file, and at `path` is what was there before. Use `path` as it is, a `str` or a
+            `pathlib.Path`, without an ending of your own.
+            """
+            return save(model, name, x, path + ".pt")
+
+        def another_file__2(model, name, x, path):
+            return save(model, name, x, f"{path}.pt")

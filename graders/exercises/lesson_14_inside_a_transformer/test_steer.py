@@ -147,9 +147,3 @@ class TestSteer:
             on the block itself, without `prepend=True`.
             """
             return behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start), prepend=True)
-
-        def no_handle(model, layer, direction, scale, start=0):
-            """Your function has to return the handle, so that the caller can remove the hook. It is what the
-            `register_...` method gives you.
-            """
-            behind(model.blocks[layer], lambda stream: moved(stream, scale * direction, start))

@@ -11,7 +11,7 @@ from graders.core.effort import describe_effort
 from graders.core.exercise import Exercise
 from graders.core.results import CheckResult, ExerciseResult, Status
 from graders.core.rules import Rule
-from graders.core.status_styles import STATUS_STYLES
+from graders.core.status_styles import STATUS_STYLES, check_style
 from graders.core.text import format_count, format_points
 from graders.core.transcript import Outcome
 from graders.core.ways import EVERYTHING, WAYS
@@ -65,7 +65,7 @@ def result_panel(
     *,
     more: bool = False,
 ) -> Panel:
-    """The verdict, and each check with its numbers. For a recognised mistake, all checks but one are folded away.
+    """The verdict, and each check with its numbers. For recognised mistakes, only the checks that show them.
 
     `outcome` is that of the last probe, which knows the line and the call that raised an exception. `after` has
     sentences on what to do next. With `more`, nothing is folded.
@@ -74,29 +74,32 @@ def result_panel(
     score = f"{format_points(found.score)} of {format_point_count(found.max_score)}"
     judged = found.status in (Status.PASSED, Status.WRONG)
     checks = found.checks if judged else ()
-    lead = found.telling_check
-    rest = tuple(check for check in checks if check is not lead) if lead else ()
+    lead = found.telling_checks if judged else ()
+    rest = tuple(check for check in checks if check not in lead)
     raised = found.status is Status.RAISED and outcome is not None
-    message = found.message if found.mistake is not None or not judged else ""
+    messages = found.messages if found.mistake is not None or not judged else ()
     if raised and outcome is not None and found.mistake is None:
-        message = what_was_raised(exercise, outcome)
+        messages = (what_was_raised(exercise, outcome),)
     places = _exception_places(outcome) if raised and outcome is not None else ()
-    lines = [f"{look.sign} {look.word}: {exercise.title} ({score})", *(["", message] if message else [])]
+    lines = [
+        f"{look.sign} {look.word}: {exercise.title} ({score})",
+        *(part for message in messages for part in ("", message)),
+    ]
     lines += [f"  {label}: {text}" for label, text in places]
     shown = f'Run this below your answer to see it, or call `replay("{exercise.key}")`:' if found.program else ""
     program = ["", shown, "", *found.program.rstrip().split("\n")] if shown else []
-    lines += [*program, *([""] if program and checks else [])] if message else []
-    lines += [_check_text(check) for check in ((lead,) if lead and not more else checks)]
+    lines += [*program, *([""] if program and checks else [])] if messages else []
+    lines += [_check_text(check) for check in (checks if more else lead)]
     if rest and not more:
         lines += [f'  {describe_other_checks(rest)}: `check("{exercise.key}", more=True)`']
-    lines += [] if message else program
+    lines += [] if messages else program
     lines += ["", PRINTED, *(f"  {line}" for line in found.printed.split("\n"))] if found.printed else []
     lines += ["", *after] if after else []
-    body = html.paragraph(message)
+    body = "".join(map(html.paragraph, messages))
     body += "".join(html.paragraph(f"{label}:") + html.preformatted_text(text, wrapped=True) for label, text in places)
     code = html.paragraph(shown) + html.preformatted_text(found.program.rstrip(), wrapped=True) if shown else ""
-    listed = html.item_list(map(_check_html, (lead,) if lead else checks)) if checks else ""
-    body += code + listed if message else listed + code  # right below the sentence that it shows
+    listed = html.item_list(map(_check_html, lead)) if lead else ""
+    body += code + listed if messages else listed + code  # right below the sentence that it shows
     body += (
         html.folded_details(f"More: {describe_other_checks(rest)}", html.item_list(map(_check_html, rest)), opened=more)
         if rest
@@ -108,9 +111,9 @@ def result_panel(
 
 
 def describe_other_checks(rest: Sequence[CheckResult]) -> str:
-    """The line for checks that are folded away, as in "6 other checks, 4 of them not yet right"."""
+    """The line for checks that are folded away, as in "6 other checks, 4 of them not judged"."""
     failed = sum(not check.passed for check in rest)
-    of_them = "none of them wrong" if not failed else f"{failed} of them not yet right"
+    of_them = "none of them wrong" if not failed else f"{failed} of them not judged"
     return format_count(len(rest), "other check") + (f", {of_them}" if len(rest) > 1 else "")
 
 
@@ -123,17 +126,15 @@ def _exception_places(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _check_text(check: CheckResult) -> str:
-    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    detail = f"\n{check.message}".replace("\n", "\n      ") if check.message else ""
+    look = check_style(check)
+    detail = f"\n{check.message}".replace("\n", "\n      ") if check.message and not check.follows else ""
     return f"  {look.sign} {check.row}{detail}"
 
 
 def _check_html(check: CheckResult) -> str:
-    look = STATUS_STYLES[Status.PASSED if check.passed else Status.WRONG]
-    line = (
-        f"{html.status_badge(look, 'holds' if check.passed else 'does not hold')} {html.backticks_to_code(check.row)}"
-    )
-    if not check.message:
+    holds = "not judged" if check.follows else "holds" if check.passed else "does not hold"
+    line = f"{html.status_badge(check_style(check), holds)} {html.backticks_to_code(check.row)}"
+    if check.follows or not check.message:
         return line
     detail = html.describe_difference(check.difference) if check.difference else html.paragraph(check.message)
     return f"{line}<div style='margin:0 0 0 1.9em'>{detail}</div>"

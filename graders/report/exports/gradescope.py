@@ -96,9 +96,11 @@ def _test_entry(
     exercise: ExerciseResult, check: CheckResult, number: str, *, first: bool, titles: Titles
 ) -> dict[str, Any]:
     judged = exercise.status in (Status.PASSED, Status.WRONG)
-    why = [f"{STATUS_STYLES[exercise.status].word}. {exercise.message}"] if first and exercise.message else []
+    why = (
+        [f"{STATUS_STYLES[exercise.status].word}. {' '.join(exercise.messages)}"] if first and exercise.message else []
+    )
     why += [exercise.note] if first and exercise.note else []
-    why += [check.message] if judged and check.message else []
+    why += ["not judged"] if check.follows else [check.message] if judged and check.message else []
     why += (
         ["", "Run this below your answer to see it:", "", exercise.program.rstrip()]
         if first and exercise.program
@@ -110,7 +112,7 @@ def _test_entry(
         "score": check.score,
         "max_score": check.max_score,
         "output": _NOT_GRADED_SENTENCE if exercise.status is Status.NOT_GRADED else "\n".join(why),
-        "tags": [exercise.key, *([exercise.mistake] if exercise.mistake else [])],
+        "tags": [exercise.key, *(mistake for mistake, _ in exercise.mistakes)],
     }
     if exercise.status is not Status.NOT_GRADED:
         test["status"] = "passed" if check.passed else "failed"

@@ -119,23 +119,6 @@ def clip_global_norm_in_backward(params, c):
 """,
     ),
     Wrong(
-        "returns no handles",
-        violates="Return a list of all handles.",
-        check="test_the_handles_remove_the_hooks",
-        source="""
-import torch
-def clip_global_norm_in_backward(params, c):
-    arrived = []
-    def hook(p):
-        arrived.append(p)
-        if len(arrived) == len(params):
-            arrived.clear()
-            torch.nn.utils.clip_grad_norm_(params, c)
-    for p in params:
-        p.register_post_accumulate_grad_hook(hook)
-""",
-    ),
-    Wrong(
         "one count for all lists",
         violates="rule 1: on one object or on several at the same time",
         check="test_a_second_list_is_clipped_by_itself",

@@ -102,25 +102,27 @@ def differing(name: str, place: str) -> CheckResult:
 HELD = CheckResult(name="it holds", passed=True, score=1, max_score=1)
 
 
-@pytest.mark.parametrize(
-    ("checks", "told"),
-    [
-        ((differing("the sum is right", "total"), HELD, differing("the example comes out", "x.grad")), 2),
-        ((differing("the sum is right", "total"), differing("another call and the example come out", "example[0]")), 1),
-        ((HELD, differing("the sum is right", "total"), differing("another call and the example", "other")), 1),
-        ((differing("the sum is right", "total"), replace(HELD, name="the example comes out")), 0),
-    ],
-)
-def test_of_a_recognised_mistake_the_example_is_told_or_else_the_first(
-    checks: tuple[CheckResult, ...], told: int
-) -> None:
-    panel = found(Status.WRONG, "Return it.", *checks, mistake="forgot-return")
+def test_of_recognised_mistakes_the_checks_that_show_them_are_told() -> None:
+    shown, follows = differing("the sum is right", "total"), replace(differing("the rest", "x.grad"), follows=True)
+    panel = found(Status.WRONG, "Return it.", shown, follows, HELD, mistake="forgot-return")
     open_part, _, rest = panel.html.partition("<details ")
     rest = rest.partition("</details>")[0]
-    for number, check in enumerate(checks):
-        assert (check.row in text_of(open_part)) is (number == told)
-        assert (check.row in text_of(rest)) is (number != told)
-        assert (check.row in panel.text) is (number == told)
+    for check in (shown, follows, HELD):
+        assert (check.row in text_of(open_part)) is (check is shown)
+        assert (check.row in text_of(rest)) is (check is not shown)
+        assert (check.row in panel.text) is (check is shown)
+    assert "not judged: the rest" in rest
+    assert "x.grad" not in panel.html
+
+
+def test_a_second_mistake_is_said_after_the_first() -> None:
+    result = ExerciseResult(
+        key="90-scale-sum", status=Status.WRONG, score=0, max_score=3, mistake="a", message="Return it.",
+        second_mistake="b", second_message="Remove it.", checks=(differing("the sum is right", "total"),),
+    )  # fmt: skip
+    panel = render.result_panel(SCALE_SUM, result)
+    assert "Return it.\n\nAlso: Remove it.\n" in panel.text
+    assert "Return it. Also: Remove it." in text_of(panel.html)
 
 
 def test_without_a_recognised_mistake_every_check_is_told() -> None:
@@ -140,8 +142,8 @@ def test_a_name_that_says_what_has_to_hold_is_not_said_of_what_does_not() -> Non
 
 
 def test_what_is_folded_is_counted() -> None:
-    wrong = differing("the sum is right", "total")
-    assert render.describe_other_checks([HELD, wrong, wrong]) == "3 other checks, 2 of them not yet right"
+    wrong = replace(differing("the sum is right", "total"), follows=True)
+    assert render.describe_other_checks([HELD, wrong, wrong]) == "3 other checks, 2 of them not judged"
     assert render.describe_other_checks([HELD, HELD]) == "2 other checks, none of them wrong"
     assert render.describe_other_checks([HELD]) == "1 other check"
 
@@ -159,11 +161,11 @@ def test_a_program_stands_below_the_sentence_that_it_shows() -> None:
     program, introduction = "w = 1\nif w:\n    print(w)  # expected 2", "Run this below your answer to see it, or call "
     result = ExerciseResult(
         key="90-scale-sum", status=Status.WRONG, score=0, max_score=3, message="Return it.", program=program + "\n",
-        checks=(differing("the sum is right", "total"), differing("the rest", "x.grad")),
+        checks=(differing("the sum is right", "total"), differing("the rest", "x.grad"), HELD),
     )  # fmt: skip
     for mistake, order in (
         ("forgot-return", ("Return it.", introduction, "w = 1", "the sum is right", "More: ")),
-        (None, ("the sum is right", "the rest", introduction, "w = 1")),
+        (None, ("the sum is right", "the rest", "it holds", introduction, "w = 1")),
     ):
         panel = render.result_panel(SCALE_SUM, replace(result, mistake=mistake))
         at = [text_of(panel.html).index(part) for part in order]

@@ -1,0 +1,80 @@
+"""Exceptions of PyTorch, as it raises them, and what they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from graders.core.raised import explain_exception
+
+LAYER = nn.Linear(2, 2)
+
+
+def leaf() -> Any:
+    return torch.ones(2, requires_grad=True)
+
+
+def hook_with_two_parameters() -> None:
+    def hook(module: Any, output: Any) -> None: ...
+
+    with LAYER.register_forward_hook(hook):  # type: ignore[arg-type]
+        LAYER(leaf())
+
+
+def hook_with_four_parameters() -> None:
+    with LAYER.register_forward_hook(lambda module, args, output, name: None):  # type: ignore[arg-type,misc]
+        LAYER(leaf())
+
+
+def hook_that_appends_and_returns() -> None:
+    t = leaf()
+    t.register_hook(lambda grad: [grad])
+    t.sum().backward()
+
+
+def hook_that_returns_a_list() -> None:
+    with LAYER.register_forward_hook(lambda *args: [args]):
+        nn.Sequential(LAYER, nn.Flatten())(leaf())
+
+
+def hook_that_changes_the_dtype() -> None:
+    t = leaf()
+    t.register_hook(lambda grad: grad.double())
+    t.sum().backward()
+
+
+def step() -> None:
+    leaf().sub_(1.0)
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "id"),
+    [
+        (hook_with_two_parameters, "line 4 of its cell: model(x)", "wrong-signature"),
+        (hook_with_four_parameters, "", "wrong-signature"),
+        (hook_that_appends_and_returns, "", "returned-something"),
+        (hook_that_returns_a_list, "line 4 of its cell: model(x)", "returned-something"),
+        (hook_that_returns_a_list, "line 4 of its cell: x.flatten(1)", None),
+        (hook_that_changes_the_dtype, "", "changed-dtype"),
+        (lambda: (2 * leaf()).backward(), "line 2 of its cell: y.backward()", "no-sum"),
+        (lambda: leaf().grad.zero_(), "line 2 of its cell: p.grad.zero_()", "none-for-a-tensor"),
+        (lambda: leaf().grad.zero_(), "line 2 of its cell: model(x)", None),
+        (lambda: torch.autograd.grad(leaf().sum(), torch.ones(2)), "", "asked-what-needs-no-grad"),
+        (step, "line 6 of its cell: p.sub_(lr * p.grad)", "step-without-no-grad"),
+        (step, "line 6 of its cell: p -= lr * p.grad", "step-without-no-grad"),
+        (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),
+        (step, "", None),
+        (lambda: {}["a"], "line 2 of its cell: names['a']", None),
+        (lambda: int("x", base=10, other=1), "line 2 of its cell: int('x')", None),  # type: ignore[call-overload]
+    ],
+)
+def test_what_an_exception_is_about(program: Callable[[], object], line: str, id: str | None) -> None:
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - torch's own kinds
+        program()
+    found = explain_exception(type(raised.value).__name__, str(raised.value), line)
+    assert (found and found.id) == id
+    assert found is None or len(found.message) <= 300

@@ -1,0 +1,104 @@
+"""Answers with two slips at once: each is named, where it shows, and what follows from them is not judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from graders.core import course
+from graders.core.results import ExerciseResult, Status
+from graders.marking.in_process import check_namespace
+
+SEED = 5
+
+LATE_AND_LEFT = """
+def gradient_flow(model, loss_fn, x):
+    flow, handles = {}, []
+    for name, module in model.named_modules():
+        if list(module.parameters(recurse=False)):
+            handles.append(module.register_full_backward_pre_hook(
+                lambda module, grad_output: flow.update({name: grad_output[0].abs().mean().item()})
+            ))
+    loss_fn(model(x)).backward()
+    for handle in handles:
+        handle.remove()
+    return flow
+"""
+ALIAS_AND_RETURNED = """
+def record_grad(t, store):
+    def hook(grad):
+        store.append(grad.detach())
+        return grad.detach()
+    return t.register_hook(hook)
+"""
+EVAL_AND_LEFT = """
+def capture_many(model, names, x):
+    kept = {}
+    model.eval()
+    for name in names:
+        model.get_submodule(name).register_forward_hook(
+            lambda module, args, output, name=name: kept.update({name: output.detach().clone()})
+        )
+    model(x)
+    return kept
+"""
+IN_PLACE_AND_NO_HANDLE = """
+def scale_grad(t, s):
+    t.register_hook(lambda grad: grad.mul_(s))
+"""
+NO_EFFECT = """
+def scale_grad(t, s):
+    t.register_hook(lambda grad: None)
+"""
+NO_EFFECT_EITHER = """
+def scale_output(module, s):
+    module.register_forward_hook(lambda module, args, output: None)
+"""
+OWN_WAY = """
+def scale_grad(t, s):
+    t.register_hook(lambda grad: grad * s + 1)
+"""
+
+
+def marked(key: str, source: str) -> ExerciseResult:
+    names: dict[str, object] = {}
+    exec(f"import torch\nfrom torch import nn\n{source}", names)
+    return check_namespace(course.find_exercise(key), names, SEED)
+
+
+def rows(result: ExerciseResult) -> list[str]:
+    """The rows that failed."""
+    return [check.row for check in result.checks if not check.passed]
+
+
+@pytest.mark.parametrize(
+    ("key", "source", "ids"),
+    [
+        ("07-gradient-flow", LATE_AND_LEFT, ("late-binding", "hook-left")),
+        ("02-record-grad", ALIAS_AND_RETURNED, ("stored-alias", "returned-the-copy")),
+        ("05-capture-many", EVAL_AND_LEFT, ("another-mode", "hook-left-behind")),
+        ("03-scale-grad", IN_PLACE_AND_NO_HANDLE, ("in-place-leak", "no-handle")),
+        ("03-scale-grad", NO_EFFECT, ("nothing-done",)),
+        ("06-scale-output", NO_EFFECT_EITHER, ("nothing-done",)),
+        ("03-scale-grad", OWN_WAY, ()),
+    ],
+)
+def test_each_slip_is_named_and_what_has_no_name_hides_none(key: str, source: str, ids: tuple[str, ...]) -> None:
+    result = marked(key, source)
+    assert result.status is Status.WRONG
+    assert tuple(id for id, _ in result.mistakes) == ids
+
+
+def test_a_row_that_follows_is_not_judged_and_the_others_show_the_slips() -> None:
+    assert rows(marked("07-gradient-flow", LATE_AND_LEFT)) == [
+        "not judged: every layer has its mean gradient",
+        "not judged: the keys are in backward order",
+        "not judged: each call and each model is measured anew",
+        "not judged: a call inside a call changes nothing",
+        "not yet: nothing else changes",
+        "not judged: an exception comes through and nothing is left",
+        "not yet: the example of the contract comes out",
+    ]
+
+
+def test_what_nobody_recognises_is_not_hidden() -> None:
+    assert all(row.startswith("not yet: ") for row in rows(marked("03-scale-grad", OWN_WAY)))

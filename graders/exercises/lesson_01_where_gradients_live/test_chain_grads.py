@@ -31,9 +31,9 @@ from graders.scenes.story import stories
         promises={
             "every step has its gradient": steps.of_each_step,
             "each function is called once and x gets its gradient": steps.CALLED_ONCE,
-            "another call starts afresh": steps.CHAINS_AFRESH,
-            "an exception comes through and nothing is left": steps.a_function_raises,
             "nothing else changes": steps.around_a_chain,
+            "an exception comes through and nothing is left": steps.a_function_raises,
+            "another call starts afresh": steps.CHAINS_AFRESH,
         },
         axes=steps.CHAIN,
         impossible=passes.IMPOSSIBLE,
@@ -88,6 +88,14 @@ class TestChainGrads:
             h.retain_grad()
             h.sum().backward()
             return [None] * (len(fns) - 1) + [h.grad]
+
+        def leaf_left_empty(fns, x):
+            """The list is right, but `x.grad` is `None`. `backward()` fills it; with `torch.autograd.grad`, ask for the
+            gradient of `x`, too, and put it there.
+            """
+            grads = kept(fns, x, torch.clone)
+            x.grad = None
+            return grads
 
         def reversed_list(fns, x):
             """All gradients are there, but from the last step to the first. Begin with the gradient of `h_1`."""

@@ -78,6 +78,10 @@ class TestReverseGradient:
             x.register_hook(lambda grad: -lam * grad)
             return x
 
+        def hooked_the_input__2(x, lam):
+            x.register_hook(lambda grad: -lam * grad)
+            return x * 1
+
         def changed_forward(x, lam):
             """The returned values differ from those of `x`. Forward must be the identity; only the gradient changes."""
             return -lam * x

@@ -185,7 +185,7 @@ class _Teller(ast.NodeTransformer):
         except Untold:
             code = ""
         if code and type(value) is not str:
-            self._emit(f"{name} = {code}")
+            self._emit(f"{self._renamed.get(name, name)} = {code}")
         else:
             self._drawn[name] = value
 

@@ -15,6 +15,7 @@ from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
 from graders.scenes.story import Draw, Seen, StoryScene
+from graders.scenes.story import told as told_helper
 from graders.verdict.program_lines import Line, Untold, code_of
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.verdict.telling import Until, observations_of, tell
@@ -145,6 +146,34 @@ def test_a_model_is_told_as_a_class_with_the_layers_of_its_case(dtype: str) -> N
     double = ["model.double()"] * (dtype == "float64")
     assert most == [*CLASS.splitlines(), "torch.manual_seed(6)", "model = Net()", *double]
     assert (x[:18], last) == ("x = torch.tensor([", "print(model(x).detach())")
+
+
+@told_helper
+def a_tensor_of_one(draw: Draw, case: Any) -> Any:
+    """A tensor that the helper calls `t`."""
+    t = draw.tensor(1)
+    t = t.neg()
+    return t
+
+
+def of_two_tensors(call: Any, draw: Draw, case: Any) -> Seen:
+    """Two tensors of one helper."""
+    a = a_tensor_of_one(draw, case)
+    b = a_tensor_of_one(draw, case)
+    yield "the difference", a - b
+
+
+def test_what_a_helper_returns_has_the_name_that_the_story_gives_it() -> None:
+    case = SimpleNamespace(dtype="float32")
+    lines = tell(of_two_tensors, "look", abs, {"draw": Draw(3, case), "case": case}, Until("the difference")).lines
+    assert [line.partition("(")[0] for line in lines] == [
+        "a = torch.tensor",
+        "a = a.neg",
+        "b = torch.tensor",
+        "b = b.neg",
+        "print",
+    ]
+    assert lines[-1] == "print(a - b)"
 
 
 def test_a_branch_that_is_not_taken_is_left_out_of_a_class() -> None:

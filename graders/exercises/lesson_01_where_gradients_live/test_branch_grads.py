@@ -27,9 +27,9 @@ from graders.scenes.story import stories
     scene=stories(
         promises={
             "all four gradients are right": steps.of_two_leaves,
-            "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
-            "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
             "nothing else changes": steps.around_two_leaves,
+            "an exception comes through and nothing is left": steps.a_hook_of_a_leaf_raises,
+            "another call starts afresh": (steps.of_other_leaves, steps.of_leaves_inside),
         },
         axes=steps.EMPTY_LEAF,
         impossible=passes.IMPOSSIBLE,
@@ -74,6 +74,17 @@ class TestBranchGrads:
             """
             a, b = w + x, w + 1
             return {"w": a.detach() + b.detach(), "x": b.detach(), "a": a.detach(), "b": b.detach()}
+
+        def one_path(w, x):
+            """The gradient of `w` is that of one branch alone. `w` is in `a` and in `b`, and what comes back from both
+            adds up: read `w.grad`.
+            """
+            grads = retaining("ab", w, x)
+            return {**grads, "w": grads["a"]}
+
+        def one_path__2(w, x):
+            grads = retaining("ab", w, x)
+            return {**grads, "w": grads["b"]}
 
         def hook_left_behind(w, x):
             a, b, found = w + x, w + 1, {}

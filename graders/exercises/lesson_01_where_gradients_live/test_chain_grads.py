@@ -31,9 +31,9 @@ from graders.scenes.story import stories
         promises={
             "every step has its gradient": steps.of_each_step,
             "each function is called once and x gets its gradient": steps.CALLED_ONCE,
-            "another call starts afresh": steps.CHAINS_AFRESH,
-            "an exception comes through and nothing is left": steps.a_function_raises,
             "nothing else changes": steps.around_a_chain,
+            "an exception comes through and nothing is left": steps.a_function_raises,
+            "another call starts afresh": steps.CHAINS_AFRESH,
         },
         axes=steps.CHAIN,
         impossible=passes.IMPOSSIBLE,

@@ -93,7 +93,7 @@ def a_model(draw: Draw, case: Any) -> Any:
         model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: out.roll(1, 1) + 1)
     x = an_input(draw, case)
     y = an_input(draw, case)
-    if case.odd == "frozen":
+    if case.odd == "frozen" or case.layer == "":
         x.requires_grad_()
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)
@@ -141,6 +141,8 @@ def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     out = ask(call, case, model, channels, x, y)
     yield "the result", out
     yield "the results of the calls inside", inner
+    after = other(z)
+    yield "the output of the other model afterwards", after.detach()
 
 
 def run_as_it_is(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:

@@ -57,9 +57,9 @@ class TestScaleOutput:
     >>> y.detach(), x.grad
     (tensor([1.5000]), tensor([0.7500]))
 
-    **Fine print.** `s` is a number, and `module` returns one tensor. This may hold integers: then the output has the
-    values and the dtype of `output * s`. Forward hooks that `module` has at this moment come first, then the
-    multiplication. Two calls of `scale_output` on one module multiply by both numbers.
+    **Fine print.** `s` is a number, and `module` returns one tensor, which may hold integers: the output becomes what
+    `output * s` is. Forward hooks that `module` has at this moment come first, then the multiplication. Two calls of
+    `scale_output` on one module multiply by both numbers.
     """
 
     def reference(module, s):

@@ -52,7 +52,7 @@ class TestCleanCopy:
     `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It
     leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original fires in the
     meantime. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
-    original, or `None`. What `copy.deepcopy` raises comes through; no hook causes it.
+    original, or `None`. What `copy.deepcopy` raises comes through. No hook causes it.
     """
 
     reference = stripped_copy

@@ -1,7 +1,10 @@
 """Exercise 04-pass-and-total-norms."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import records_each_pass
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import total_norms as norms
+from graders.scenes.stories import watching_gradients as watching
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,7 +27,20 @@ from graders.scenes.recorders import records_each_pass
         "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, if "
         "the first one leaves the gradient for it."
     ),
-    scene=records_each_pass(),
+    scene=stories(
+        promises={
+            "each pass appends its own norm and that of the total": watching.recorded_in_each_pass,
+            "the list is empty at first": watching.at_the_start,
+            "every pass counts": norms.recorded_for_all_passes,
+            "the total follows when the caller clears it": norms.cleared_by_the_caller,
+            "each call has a list of its own": watching.each_by_itself,
+            "the total is what a later hook left": norms.changed_by_a_later_hook,
+            "the flow is unchanged": norms.nothing_changed,
+        },
+        axes=norms.LEAF,
+        impossible=hooks.IMPOSSIBLE,
+        watch=watching.into_a_dict,
+    ),
 )
 class TestPassAndTotalNorms:
     """Write `pass_and_total_norms(p)` for a leaf `p`. Return an empty list at once. From then on each `backward()`

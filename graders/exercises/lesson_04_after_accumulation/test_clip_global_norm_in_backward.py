@@ -81,6 +81,9 @@ class TestClipGlobalNormInBackward:
         def clipped_too_early__2(params, c):
             return hooked(params[-1:], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
 
+        def clipped_too_early__3(params, c):
+            return hooked(params[:1], lambda p: torch.nn.utils.clip_grad_norm_(params, c))
+
         def counter_not_reset(params, c):
             """The first pass is right, the second is not. Either what told your hook that all had arrived was not reset
             (reset your counter as soon as you have clipped; a `.grad` that is not `None` may come from an earlier

@@ -88,6 +88,24 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(grad)])
 
+        def norms_added(p):
+            """Your total is the sum of the norms of all passes. Gradients add up, but their norms do not: take the norm
+            of `p.grad`, which holds the sum.
+            """
+            norms = []
+
+            def arriving(grad):
+                norms.append(grad.norm().item())
+                return [one(grad), ("total", sum(norms))]
+
+            return logged(p, arriving)
+
+        def returned_a_value(p):
+            log = []
+            p.register_hook(lambda grad: log.append(one(grad)))
+            p.register_post_accumulate_grad_hook(lambda q: log.append(total(q.grad)) or log)
+            return log
+
         def accumulated_grad(p):
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])
 

@@ -91,6 +91,21 @@ class TestSgdInBackward:
         def zeroed_not_freed(model, lr):
             return hooked(model.parameters(), lambda p: moved(p, lr).zero_())
 
+        def rebound_name(model, lr):
+            """The parameters did not move. If your hook says `p = p - ...`: that makes a new tensor and calls it `p`;
+            the parameter stays as it was. Change it in place, `p -= lr * p.grad`, under `torch.no_grad()`.
+            """
+            return hooked(model.parameters(), lambda p: None)
+
+        def rebound_name__2(model, lr):
+            return hooked(model.parameters(), lambda p: setattr(p, "grad", None))
+
+        def step_without_no_grad(model, lr):
+            """In a pass with `create_graph=True`, hooks run with gradients switched on, and then a leaf cannot be
+            changed in place. Take the step under `torch.no_grad()`.
+            """
+            return hooked(model.parameters(), lambda p: (p.sub_(lr * p.grad), setattr(p, "grad", None)))
+
         def late_binding(model, lr):
             handles = []
             for p in model.parameters():

@@ -6,7 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_04_after_accumulation.programs import hooked
-from graders.scenes.in_backward import acts_on_all
+from graders.scenes.stories import joint_clipping as clipping
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -28,7 +29,19 @@ from graders.scenes.in_backward import acts_on_all
         "counter, set back to 0 after clipping, would do in place of the set, and so would scaling each `.grad` by "
         "hand instead of calling `clip_grad_norm_`."
     ),
-    scene=acts_on_all(),
+    scene=stories(
+        promises={
+            "the joint norm is clipped once all have arrived": clipping.clipped_in_a_pass,
+            "the next pass accumulates and is clipped again": clipping.PASS_AFTER_PASS,
+            "a small gradient stays as it is": clipping.small_as_it_is,
+            "the norm is joint over all entries": clipping.joint_over_all,
+            "a second list is clipped by itself": clipping.a_second_list,
+            "nothing else changes": clipping.only_clipped,
+            "the handles remove the hooks": clipping.HANDLES,
+        },
+        axes=clipping.PARAMETERS,
+        impossible=clipping.IMPOSSIBLE,
+    ),
 )
 class TestClipGlobalNormInBackward:
     """Write `clip_global_norm_in_backward(params, c)`. From then on, whenever `backward()` returns, the `.grad` of all

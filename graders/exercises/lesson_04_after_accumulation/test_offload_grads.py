@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_04_after_accumulation.programs import hooked
-from graders.scenes.in_backward import acts_on_each, in_float64, most_parameters, sums_and_handles
+from graders.scenes.stories import moved_gradients as moved
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,17 +25,19 @@ from graders.scenes.in_backward import acts_on_each, in_float64, most_parameters
         "nothing to add to. Sums that start as zeros for each parameter would do as well; what matters is that "
         "they add up in float64."
     ),
-    scene=acts_on_each(
-        give=most_parameters,
-        read=sums_and_handles,
-        special=in_float64,
-        words={
-            "every pass": "the sums grow with every pass",
-            "special": "the sums are made in float64",
-            "a part": "each parameter has a sum of its own",
-            "a second": "a second call has a dict of its own",
-            "is nothing": "is not counted",
+    scene=stories(
+        promises={
+            "the sums grow with every pass": moved.summed_in_every_pass,
+            "no gradient is left": moved.gradients_freed,
+            "the sums are made in float64": moved.summed_in_float64,
+            "each parameter has a sum of its own": moved.through_one_of_two,
+            "a second call has a dict of its own": moved.OF_THEIR_OWN,
+            "autograd grad is not counted": moved.autograd_grad_uncounted,
+            "nothing else changes": moved.only_moved,
+            "the handles remove the hooks": moved.HANDLES,
         },
+        axes=moved.PARAMETERS,
+        impossible=moved.IMPOSSIBLE,
     ),
 )
 class TestOffloadGrads:
@@ -101,19 +104,8 @@ class TestOffloadGrads:
             return sums, hooked(params, use)
 
         def changed_dtype__2(params):
-            sums = {p: torch.zeros_like(p).detach() for p in params}
-
-            def use(p):
-                sums[p] += p.grad.detach()
-                p.grad = None
-
-            return sums, hooked(params, use)
-
-        def late_binding(params):
-            sums, handles = {p: torch.zeros(p.shape, dtype=torch.float64) for p in params}, []
-            for p in params:
-                handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
-            return sums, handles
+            sums = {p: torch.zeros_like(p, requires_grad=False) for p in params}
+            return sums, hooked(params, lambda p: (sums[p].add_(p.grad.detach()), setattr(p, "grad", None)))
 
         def zeroed_not_freed(params):
             sums = {}
@@ -125,6 +117,16 @@ class TestOffloadGrads:
             """
             sums, found = {}, {}
             return sums, hooked(params, lambda p: (move(found, p), sums.update({id(p): found[p]})))
+
+        def keys_not_parameters__2(params):
+            sums, found, place = {}, {}, {p: place for place, p in enumerate(params)}
+            return sums, hooked(params, lambda p: (move(found, p), sums.update({place[p]: found[p]})))
+
+        def late_binding(params):
+            sums, handles = {}, []
+            for p in params:
+                handles += hooked([p], lambda _: move(sums, p))  # noqa: B023 - the mistake
+            return sums, handles
 
 
 def add(sums, p, grad):

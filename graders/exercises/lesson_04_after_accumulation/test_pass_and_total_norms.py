@@ -1,7 +1,10 @@
 """Exercise 04-pass-and-total-norms."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.recorders import records_each_pass
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.stories import total_norms as norms
+from graders.scenes.stories import watching_gradients as watching
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -24,7 +27,20 @@ from graders.scenes.recorders import records_each_pass
         "`.grad`, so the two lines come in the right order by themselves. The second hook alone could append both, if "
         "the first one leaves the gradient for it."
     ),
-    scene=records_each_pass(),
+    scene=stories(
+        promises={
+            "each pass appends its own norm and that of the total": watching.recorded_in_each_pass,
+            "the list is empty at first": watching.at_the_start,
+            "every pass counts": norms.recorded_for_all_passes,
+            "the total follows when the caller clears it": norms.cleared_by_the_caller,
+            "each call has a list of its own": watching.each_by_itself,
+            "the total is what a later hook left": norms.changed_by_a_later_hook,
+            "the flow is unchanged": norms.nothing_changed,
+        },
+        axes=norms.LEAF,
+        impossible=hooks.IMPOSSIBLE,
+        watch=watching.into_a_dict,
+    ),
 )
 class TestPassAndTotalNorms:
     """Write `pass_and_total_norms(p)` for a leaf `p`. Return an empty list at once. From then on each `backward()`
@@ -72,15 +88,23 @@ class TestPassAndTotalNorms:
             """
             return logged(p, lambda grad: [one(grad), total(grad)])
 
-        def added_norms(p):
-            """You added up norms. The norm of a sum is not the sum of the norms: read `p.grad` after the pass."""
-            so_far = []
+        def norms_added(p):
+            """Your total is the sum of the norms of all passes. Gradients add up, but their norms do not: take the norm
+            of `p.grad`, which holds the sum.
+            """
+            norms = []
 
-            def lines(grad):
-                so_far.append(grad.norm().item())
-                return [one(grad), ("total", sum(so_far))]
+            def arriving(grad):
+                norms.append(grad.norm().item())
+                return [one(grad), ("total", sum(norms))]
 
-            return logged(p, lines)
+            return logged(p, arriving)
+
+        def returned_a_value(p):
+            log = []
+            p.register_hook(lambda grad: log.append(one(grad)))
+            p.register_post_accumulate_grad_hook(lambda q: log.append(total(q.grad)) or log)
+            return log
 
         def accumulated_grad(p):
             return logged(p, lambda grad: [], lambda grad: [one(grad), total(grad)])

@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_04_after_accumulation.programs import hooked
-from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_and_handles
+from graders.scenes.stories import steps_in_backward as steps
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -26,15 +27,17 @@ from graders.scenes.in_backward import a_model_and_a_rate, acts_on_each, values_
         "taken and the memory freed at once. An optimizer for each parameter does the same, and lets you use Adam "
         "instead of plain descent: call its `step()` and `zero_grad()` in the hook."
     ),
-    scene=acts_on_each(
-        give=a_model_and_a_rate,
-        read=values_and_handles,
-        words={
-            "every pass": "every backward takes one step",
-            "a part": "a pass through one layer moves that layer",
-            "a second": "a second model steps by itself",
-            "is nothing": "takes no step",
+    scene=stories(
+        promises={
+            "every backward takes one step": (steps.stepped_in_every_pass, steps.stepped_in_place),
+            "no gradient is left": steps.no_gradient_left,
+            "a pass through one layer moves that layer": steps.through_a_part,
+            "a second model steps by itself": steps.a_second_model,
+            "autograd grad takes no step": steps.no_step_for_autograd_grad,
+            "nothing else changes": steps.only_steps,
+            "the handles remove the hooks": steps.HANDLES,
         },
+        axes=steps.MODEL,
     ),
 )
 class TestSgdInBackward:
@@ -87,6 +90,21 @@ class TestSgdInBackward:
 
         def zeroed_not_freed(model, lr):
             return hooked(model.parameters(), lambda p: moved(p, lr).zero_())
+
+        def rebound_name(model, lr):
+            """The parameters did not move. If your hook says `p = p - ...`: that makes a new tensor and calls it `p`;
+            the parameter stays as it was. Change it in place, `p -= lr * p.grad`, under `torch.no_grad()`.
+            """
+            return hooked(model.parameters(), lambda p: None)
+
+        def rebound_name__2(model, lr):
+            return hooked(model.parameters(), lambda p: setattr(p, "grad", None))
+
+        def step_without_no_grad(model, lr):
+            """In a pass with `create_graph=True`, hooks run with gradients switched on, and then a leaf cannot be
+            changed in place. Take the step under `torch.no_grad()`.
+            """
+            return hooked(model.parameters(), lambda p: (p.sub_(lr * p.grad), setattr(p, "grad", None)))
 
         def late_binding(model, lr):
             handles = []

@@ -61,6 +61,8 @@ def a_tensor(draw: Draw, case: Any) -> Any:
         w.data = w.data.mT.contiguous().mT
     if case.grad == "filled":
         w.grad = torch.full_like(w, 0.7)
+    if case.grad == "large":
+        w.grad = torch.full_like(w, 2.0**60)
     if case.place == "non-leaf":
         t = w.view_as(w)
     else:

@@ -206,12 +206,12 @@ SURVIVORS = {
     "under no_grad": "hooks may be registered in any mode",
     "almost: if norm >= self.c": "at the limit the factor is 1",
     "almost: torch._foreach_mul_(grads, float((c / (norm - 1e-06)": "a millionth is within the tolerance",
-    ".view(-1)": "parameters lie in memory in order",
     "a hook left on a tensor": "hooks stay, and this one does nothing",
     "no empty collection": "nobody promises that `params` may be empty",
     "condition dropped: pend.append(1)": "what is clipped twice is clipped",
     "lost statement: without pend.append(1)": "the same",
     "a hook that works at times: @_not_the_first_call def hook(p)": "a later one queues what runs at the end",
+    "a hook that works at times: @_only_contiguous def hook(p)": "another parameter queues what runs at the end",
     "not for all: return [p.register_post_accumulate_grad_hook(hook) for p in _part(params, st": (
         "every pass reaches all of them, and one of them queues what runs at its end"
     ),

@@ -131,7 +131,6 @@ def offload_grads(params):
 ]
 
 SURVIVORS = {
-    ".view(-1)": "parameters lie in memory in order",
     "a hook left on a tensor": "hooks stay, and this one does nothing",
     "no empty collection": "nobody promises that `params` may be empty",
     "a list for a tuple": "either is a pair, or holds the handles",

@@ -79,6 +79,11 @@ class Draw:
                 self._shape = tuple(self._rng.shuffled((2, 3, 1)[: max(2, rank)])[:rank])
         return self._shape
 
+    @property
+    def is_double(self) -> bool:
+        """Whether the tensors of this story are float64, so that its models have to be, too."""
+        return self._case.dtype == "float64" or self._to is not None
+
     def tensor(self, *shape: int, low: float = -3.0, high: float = 3.0) -> torch.Tensor:
         """A tensor of the shape of this story, or of `shape`, in the dtype of the case."""
         shape = shape or self.shape

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import functools
+import symtable
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +25,14 @@ class Line:
 
     @functools.cached_property
     def names(self) -> tuple[frozenset[str], frozenset[str]]:
-        """The names that it defines, and those that it uses."""
-        stores, uses = set[str](), set[str]()
-        for node in ast.walk(ast.parse(self.text)):
-            if isinstance(node, ast.Name):
-                (stores if isinstance(node.ctx, ast.Store) else uses).add(node.id)
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                stores.add(node.name)
+        """The names that it defines, and those that it uses; without those that are local to a function or class."""
+        top = symtable.symtable(self.text, "<line>", "exec")
+        stores = {one.get_name() for one in top.get_symbols() if one.is_assigned()}
+        uses = {one.get_name() for one in top.get_symbols() if one.is_referenced()}
+        inside = top.get_children()
+        for table in inside:  # it grows
+            uses |= {one.get_name() for one in table.get_symbols() if one.is_global()}
+            inside += table.get_children()
         return frozenset(stores), frozenset(uses)
 
 

@@ -10,10 +10,13 @@ may contain, and what becomes of it:
     draw.tensor(), case.dtype, draw.shape           the value
     a_number(draw, case), a helper of scenes        the value; it gets only what is drawn
     f(t, *arguments(draw, case))                    the values in their places
-    if case.place == "leaf": ... else: ...          the lines of the branch; such conditions name drawn things alone
+    if case.place == "leaf": ... else: ...          the lines of the branch, also in a class or a block; such conditions
+                                                    name drawn things alone; `a if case.x else b` is a or b
     w, t = a_tensor(draw, case), marked as `told`   its lines, and no call; its names are names of the program, and its
                                                     only `return` is its last line
     t = w                                           nothing; it says `w` from then on
+    class Net(nn.Module): ...                       the class, without annotations and without what is in branches that
+                                                    are not taken; nothing is drawn inside
     before = Watch(w=w)                             nothing
     yield "name", before.differences()              if it is the observation in question, a look at what has changed
     yield "name", value                             if it is the observation in question, print(value)
@@ -27,6 +30,7 @@ learner's function never are.
 from __future__ import annotations
 
 import ast
+import builtins
 import copy
 import inspect
 import re
@@ -285,6 +289,19 @@ class _Teller(ast.NodeTransformer):
         """A parameter without its annotation."""
         return ast.arg(self._renamed.get(node.arg, node.arg))
 
+    def visit_If(self, node: ast.If) -> Any:
+        """Inside a class, a function or a block: the lines of the branch that is taken."""
+        if not self._is_decided(node.test):
+            return self.generic_visit(node)
+        taken = node.body if self._value_of(node.test) else node.orelse
+        return self.generic_visit(ast.Module(taken, [])).body  # type: ignore[attr-defined]
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        """The part that is taken."""
+        if not self._is_decided(node.test):
+            return self.generic_visit(node)
+        return self.visit(node.body if self._value_of(node.test) else node.orelse)
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
         """A function without annotations."""
         node.returns = None
@@ -313,7 +330,7 @@ class _Teller(ast.NodeTransformer):
 
     def _names_are_drawn(self, node: ast.AST) -> bool:
         names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
-        return all(name in self._drawn or callable(self._home.get(name)) or name == "len" for name in names)
+        return all(name in self._drawn or callable(self._home.get(name, vars(builtins).get(name))) for name in names)
 
     def _is_decided(self, node: ast.expr) -> bool:
         """Whether a condition depends on nothing but what is drawn."""
@@ -347,7 +364,8 @@ class _Teller(ast.NodeTransformer):
         """The lines that are needed. If they show something else than all lines do, it is all lines."""
         short = shortened(self._lines, self._name)
         lines = short if self._shows_the_same(short) else self._lines
-        return Program(tuple(part for line in lines for part in line.text.splitlines()), self._expected)
+        parts = [part for line in lines for part in line.text.splitlines() if part]
+        return Program(tuple(parts), self._expected)
 
     def _shows_the_same(self, lines: list[Line]) -> bool:
         shown: list[Any] = []

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
-from graders.scenes.story import StoryScene
-from graders.verdict.program_lines import Untold, code_of
+from graders.scenes.story import Draw, Seen, StoryScene
+from graders.verdict.program_lines import Line, Untold, code_of
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.verdict.telling import Until, observations_of, tell
 from graders.wire.data import Changes, encode
@@ -100,3 +101,67 @@ def test_a_drawn_value_as_code(value: Any, code: str) -> None:
 def test_what_has_no_code_is_not_told(value: Any) -> None:
     with pytest.raises(Untold):
         code_of(value)
+
+
+def of_a_model(call: Any, draw: Draw, case: Any) -> Seen:
+    """A model whose layers depend on the case."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            if case.layer == "norm":
+                self.norm = nn.BatchNorm1d(2)
+            self.head = nn.Linear(2, 1)
+
+        def forward(self, x: Tensor) -> Any:
+            h = self.norm(x) if case.layer == "norm" else x
+            return self.head(h)
+
+    torch.manual_seed(draw.choice(range(9)))
+    model = Net()
+    if draw.is_double:
+        model.double()
+    x = draw.tensor(2, 2)
+    h = 2 * x
+    yield "twice x", h
+    yield "the output", model(x).detach()
+
+
+CLASS = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+        self.head = nn.Linear(2, 1)
+    def forward(self, x):
+        h = self.norm(x)
+        return self.head(h)"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_model_is_told_as_a_class_with_the_layers_of_its_case(dtype: str) -> None:
+    case = SimpleNamespace(layer="norm", dtype=dtype)
+    lines = tell(of_a_model, "look", abs, {"draw": Draw(3, case), "case": case}, Until("the output")).lines
+    *most, x, last = lines
+    double = ["model.double()"] * (dtype == "float64")
+    assert most == [*CLASS.splitlines(), "torch.manual_seed(6)", "model = Net()", *double]
+    assert (x[:18], last) == ("x = torch.tensor([", "print(model(x).detach())")
+
+
+def test_a_branch_that_is_not_taken_is_left_out_of_a_class() -> None:
+    case = SimpleNamespace(layer="none", dtype="float32")
+    lines = tell(of_a_model, "look", abs, {"draw": Draw(3, case), "case": case}, Until("the output")).lines
+    assert list(lines[3:7]) == CLASS.replace("self.norm(x)", "x").splitlines()[4:]
+
+
+@pytest.mark.parametrize(
+    ("line", "stores", "uses"),
+    [
+        ("a, b = [f(q) for q in c]", {"a", "b"}, {"c", "f"}),
+        ("w.register_hook(lambda grad: s * grad)", set(), {"s", "w"}),
+        (CLASS, {"Net"}, {"nn", "super"}),
+        ("def fails(*args):\n    h = error\n    raise h", {"fails"}, {"error"}),
+        ("for p in ps:\n    p.grad = z", {"p"}, {"p", "ps", "z"}),
+    ],
+)
+def test_the_names_of_a_line(line: str, stores: set[str], uses: set[str]) -> None:
+    assert Line(line).names == (stores, uses)

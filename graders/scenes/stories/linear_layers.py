@@ -63,11 +63,12 @@ def rebuilt(call: Call, draw: Draw, case: Any) -> Seen:
 def for_another_x(call: Call, draw: Draw, case: Any) -> Seen:
     """Another input and another loss have other gradients."""
     lin, x, k = a_layer(draw, case)
-    call(lin, x, lambda y: (y * k).sum())
-    found = call(lin, draw.tensor(3).requires_grad_(), lambda y: 3 * y.sum())
-    yield "the result for a single row", found
-    found = call(lin, x.requires_grad_(), lambda y: (0 * y).sum())
-    yield "the result for a loss of zero", found
+    found = call(lin, x, lambda y: (y * k).sum())
+    later = call(lin, draw.tensor(3).requires_grad_(), lambda y: 3 * y.sum())
+    yield "the result for a single row", later
+    nothing = call(lin, x.requires_grad_(), lambda y: (0 * y).sum())
+    yield "the result for a loss of zero", nothing
+    yield "the result of the first call after that", found
 
 
 def when_only_x_requires_grad(call: Call, draw: Draw, case: Any) -> Seen:
@@ -129,7 +130,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
         lin.weight.grad = torch.full_like(lin.weight, 0.7)
     before = Watch(lin=lin, x=x, k=k)
     found = call(lin, x.detach() if case.frozen == "nothing" else x.requires_grad_(), lambda y: (y * k).sum())
-    yield "by the call", before.differences("grad")
+    yield "by the call", before.differences("grad-filled", "grad-changed")
     yield "the result of that call", found
 
 
@@ -151,4 +152,4 @@ def a_loss_raises(call: Call, draw: Draw, case: Any) -> Seen:
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came
-    yield "by a call that raised", before.differences("grad")
+    yield "by a call that raised", before.differences("grad-filled", "grad-changed")

@@ -185,7 +185,9 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     before = Watch(module=module, x=x, k=k)
     with torch.no_grad():
         call(module)
+        mode = torch.is_grad_enabled()
     yield "by the call", before.differences()
+    yield "grad mode after a call under no_grad", mode
     (module(x) * k).sum().backward()
     yield "x.grad", x.grad
     yield "the gradients of its parameters", [p.grad for p in module.parameters()]

@@ -143,7 +143,7 @@ def measured_anew(call: Call, draw: Draw, case: Any) -> Seen:
 
 def of_three_dimensions(call: Call, draw: Draw, case: Any) -> Seen:
     """Outputs may have more dimensions, and gradients may lie in memory in any way."""
-    model, x, k = nn.Sequential(nn.Linear(3, 2)), draw.tensor(2, 4, 3), draw.tensor(4, 2, 2)
+    model, x, k = nn.Sequential(nn.Linear(3, 2)), draw.tensor(2, 3, 4).mT, draw.tensor(4, 2, 2)
     model[0].weight.data, model[0].bias.data = draw.tensor(2, 3), draw.tensor(2)
     flow = call(model, lambda out: (out.transpose(0, 1) * k).sum(), x)
     yield "the dict for an output of three dimensions", flow
@@ -185,6 +185,7 @@ def called_inside(call: Call, draw: Draw, case: Any) -> Seen:
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
     model, first, x, k = a_model(draw, case)
+    first.bias.grad = torch.full_like(first.bias, 0.7)
     before = Watch(model=model, x=x, k=k)
     flow = call(model, lambda out: (out * k).sum(), x)
     yield "by the call", before.differences("grad-filled", "grad-changed")

@@ -28,6 +28,22 @@ def lead(case: Any) -> tuple[int, ...]:
 
 
 @told
+def a_loss_that_keeps_its_gradient(k: Any) -> Any:
+    """A weighted sum whose backward pass hands out its own weights as the gradient, and not a copy."""
+
+    class Weighted(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, y: Any) -> Any:
+            return (y * k).sum()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return k
+
+    return Weighted
+
+
+@told
 def a_layer(draw: Draw, case: Any) -> Any:
     """A linear layer with hooks of the caller, an input `x` that may depend on a leaf, and a factor for the output."""
     lin = nn.Linear(3, 2)
@@ -108,16 +124,7 @@ def of_its_own(call: Call, draw: Draw, case: Any) -> Seen:
     """Who writes into a gradient changes nothing in the result."""
     lin, x, k = a_layer(draw, case)
     t, k = draw.tensor(4, 3).requires_grad_(), draw.tensor(4, 2)
-
-    class Weighted(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, y: Any) -> Any:
-            return (y * k).sum()
-
-        @staticmethod
-        def backward(ctx: Any, grad: Any) -> Any:
-            return k
-
+    Weighted = a_loss_that_keeps_its_gradient(k)
     found = call(lin, t, Weighted.apply)
     k.zero_()
     yield "the result, and the gradient at y after it was overwritten", (found, k)

@@ -1,0 +1,227 @@
+"""Stories for functions that run passes of a model and report which hooks fired: their events, or how often."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+
+from graders.scenes.scene import Call
+from graders.scenes.story import Draw, Seen, Watch, told
+
+Run = Callable[[Call, Any, Any, Any], Any]
+"""Calls the function for a model and an input, with the other arguments of the case."""
+PASS = {
+    "dtype": ("float32", "float64"),
+    "x_is": ("leaf", "data", "non-leaf"),
+    "frozen": ("nothing", "first"),
+    "grad": ("empty", "filled"),
+    "mode": ("train", "eval", "mixed"),
+    "hooks": ("none", "watching", "replacing"),
+    "failure": ("KeyError", "ValueError", "RuntimeError", "KeyboardInterrupt"),
+    "raised_in": ("forward", "backward"),
+}
+MODEL = {"model": ("layers", "nested", "branches", "positive", "activation")}
+FIRST = {
+    "model": ("in a row", "twice", "last", "positive", "nested first"),
+    "n": (3, 1, 5),
+    "ckpt": (False, True),
+}
+
+
+@told
+def traced(call: Call, case: Any, model: Any, x: Any) -> Any:
+    """For `function(model, x)`."""
+    found = call(model, x)
+    return found
+
+
+@told
+def counted(call: Call, case: Any, model: Any, x: Any) -> Any:
+    """For `function(model, x, n, ckpt)`."""
+    found = call(model, x, case.n, case.ckpt)
+    return found
+
+
+@told
+def a_model_with_branches(draw: Draw) -> Any:
+    """A model that calls a module twice, which has two names, another never, and blocks by keyword."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused, self.often = nn.Linear(2, 2), nn.Tanh()
+            self.inner = nn.Sequential(nn.Linear(2, 2), self.often)
+            self.last = nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.often(x) + self.inner(input=x))
+
+    torch.manual_seed(draw.choice(range(100)))
+    model = Net()
+    return model
+
+
+@told
+def a_model_that_stops_gradients(draw: Draw) -> Any:
+    """A model whose first module lets no gradient through to its input."""
+
+    class Positive(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.tensor(1.5))
+
+        def forward(self, x: Any) -> Any:
+            return self.weight * (x > 0)
+
+    torch.manual_seed(draw.choice(range(100)))
+    model = nn.Sequential(Positive(), nn.Linear(2, 2))
+    return model
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model, and an input."""
+    torch.manual_seed(draw.choice(range(100)))
+    if case.model == "layers":
+        model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+    elif case.model == "nested":
+        model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2))
+    elif case.model == "branches":
+        model = a_model_with_branches(draw)
+    elif case.model == "positive":
+        model = a_model_that_stops_gradients(draw)
+    elif case.model == "activation":
+        model = nn.Sequential(nn.Tanh(), nn.Linear(2, 2))
+    elif case.model == "in a row":
+        model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 2))
+    elif case.model == "twice":
+        model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+        model.append(model[0])
+        model.append(nn.Linear(2, 2))
+    elif case.model == "last":
+        model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+        model.append(model[0])
+    else:
+        model = nn.Sequential(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2))
+    if draw.is_double:
+        model.double()
+    if case.frozen == "first":
+        next(model.children()).requires_grad_(False)
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        next(model.children()).eval()
+    if case.hooks == "watching":
+        next(model.children()).register_full_backward_hook(lambda module, gi, go: None)
+    if case.hooks == "replacing":
+        next(model.children()).register_forward_hook(lambda module, args, out: 2 * out)
+    x = draw.tensor(3, 2)
+    if case.x_is != "data":
+        x.requires_grad_()
+    if case.x_is == "non-leaf":
+        t = x.view_as(x)
+    else:
+        t = x
+    return model, x, t
+
+
+def reported(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """What the hooks saw is reported."""
+    model, x, t = a_model(draw, case)
+    found = run(call, case, model, t)
+    yield "the result", found
+
+
+def reported_again(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """A later call for another input is not concerned with an earlier one, nor the other way round."""
+    model, x, t = a_model(draw, case)
+    found = run(call, case, model, t)
+    other = draw.tensor(3, 2)
+    if case.x_is == "data":
+        other.requires_grad_()
+    yield "the result for another input", run(call, case, model, other)
+    yield "the result of the first call after that", found
+
+
+REPORTED = (reported, reported_again)
+
+
+def of_one_layer(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """A model may be a single layer."""
+    model, x = nn.Linear(2, 1).double(), draw.tensor(1, 2).double()
+    if case.x_is != "data":
+        x.requires_grad_()
+    found = run(call, case, model, x)
+    yield "the result for one layer", found
+
+
+def of_one_layer_in_a_row(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """A model may have a single layer."""
+    model, x = nn.Sequential(nn.Linear(2, 1).double()), draw.tensor(1, 2).double()
+    if case.x_is != "data":
+        x.requires_grad_()
+    found = run(call, case, model, x)
+    yield "the result for one layer", found
+
+
+def inside(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """A hook of the caller may call the function for another model."""
+    model, x, t = a_model(draw, case)
+    other = nn.Sequential(nn.Linear(2, 1).to(x.dtype), nn.Tanh())
+    inner: list[Any] = []
+    handle = next(model.children()).register_forward_hook(
+        lambda module, args, out: inner.append(call(other, draw_x, *more)) and None
+    )
+    found = run(call, case, model, t)
+    handle.remove()
+    yield "the result around other calls", found
+    yield "the results of the calls inside", inner
+
+
+def one_plain_pass(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """The model runs as asked, on the input itself, and `.grad` accumulates."""
+    model, x, t = a_model(draw, case)
+    if case.grad == "filled":
+        for p in model.parameters():
+            p.grad = torch.full_like(p, 0.7)
+    calls: list[Any] = []
+    model.register_forward_hook(lambda module, args, out: calls.append(args[0].requires_grad))
+    model.register_full_backward_hook(lambda module, gi, go: calls.append("backward"))
+    run(call, case, model, t)
+    yield "x.grad", x.grad
+    yield "the gradients of all parameters", [p.grad for p in model.parameters()]
+    yield "whether the inputs of the model required grad, and its passes back", calls
+
+
+def nothing_else(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """Everything else stays as it was."""
+    model, x, t = a_model(draw, case)
+    before = Watch(model=model, x=x)
+    found = run(call, case, model, t)
+    yield "by the call", before.differences("grad-filled", "grad-changed")
+    yield "the result of that call", found
+
+
+def something_raises(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+    """An exception of the model, in its forward or its backward pass, comes through, and nothing is left."""
+    model, x, t = a_model(draw, case)
+    error = draw.error(case.failure)
+
+    def fails(*args: Any) -> None:
+        raise error
+
+    if case.raised_in == "forward":
+        handle = next(model.children()).register_forward_hook(fails)
+    else:
+        handle = list(model.parameters())[-1].register_hook(fails)
+    before = Watch(model=model, x=x)
+    came = None
+    try:
+        run(call, case, model, t)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences("grad-filled", "grad-changed")
+    handle.remove()
+    yield "the result of a later call", run(call, case, model, t)

@@ -53,8 +53,8 @@ def a_module(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         module.register_full_backward_hook(lambda module, gi, go: None)
     if case.hooks == "replacing":
-        module.register_full_backward_pre_hook(lambda module, go: (3 * go[0],))
-        module.register_full_backward_hook(lambda module, gi, go: gi if gi[0] is None else (2 * gi[0],))
+        module.register_full_backward_pre_hook(lambda module, go: (3 * go[0],))  # type: ignore[index]
+        module.register_full_backward_hook(lambda module, gi, go: gi if gi[0] is None else (2 * gi[0],))  # type: ignore[index]
     x = draw.tensor(*rows(case), 3, low=-1, high=1).requires_grad_()
     k = draw.tensor(*rows(case), 2)
     if case.place == "non-leaf":

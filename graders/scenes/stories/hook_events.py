@@ -1,16 +1,14 @@
 """Stories for functions that run passes of a model and report which hooks fired: their events, or how often."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import nn
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.gradient_hooks import Arguments
 from graders.scenes.story import Draw, Seen, Watch, told
 
-Run = Callable[[Call, Any, Any, Any], Any]
-"""Calls the function for a model and an input, with the other arguments of the case."""
 PASS = {
     "dtype": ("float32", "float64"),
     "x_is": ("leaf", "data", "non-leaf"),
@@ -27,20 +25,30 @@ FIRST = {
     "n": (3, 1, 5),
     "ckpt": (False, True),
 }
+IMPOSSIBLE = (
+    # Something in the model has to require grad, and a frozen layer may not be all that there is.
+    lambda frozen, model: frozen == "first" and model in ("activation", "branches", "positive"),
+    lambda x_is, model: x_is == "data" and model == "positive",  # only a gradient can be stopped
+)
+IMPOSSIBLE_COUNTS = (
+    *IMPOSSIBLE,
+    lambda model, ckpt, mode: model == "twice" and (not ckpt or mode == "eval"),  # its dropout is drawn again
+)
 
 
-@told
-def traced(call: Call, case: Any, model: Any, x: Any) -> Any:
-    """For `function(model, x)`."""
-    found = call(model, x)
-    return found
+def no_more(draw: Draw, case: Any) -> tuple[()]:
+    """No other arguments."""
+    return ()
 
 
-@told
-def counted(call: Call, case: Any, model: Any, x: Any) -> Any:
-    """For `function(model, x, n, ckpt)`."""
-    found = call(model, x, case.n, case.ckpt)
-    return found
+def passes(draw: Draw, case: Any) -> tuple[int, bool]:
+    """A number of passes, and whether to use a checkpoint."""
+    return case.n, case.ckpt
+
+
+def one_pass(draw: Draw, case: Any) -> tuple[int, bool]:
+    """One pass without a checkpoint."""
+    return 1, False
 
 
 @told
@@ -94,9 +102,9 @@ def a_model(draw: Draw, case: Any) -> Any:
     elif case.model == "activation":
         model = nn.Sequential(nn.Tanh(), nn.Linear(2, 2))
     elif case.model == "in a row":
-        model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 2))
-    elif case.model == "twice":
         model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+    elif case.model == "twice":
+        model = nn.Sequential(nn.Linear(2, 2), nn.Dropout())
         model.append(model[0])
         model.append(nn.Linear(2, 2))
     elif case.model == "last":
@@ -126,60 +134,61 @@ def a_model(draw: Draw, case: Any) -> Any:
     return model, x, t
 
 
-def reported(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def reported(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """What the hooks saw is reported."""
     model, x, t = a_model(draw, case)
-    found = run(call, case, model, t)
+    found = call(model, t, *arguments(draw, case))
     yield "the result", found
 
 
-def reported_again(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def reported_again(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """A later call for another input is not concerned with an earlier one, nor the other way round."""
     model, x, t = a_model(draw, case)
-    found = run(call, case, model, t)
+    found = call(model, t, *arguments(draw, case))
     other = draw.tensor(3, 2)
     if case.x_is == "data":
         other.requires_grad_()
-    yield "the result for another input", run(call, case, model, other)
+    yield "the result for another input", call(model, other, *arguments(draw, case))
     yield "the result of the first call after that", found
 
 
 REPORTED = (reported, reported_again)
 
 
-def of_one_layer(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def of_one_layer(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """A model may be a single layer."""
     model, x = nn.Linear(2, 1).double(), draw.tensor(1, 2).double()
     if case.x_is != "data":
         x.requires_grad_()
-    found = run(call, case, model, x)
+    found = call(model, x, *arguments(draw, case))
     yield "the result for one layer", found
 
 
-def of_one_layer_in_a_row(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def of_one_layer_in_a_row(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """A model may have a single layer."""
     model, x = nn.Sequential(nn.Linear(2, 1).double()), draw.tensor(1, 2).double()
     if case.x_is != "data":
         x.requires_grad_()
-    found = run(call, case, model, x)
+    found = call(model, x, *arguments(draw, case))
     yield "the result for one layer", found
 
 
-def inside(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def inside(call: Call, draw: Draw, case: Any, plainly: Arguments) -> Seen:
     """A hook of the caller may call the function for another model."""
     model, x, t = a_model(draw, case)
-    other = nn.Sequential(nn.Linear(2, 1).to(x.dtype), nn.Tanh())
+    other, z = nn.Sequential(nn.Linear(2, 1).to(x.dtype), nn.Tanh()), draw.tensor(3, 2)
     inner: list[Any] = []
-    handle = next(model.children()).register_forward_hook(
-        lambda module, args, out: inner.append(call(other, draw_x, *more)) and None
-    )
-    found = run(call, case, model, t)
-    handle.remove()
+
+    def calls_inside(module: Any, args: Any, out: Any) -> None:
+        inner.append(call(other, z, *plainly(draw, case)))
+
+    next(model.children()).register_forward_hook(calls_inside)
+    found = call(model, t, *plainly(draw, case))
     yield "the result around other calls", found
     yield "the results of the calls inside", inner
 
 
-def one_plain_pass(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def one_plain_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """The model runs as asked, on the input itself, and `.grad` accumulates."""
     model, x, t = a_model(draw, case)
     if case.grad == "filled":
@@ -188,22 +197,22 @@ def one_plain_pass(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
     calls: list[Any] = []
     model.register_forward_hook(lambda module, args, out: calls.append(args[0].requires_grad))
     model.register_full_backward_hook(lambda module, gi, go: calls.append("backward"))
-    run(call, case, model, t)
+    call(model, t, *arguments(draw, case))
     yield "x.grad", x.grad
     yield "the gradients of all parameters", [p.grad for p in model.parameters()]
     yield "whether the inputs of the model required grad, and its passes back", calls
 
 
-def nothing_else(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """Everything else stays as it was."""
     model, x, t = a_model(draw, case)
     before = Watch(model=model, x=x)
-    found = run(call, case, model, t)
+    found = call(model, t, *arguments(draw, case))
     yield "by the call", before.differences("grad-filled", "grad-changed")
     yield "the result of that call", found
 
 
-def something_raises(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
+def something_raises(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """An exception of the model, in its forward or its backward pass, comes through, and nothing is left."""
     model, x, t = a_model(draw, case)
     error = draw.error(case.failure)
@@ -218,10 +227,10 @@ def something_raises(call: Call, draw: Draw, case: Any, run: Run) -> Seen:
     before = Watch(model=model, x=x)
     came = None
     try:
-        run(call, case, model, t)
+        call(model, t, *arguments(draw, case))
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences("grad-filled", "grad-changed")
     handle.remove()
-    yield "the result of a later call", run(call, case, model, t)
+    yield "the result of a later call", call(model, t, *arguments(draw, case))

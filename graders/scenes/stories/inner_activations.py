@@ -68,9 +68,7 @@ def a_model(draw: Draw, case: Any) -> Any:
             nn.Sequential(nn.Tanh(), nn.Linear(3, 3)), nn.LeakyReLU(inplace=case.follower == "in place")
         )
     else:
-        model = nn.Sequential(
-            nn.Linear(3, 3), nn.LeakyReLU(inplace=case.follower == "in place"), nn.Linear(3, 3)
-        )
+        model = nn.Sequential(nn.Linear(3, 3), nn.LeakyReLU(inplace=case.follower == "in place"), nn.Linear(3, 3))
     if draw.is_double:
         model.double()
     if case.mode == "eval":
@@ -143,7 +141,11 @@ def anew(call: Call, draw: Draw, case: Any) -> Seen:
 
 def when_only_x_requires_grad(call: Call, draw: Draw, case: Any) -> Seen:
     """The model may be frozen, outputs have more dimensions, and gradients lie in memory in any way."""
-    model, x, k = nn.Sequential(nn.Linear(3, 2), nn.Tanh()), draw.tensor(2, 3, 4).mT.requires_grad_(), draw.tensor(4, 2, 2)
+    model, x, k = (
+        nn.Sequential(nn.Linear(3, 2), nn.Tanh()),
+        draw.tensor(2, 3, 4).mT.requires_grad_(),
+        draw.tensor(4, 2, 2),
+    )
     model[0].weight.data, model[0].bias.data = draw.tensor(2, 3, low=-0.6, high=0.6), draw.tensor(2)
     model.requires_grad_(False)
     found = call(model, "1", x, lambda out: (out.transpose(0, 1) * k).sum())
@@ -214,7 +216,9 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model, the loss or the backward pass comes through, and nothing is left."""
     torch.manual_seed(draw.choice(range(100)))
-    model, x = nn.Sequential(nn.Linear(3, 3).double(), nn.Tanh()), draw.tensor(2, 3).double()
+    model, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), draw.tensor(2, 3)
+    if draw.is_double:
+        model.double()
     yield "the gradient of a call in which nothing fails", call(model, "0", x, lambda out: out.sum())
     error = draw.error(case.failure)
 

@@ -12,7 +12,21 @@ MODULE = {
     "failure": ("KeyError", "ValueError", "RuntimeError", "StopIteration", "KeyboardInterrupt"),
     "raises_at": ("bwd", "bpre", "fwd", "pre"),
 }
-WORDS = ("drawn", "", "Leaf", "LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non_leaf")
+WORDS = (
+    "drawn",
+    "",
+    "Leaf",
+    "LEAF",
+    "leaf ",
+    "leaf\n",
+    "nonleaf",
+    "a non-leaf",
+    "lea",
+    "f",
+    "non",
+    "leafs",
+    "non_leaf",
+)
 AUTOGRAD = {"kind": ("non-leaf", "leaf"), "word": WORDS}
 
 
@@ -27,16 +41,16 @@ def with_a_hook(call: Call, case: Any) -> Any:
     if case.hook == "none":
         order = call()
     if case.hook == "pre":
-        with nn.modules.module.register_module_forward_pre_hook(lambda module, args: (2 * args[0],)):
+        with nn.modules.module.register_module_forward_pre_hook(lambda module, args: (2 * args[0],)):  # type: ignore[arg-type]
             order = call()
     if case.hook == "fwd":
         with nn.modules.module.register_module_forward_hook(lambda module, args, out: 2 * out):
             order = call()
     if case.hook == "bpre":
-        with nn.modules.module.register_module_full_backward_pre_hook(lambda module, go: (2 * go[0],)):
+        with nn.modules.module.register_module_full_backward_pre_hook(lambda module, go: (2 * go[0],)):  # type: ignore[index]
             order = call()
     if case.hook == "bwd":
-        with nn.modules.module.register_module_full_backward_hook(lambda module, gi, go: (2 * gi[0],)):
+        with nn.modules.module.register_module_full_backward_hook(lambda module, gi, go: (2 * gi[0],)):  # type: ignore[index]
             order = call()
     return order
 

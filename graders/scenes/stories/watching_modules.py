@@ -28,7 +28,7 @@ def a_module(draw: Draw, case: Any) -> Any:
     else:
         if case.kind == "layers":
             module = nn.Sequential(nn.Linear(3, 2, bias=False), nn.Tanh())
-            module[0].weight.data = draw.tensor(2, 3, low=-0.6, high=0.6)
+            module[0].weight.data = draw.tensor(2, 3, low=-0.6, high=0.6)  # type: ignore[index]
         else:
             module = nn.Linear(3, 2, bias=False)
             module.weight.data = draw.tensor(2, 3)
@@ -38,7 +38,7 @@ def a_module(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         module.register_full_backward_hook(lambda module, gi, go: None)
     if case.hooks == "replacing":
-        module.register_full_backward_pre_hook(lambda module, go: (2 * go[0],))
+        module.register_full_backward_pre_hook(lambda module, go: (2 * go[0],))  # type: ignore[index]
     x = draw.tensor(*rows(case), 3, low=-1, high=1).requires_grad_()
     return module, x, k
 

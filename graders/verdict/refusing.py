@@ -199,7 +199,11 @@ def _timeline(events: list[str], other: list[str]) -> str:
     at = next(
         (index for index, pair in enumerate(zip(events, other)) if pair[0] != pair[1]), min(len(events), len(other))
     )
-    near = [*map(repr, events[max(at - 2, 0) : at]), ">>", *map(repr, events[at : at + 3] or ["(end)"])]
+    near = [
+        *map(repr, events[max(at - 2, 0) : at]),
+        ">>",
+        *(map(repr, events[at : at + 3]) if events[at:] else ["(end)"]),
+    ]
     return f"[{'…, ' * (at > 2)}{', '.join(near)}{', …' * (at + 3 < len(events))}]".replace(">>, ", ">> ")
 
 

@@ -145,7 +145,7 @@ def reported_again(call: Call, draw: Draw, case: Any, arguments: Arguments) -> S
     """A later call for another input is not concerned with an earlier one, nor the other way round."""
     model, x, t = a_model(draw, case)
     found = call(model, t, *arguments(draw, case))
-    other = draw.tensor(3, 2)
+    other = draw.tensor(2, 3, 2)
     if case.x_is == "data":
         other.requires_grad_()
     yield "the result for another input", call(model, other, *arguments(draw, case))
@@ -206,6 +206,8 @@ def one_plain_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> S
 def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """Everything else stays as it was."""
     model, x, t = a_model(draw, case)
+    p = next(model.parameters())
+    p.grad = torch.full_like(p, 0.7)
     before = Watch(model=model, x=x)
     found = call(model, t, *arguments(draw, case))
     yield "by the call", before.differences("grad-filled", "grad-changed")
@@ -215,6 +217,7 @@ def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> See
 def something_raises(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
     """An exception of the model, in its forward or its backward pass, comes through, and nothing is left."""
     model, x, t = a_model(draw, case)
+    yield "the result of a call in which nothing fails", call(model, t, *arguments(draw, case))
     error = draw.error(case.failure)
 
     def fails(*args: Any) -> None:

@@ -143,6 +143,7 @@ def nothing_else_for_a_kind(call: Call, draw: Draw, case: Any) -> Seen:
 def another_text(call: Call, draw: Draw, case: Any) -> Seen:
     """Any other text raises a `ValueError`."""
     word = a_word(draw, case)
+    before = Watch()
     try:
         came = call(word)
     except ValueError:
@@ -150,3 +151,4 @@ def another_text(call: Call, draw: Draw, case: Any) -> Seen:
     except Exception as error:
         came = type(error).__name__
     yield "what comes for another text", came
+    yield "by a call for another text", before.differences()

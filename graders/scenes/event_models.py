@@ -1,6 +1,5 @@
 """Small drawn models for scenes that watch the events of modules, with backward passes of known duration."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.instruments.models import in_mode
-from graders.scenes.models import Drop
 from graders.scenes.small_modules import Fn
 from graders.wire.draws import Rng
 
@@ -60,14 +58,6 @@ class Layer(nn.Module):
         return product * (0.75 if self.training else 1.0)
 
 
-class Signs(Layer):
-    """Its output requires grad, but no gradient ever reaches its input."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The weight where `x` is positive, and 0 elsewhere."""
-        return self.weight * (x > 0)
-
-
 def activation() -> nn.Module:
     """A module without parameters, whose output depends on its mode."""
     return Fn(lambda module, x: torch.tanh(x) * (0.75 if module.training else 1.0))
@@ -76,20 +66,19 @@ def activation() -> nn.Module:
 class Block(Layer):
     """Calls its parts in the order `calls`, and then multiplies."""
 
-    def __init__(self, layer: Layer, parts: Mapping[str, nn.Module], calls: Sequence[str], join: str, passing: str):
-        """`join` is "chain", "residual" or "sum"; `passing` says how blocks inside get their input."""
+    def __init__(self, layer: Layer, parts: Mapping[str, nn.Module], calls: Sequence[str], join: str):
+        """`join` is "chain", "residual" or "sum"."""
         super().__init__(layer.weight.detach(), layer.clock, layer.cost)
         for name, part in parts.items():
             self.add_module(name, part)
-        self.calls, self.join, self.passing = tuple(calls), join, passing
+        self.calls, self.join = tuple(calls), join
 
     def forward(self, x: Tensor) -> Any:
         """A tensor like `x`."""
         results = [x]
         for name in self.calls:
             part, given = self.get_submodule(name), x if self.join == "sum" else results[-1]
-            by_keyword = isinstance(part, Block) and self.passing == "keyword"
-            results.append(part(x=given) if by_keyword else part(given))
+            results.append(part(given))
         beside = {"chain": [], "residual": results[:1], "sum": results[1:-1]}[self.join]
         return super().forward(sum(beside, results[-1]))
 
@@ -110,18 +99,9 @@ class _LayerFactory:
     def __init__(self, rng: Rng, case: Any, start: float = 0.0) -> None:
         self.rng, self.case, self.clock = rng, case, Clock(start)
 
-    def make_layer(self, kind: type[Layer] = Layer) -> Layer:
+    def make_layer(self) -> Layer:
         weight = self.rng.tensor(low=-2, high=2, away=0.5, dtype=self.case.dtype)
-        return kind(weight, self.clock, self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
-
-    def make_first_module(self) -> nn.Module:
-        """The module with which a model begins."""
-        kind = self.case.first
-        made: nn.Module = (
-            activation() if kind == "activation" else self.make_layer(Signs if kind == "no gradient" else Layer)
-        )
-        made = nn.Sequential(made, nn.Tanh()) if kind == "nested" else made
-        return made.requires_grad_(kind != "frozen")
+        return Layer(weight, self.clock, self.rng.integer(1025, 9215) / 1024)  # sums of these are exact
 
 
 def one_layer(rng: Rng, case: Any) -> Layer:
@@ -133,15 +113,12 @@ def nested_model(rng: Rng, case: Any) -> TimedModel:
     """Blocks within blocks, which are not defined in the order in which they are called.
 
     One layer is called twice and has two names, and another is never called. Reads `dtype`, `first`, `join` and `mode`
-    of the case, and `passing` if it has that.
+    of the case.
     """
     layers, names = _LayerFactory(rng, case, rng.uniform(1, 99)), iter(rng.names(10))
-    passing = getattr(case, "passing", "position")
 
     def block(parts: dict[str, nn.Module], calls: Sequence[str], join: str) -> Block:
-        return Block(
-            layers.make_layer(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join, passing
-        )
+        return Block(layers.make_layer(), {name: parts[name] for name in rng.shuffled(list(parts))}, calls, join)
 
     first, often, again, inner, last, unused = (next(names) for _ in range(6))
     outer = f"{next(names)}net"
@@ -153,8 +130,8 @@ def nested_model(rng: Rng, case: Any) -> TimedModel:
     body = block(deep, rng.shuffled(list(deep)), rng.choice(("chain", "residual", "sum")))
     twice = layers.make_layer()
     middle = block({often: twice, inner: body}, [often, inner, often], case.join)
-    whole = {
-        first: layers.make_first_module(),
+    whole: dict[str, nn.Module] = {
+        first: layers.make_layer().requires_grad_(case.first != "frozen"),
         outer: middle,
         last: layers.make_layer(),
         unused: layers.make_layer(),
@@ -162,17 +139,3 @@ def nested_model(rng: Rng, case: Any) -> TimedModel:
     }
     model = in_mode(block(whole, [first, outer, last], "chain"), case.mode)
     return TimedModel(model, layers.clock, outer, f"{last}.weight")
-
-
-def sequential_model(rng: Rng, case: Any) -> TimedModel:
-    """An `nn.Sequential` that may contain its first module twice.
-
-    Reads `dtype`, `first`, `order` and `mode` of the case.
-    """
-    layers = _LayerFactory(rng, case)
-    first, last = layers.make_first_module(), layers.make_layer()
-    behind: dict[str, list[nn.Module]] = {"plain": [last], "twice": [first, last], "last": [last, first]}
-    parts = [first, Drop(0.5), activation(), *behind[case.order]]
-    names = rng.names(len(parts))
-    model = in_mode(nn.Sequential(OrderedDict(zip(names, parts))), case.mode)
-    return TimedModel(model, layers.clock, names[0], f"{names[parts.index(last)]}.weight")

@@ -1,17 +1,15 @@
-"""Scenes for functions that report in which order hooks fire, how often, or how much time passes between them."""
+"""Scenes for functions that report how much time passes between hooks."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 from torch import nn
-from torch.nn.modules import module as _module
 
 from graders.probing.asking import detached_copy
 from graders.scenes.event_models import Clock, TimedModel, activation, one_layer
-from graders.scenes.instruments.callers_hooks import REPLACING_FACTOR, CallersHooks, scale_tensors
+from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.instruments.failures import KINDS, Failure
 from graders.scenes.instruments.models import fill_grads
 from graders.scenes.instruments.tensors import prepare_tensor
@@ -23,74 +21,11 @@ LONGEST = 200
 """Entries that are kept of a list of events; right ones are shorter."""
 SLOW = 100.0
 """The time on the clock that each slow hook of the caller takes."""
-FOR_ALL: dict[str, Callable[..., Any]] = {
-    "pre": _module.register_module_forward_pre_hook,
-    "fwd": _module.register_module_forward_hook,
-    "bpre": _module.register_module_full_backward_pre_hook,
-    "bwd": _module.register_module_full_backward_hook,
-}
-"""The functions that register a hook for all modules, by kind."""
-PLACE = {"pre": 1, "fwd": 2, "bpre": 1, "bwd": 1}
-"""The index of the argument that a hook may replace, by kind."""
-
-
-@family(
-    sections=("{task}", "each call returns a new list", "nothing else changes", "{errors}"),
-    axes={
-        "hooks": ("none", "watching", "replacing"),
-        "first": ("leaf", "non-leaf"),
-        "failure": tuple(KINDS),
-        "raises at": ("bwd", "bpre", "fwd", "pre"),
-    },
-)
-def tells_an_order(call: Call, rng: Rng, case: Any, seen: Sections, unlike: Sequence[str] = ()) -> None:
-    """For a function that returns labels in an order that is always the same, whether written down or measured.
-
-    With the axis `first`, the function is called with a kind of hook, and also with the words in `unlike`, which are
-    not kinds.
-    """
-    order, lists, same, errors = seen.values()
-    if hasattr(case, "failure"):
-        failing = Failure(case.failure)  # first, so that what the aborted call leaves behind shows in later calls
-        handle, before = FOR_ALL[vars(case)["raises at"]](failing.raise_if_due), Witness()
-        errors["the exception of a global hook of the caller"] = failing.outcome_during(call)
-        errors["changed after an exception"] = before.changes()
-        handle.remove()
-    hooks = getattr(case, "hooks", "none")
-    for kind in FOR_ALL if hooks != "none" else ():
-        FOR_ALL[kind](_global_hook(kind, hooks))
-    before, results = Witness(), list[Any]()
-    first = getattr(case, "first", "")
-    second = "leaf" if first == "non-leaf" else "non-leaf"
-    for number, kind in enumerate((first, first, second, second, first) if first else ("", "", "")):
-        results.append(call(kind) if kind else call())
-        order[f"the list of call {number + 1}" + (f", for {kind!r}" if kind else "")] = copy_events(results[-1])
-    same["changed"] = before.changes()
-    lists["two calls returned the same list object"] = any(
-        one is other for one, other in combinations(results, 2) if isinstance(one, list)
-    )
-    for text in (*rng.names(2), *unlike) if first else ():
-        errors[f"what it raises for {text!r}"] = _error_of(partial(call, text))
 
 
 def copy_events(result: Any) -> Any:
     """A copy of the first `LONGEST` entries of a list, or of a dict, which may change later; any other value itself."""
     return result[:LONGEST] if type(result) is list else dict(result) if isinstance(result, dict) else result
-
-
-def _global_hook(kind: str, what: str) -> Callable[..., Any]:
-    return lambda *args: scale_tensors(args[PLACE[kind]], REPLACING_FACTOR) if what == "replacing" else None
-
-
-def _error_of(call: Callable[[], Any]) -> str:
-    """The name of the exception that a call raises: "ValueError" also for its subclasses."""
-    try:
-        call()
-    except ValueError:
-        return "ValueError"
-    except Exception as error:
-        return type(error).__name__
-    return "nothing"
 
 
 @family(
@@ -109,22 +44,16 @@ def _error_of(call: Callable[[], Any]) -> str:
         "place": ("leaf", "non-leaf"),
         "grad": ("empty", "filled"),
         "mode": ("train", "eval"),
-        "first": ("layer", "frozen", "activation", "no gradient", "nested"),
+        "first": ("layer", "frozen"),
         "join": ("chain", "residual", "sum"),
-        "passing": ("position", "keyword"),
-        "order": ("plain", "twice", "last"),
-        "ckpt": (False, True),
-        "n": (1, 3, 5),
         "hooks": ("none", "watching", "replacing"),
         "hooked": ("root", "named", "parameter"),
         "failure": tuple(KINDS),
-        "run": ("first", "second"),
     },
-    pairs=[("place", "grad"), ("ckpt", "mode")],
+    pairs=[("place", "grad")],
     impossible=[
         lambda needs, place: needs == "no grad" and place == "non-leaf",
         lambda needs, grad: needs == "no grad" and grad == "filled",
-        lambda first, order: first == "no gradient" and order != "plain",  # nothing would reach what is before it
     ],
 )
 def runs_passes(
@@ -178,7 +107,7 @@ def runs_passes(
 
     for where in ("forward", "backward"):
         fragile, clock = made()
-        striking, hooked = Failure(case.failure, getattr(case, "run", "first")), fragile.get_submodule(drawn.part)
+        striking, hooked = Failure(case.failure), fragile.get_submodule(drawn.part)
         register: Any = hooked.register_forward_hook
         if where == "backward":
             register = fragile.get_parameter(drawn.parameter).register_hook
@@ -188,20 +117,9 @@ def runs_passes(
         failing[f"changed after an exception in {where}"] = before.changes()
 
 
-def no_more(*_: Any) -> tuple[()]:
-    """No other arguments."""
-    return ()
-
-
 def a_clock(case: Any, clock: Clock, call: str) -> tuple[Clock]:
     """The clock as the only other argument."""
     return (clock,)
-
-
-def a_number_of_passes(case: Any, clock: Clock, call: str) -> tuple[int, bool]:
-    """The number of passes, and whether to use a checkpoint, which is reversed in "another" call."""
-    calls = {"another": (2, not case.ckpt), "nested": (1, False), "alone": (3, True), "failing": (2, case.ckpt)}
-    return calls.get(call, (case.n, case.ckpt))
 
 
 def a_layer(layer: nn.Module) -> nn.Module:

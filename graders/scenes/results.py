@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from graders.probing.asking import detached_copy
-
 
 def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> Any:
     """A copy of lists, tuples, dicts and arrays, with a `copy` of each tensor in them; other values themselves.
@@ -22,18 +20,6 @@ def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> A
     if isinstance(value, Tensor):
         return copy(value)
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def copy_tensors(value: Any) -> Any:
-    """A copy in which no tensor has a graph."""
-    return copy_value(value, detached_copy)
-
-
-def shallow_copy(value: Any) -> Any:
-    """New dicts with the same entries, also for dicts within dicts; any other value itself."""
-    if isinstance(value, dict):
-        return {key: shallow_copy(entry) for key, entry in value.items()}
-    return tuple(value) if isinstance(value, tuple) else value
 
 
 def two_parts(result: Any) -> tuple[Any, Any]:

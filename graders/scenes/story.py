@@ -162,8 +162,9 @@ class StoryScene(Scene):
                     raised[number] = error
                 text = f"{type(error).__name__}: {error}"[:200]
                 parts[number][STOPPED] = {"story": number, "line": line, "error": text}
-        if raised:
-            raise raised[min(raised)]
+        first = min((number for number in parts if STOPPED in parts[number]), default=-1)
+        if first in raised:  # otherwise a line of a story failed before: that is what is shown
+            raise raised[first]
         seen: Sections = {promise: {} for promise in self.sections}
         for number, (promise, _) in enumerate(self.stories):
             seen[promise] = {**parts[number], **seen[promise]}  # the first line that failed is the one that counts

@@ -185,11 +185,26 @@ def _values_in_words(wanted: Any, seen: Any, why: Callable[[], Difference]) -> s
         texts = _in_words(wanted, digits), _in_words(seen, digits)
         if texts[0] != texts[1] and max(map(len, texts)) < 200:
             return f"expected {texts[0]}; yours: {texts[1]}"
+    if type(wanted) is type(seen) is list and all(type(part) is str for part in (*wanted, *seen)):
+        return f"expected {_timeline(wanted, seen)}; yours: {_timeline(seen, wanted)}"
     found = why()
     if found.seen or found.expected:
         at = f" at {found.entry}" if found.entry else ""
         return f"expected {found.expected}{at}; yours: {found.seen}"
     return found.note or "something else"
+
+
+def _timeline(events: list[str], other: list[str]) -> str:
+    """A few entries of a list, with a mark where it begins to differ from the other."""
+    at = next(
+        (index for index, pair in enumerate(zip(events, other)) if pair[0] != pair[1]), min(len(events), len(other))
+    )
+    near = [
+        *map(repr, events[max(at - 2, 0) : at]),
+        ">>",
+        *(map(repr, events[at : at + 3]) if events[at:] else ["(end)"]),
+    ]
+    return f"[{'…, ' * (at > 2)}{', '.join(near)}{', …' * (at + 3 < len(events))}]".replace(">>, ", ">> ")
 
 
 def _in_words(value: Any, digits: int = 4) -> str:

@@ -7,15 +7,21 @@ from typing import Any
 import pytest
 
 from graders.author.prove_programs import program_problem
+from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.transcript import Outcome, raised_outcome
 from graders.marking.in_process import check_namespace, probe_outcomes
 from graders.scenes.story import STOPPED
+from graders.verdict import refusing
 from graders.verdict.scene_exercise import find_scene_exercise
 
 SCALE = find_scene_exercise("03-scale-grad")
 SEED = 3
+
+
+def values_in_words(wanted: Any, seen: Any) -> str:
+    return refusing._values_in_words(wanted, seen, lambda: Difference(Kind.VALUE))
 
 
 def names(source: str) -> dict[str, Any]:
@@ -138,3 +144,11 @@ def test_a_line_of_a_helper_in_another_file_is_found_there(hook: str) -> None:
     assert refusal.program.splitlines()[-3:-1] == ["loss.backward()", "# expected no exception;"]
     reference = {exercise.name: exercise.comparison.stage.programs[0].function}
     assert program_problem(refusal, wrong, reference) == ""
+
+
+def test_of_two_timelines_it_shows_where_they_begin_to_differ() -> None:
+    events = [*"abcdefghijkl"]
+    assert values_in_words(events, [*"abcdefghixkl"]) == (
+        "expected […, 'h', 'i', >> 'j', 'k', 'l']; yours: […, 'h', 'i', >> 'x', 'k', 'l']"
+    )
+    assert values_in_words(events, events[:11]) == "expected […, 'j', 'k', >> 'l']; yours: […, 'j', 'k', >> (end)]"

@@ -3,7 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.activation_gradients import looks_inside
+from graders.scenes.stories import inner_activations as activations
+from graders.scenes.story import stories
 
 
 def with_hook(model, name, x, loss_fn, hook, **options):
@@ -41,7 +42,19 @@ def at_output(model, name, x, loss_fn, pick, keep=lambda grad: grad.detach().clo
         "value. `torch.autograd.graph.get_gradient_edge` inside the forward hook names the same place; "
         "`torch.autograd.grad` then takes it as an input."
     ),
-    scene=looks_inside(),
+    scene=stories(
+        promises={
+            "it is the gradient at the value that left the module": activations.AT_THE_MODULE,
+            "each call computes afresh": activations.ANEW,
+            "one pass reaches all parameters, or none does": activations.one_pass,
+            "a call inside a call changes nothing": activations.called_inside,
+            "it is a copy without a graph": activations.of_its_own,
+            "nothing else changes": activations.nothing_else,
+            "an exception comes through and nothing is left": activations.something_raises,
+        },
+        axes=activations.MODEL,
+        impossible=activations.IMPOSSIBLE,
+    ),
 )
 class TestActivationGrad:
     """Write `activation_grad(model, name, x, loss_fn, pick=lambda out: out)`. With `loss = loss_fn(model(x))`, return

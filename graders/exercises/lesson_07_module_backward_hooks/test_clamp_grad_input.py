@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
-from graders.scenes.given import a_bound
-from graders.scenes.module_changes import changes_what_flows_back
+from graders.scenes.stories import flowing_back
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -27,10 +27,20 @@ from graders.scenes.module_changes import changes_what_flows_back
         "learned from the unclamped gradient by then. A forward pre-hook that passes each input through a "
         "`torch.autograd.Function` with a clamp in its `backward` would do as well."
     ),
-    scene=changes_what_flows_back(
-        arguments=a_bound,
-        only={"number": ("fraction", "large")},
-        words={"task": "what the module sends back is clamped", "gradient": "unclamped", "changed": "clamped"},
+    scene=stories(
+        promises={
+            "what the module sends back is clamped": flowing_back.changed_in_a_pass,
+            "its own parameters learn from the unclamped gradient": flowing_back.PARAMETERS,
+            "every pass is clamped": flowing_back.EVERY_PASS,
+            "several inputs and several outputs": flowing_back.SEVERAL,
+            "the gradient keeps its graph": flowing_back.differentiated_again,
+            "several modules and several calls": flowing_back.several_at_a_time,
+            "nothing else changes": flowing_back.NOTHING_ELSE,
+            "the handle restores the old behaviour": flowing_back.HANDLES,
+        },
+        axes={**flowing_back.FLOW, "number": ("fraction", "large")},
+        impossible=flowing_back.IMPOSSIBLE,
+        arguments=flowing_back.a_bound,
     ),
 )
 class TestClampGradInput:

@@ -3,7 +3,8 @@
 from itertools import combinations
 
 from graders.exercises.authoring import exercise
-from graders.scenes.inner_gradients import measures_the_flow
+from graders.scenes.stories import gradient_flows as flows
+from graders.scenes.story import stories
 
 
 def blocks_as_they_like(mine, wanted):
@@ -14,7 +15,7 @@ def blocks_as_they_like(mine, wanted):
 
     fixed = [pair for pair in combinations(wanted, 2) if not inside(*pair) and not inside(*pair[::-1])]
     in_order = all(mine.index(first) < mine.index(second) for first, second in fixed)
-    return sorted(mine) == sorted(wanted) and in_order and "" in (mine[0], mine[-1])
+    return sorted(mine) == sorted(wanted) and in_order and ("" not in wanted or "" in (mine[0], mine[-1]))
 
 
 def with_parameters(model):
@@ -64,7 +65,19 @@ def note(flow, name, module, grad_output):
         "A full backward pre-hook runs when the gradient of its module's output is complete, and so in the backward "
         "order that the keys should have. A forward hook that registers a tensor hook on the output would do as well."
     ),
-    scene=measures_the_flow(),
+    scene=stories(
+        promises={
+            "every layer has its mean gradient": flows.MEASURED,
+            "the keys are in backward order": flows.in_backward_order,
+            "each call and each model is measured anew": flows.ANEW,
+            "one pass accumulates the gradients": flows.one_pass,
+            "a call inside a call changes nothing": flows.called_inside,
+            "nothing else changes": flows.nothing_else,
+            "an exception comes through and nothing is left": flows.something_raises,
+        },
+        axes=flows.MODEL,
+        impossible=flows.IMPOSSIBLE,
+    ),
 )
 class TestGradientFlow:
     """Write `gradient_flow(model, loss_fn, x)`. Run `loss = loss_fn(model(x))` and `loss.backward()`, each once. Return

@@ -3,7 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.inner_gradients import rebuilds_gradients
+from graders.scenes.stories import linear_layers
+from graders.scenes.story import stories
 
 
 def at_output(lin, x, loss_fn):
@@ -29,7 +30,19 @@ def at_output(lin, x, loss_fn):
         "`detach()` cuts the graph behind the layer, so `backward()` stops at `y` and fills no `.grad` of the "
         "layer. `torch.autograd.grad(loss, y)` would do as well, and `einsum` in place of the matrix product."
     ),
-    scene=rebuilds_gradients(),
+    scene=stories(
+        promises={
+            "weight and bias have their gradients": linear_layers.rebuilt,
+            "each call computes afresh": linear_layers.for_another_x,
+            "any layer and any gradient": linear_layers.ANY_LAYER,
+            "a call inside a call changes nothing": linear_layers.called_inside,
+            "they are copies without a graph": linear_layers.of_its_own,
+            "nothing else changes": linear_layers.nothing_else,
+            "an exception comes through and nothing is left": linear_layers.a_loss_raises,
+        },
+        axes=linear_layers.LINEAR,
+        impossible=linear_layers.IMPOSSIBLE,
+    ),
 )
 class TestLinearGrads:
     """Write `linear_grads(lin, x, loss_fn)`. `lin` is an `nn.Linear` with a bias. For `y = lin(x)` and the scalar

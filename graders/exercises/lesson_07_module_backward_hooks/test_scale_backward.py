@@ -2,8 +2,9 @@
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
-from graders.scenes.given import a_number
-from graders.scenes.module_changes import changes_what_flows_back
+from graders.scenes.stories import flowing_back
+from graders.scenes.stories.gradient_hooks import a_number
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -23,9 +24,20 @@ from graders.scenes.module_changes import changes_what_flows_back
         "The pre-hook changes `grad_output` before the module's own backward pass uses it, so its parameters get "
         "the scaled gradient, too. A forward hook that registers a tensor hook on each output would do as well."
     ),
-    scene=changes_what_flows_back(
+    scene=stories(
+        promises={
+            "what flows further back is scaled": flowing_back.changed_in_a_pass,
+            "its own parameters learn from the scaled gradient": flowing_back.PARAMETERS,
+            "every pass is scaled": flowing_back.EVERY_PASS,
+            "several inputs and several outputs": flowing_back.SEVERAL,
+            "the gradient keeps its graph": flowing_back.differentiated_again,
+            "several modules and several calls": flowing_back.several_at_a_time,
+            "nothing else changes": flowing_back.NOTHING_ELSE,
+            "the handle restores the old behaviour": flowing_back.HANDLES,
+        },
+        axes={**flowing_back.FLOW, "number": ("large", "negative", "zero", "fraction")},
+        impossible=flowing_back.IMPOSSIBLE,
         arguments=a_number,
-        words={"task": "what flows further back is scaled", "gradient": "scaled", "changed": "scaled"},
     ),
 )
 class TestScaleBackward:
@@ -56,7 +68,7 @@ class TestScaleBackward:
 
         return module.register_forward_hook(hook)
 
-    may_differ = {"the gradient below tanh, differentiated": no_graph_for_zeros}
+    may_differ = {"the gradient differentiated": no_graph_for_zeros}
 
     class Mistakes:
         def too_late_for_weights(module, s):

@@ -4,7 +4,8 @@ from functools import partial
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
-from graders.scenes.module_backward import watches_a_module
+from graders.scenes.stories import watching_modules as modules
+from graders.scenes.story import stories
 
 
 def keep(d, module, grad_input, grad_output):
@@ -38,7 +39,18 @@ def watched(module, hook, kind="register_full_backward_hook", d=None, **how):
         "they are. An object with `__call__` would do as well; `None` entries belong to inputs or outputs that "
         "have no gradient, and stay."
     ),
-    scene=watches_a_module(),
+    scene=stories(
+        promises={
+            "the gradients of inputs and outputs are recorded": modules.RECORDED,
+            "the latest pass is kept": modules.latest,
+            "the entries are copies without a graph": modules.COPIES,
+            "a missing gradient is none": (modules.of_data, modules.of_several, modules.transposed),
+            "each call has a dict of its own": modules.OWN,
+            "the gradients stay as they are": modules.SAME,
+            "the handle ends the watching and nothing else": modules.HANDLES,
+        },
+        axes=modules.MODULE,
+    ),
 )
 class TestWatchModuleGrads:
     """Write `watch_module_grads(module)`. Return a tuple of a dict and a handle. The dict is empty at first. After each
@@ -104,3 +116,9 @@ class TestWatchModuleGrads:
             sees. Change the returned one: `d["gi"] = ...`.
             """
             return watched(module, lambda d, m, gi, go: None)
+
+        def no_handle(module):
+            """You returned the dict alone. Return a tuple of two: the dict, and the handle that `register_...` gave
+            you.
+            """
+            return watched(module, keep)[0]

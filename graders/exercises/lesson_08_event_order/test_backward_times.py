@@ -63,11 +63,9 @@ def timed(model, x, clock, took=lambda before, time: before + time, first=True, 
         alone=a_layer,
         only={
             "rank": (0, 1, 2, 3),
-            "first": ("layer", "frozen"),
             "hooks": ("none", "watching"),
             "hooked": ("root", "named"),
-        }
-        | dict.fromkeys(("passing", "order", "ckpt", "n", "run"), ()),
+        },
         words={
             "task": "each time is right",
             "alone": "a model without parts has a time",

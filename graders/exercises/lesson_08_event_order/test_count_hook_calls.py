@@ -5,8 +5,8 @@ from torch.nn.modules import module as for_all
 from torch.utils.checkpoint import checkpoint
 
 from graders.exercises.authoring import exercise
-from graders.scenes.event_models import sequential_model
-from graders.scenes.event_order import a_number_of_passes, runs_passes
+from graders.scenes.stories import hook_events as events
+from graders.scenes.story import stories
 
 
 def result(model, x, ckpt):
@@ -46,15 +46,19 @@ def passes(model, x, n, ckpt):
         "removes both even if a pass raises. Two global hooks that ignore every module but `model[0]` would do as "
         "well, and so would a new pair of hooks for each pass."
     ),
-    scene=runs_passes(
-        model=sequential_model,
-        arguments=a_number_of_passes,
-        only={"first": ("layer", "frozen", "no gradient", "nested")} | dict.fromkeys(("join", "passing"), ()),
-        words={
-            "task": "the calls are counted",
-            "alone": "the calls are counted in a model of one layer",
-            "plain": "the passes ran as asked",
+    scene=stories(
+        promises={
+            "the calls are counted": events.REPORTED,
+            "the calls are counted in a model of one layer": events.of_one_layer_in_a_row,
+            "a call inside a call changes nothing": events.inside,
+            "the passes ran as asked": events.one_plain_pass,
+            "nothing else changes": events.nothing_else,
+            "all is in order when something raises": events.something_raises,
         },
+        axes={**events.FIRST, **events.PASS},
+        impossible=events.IMPOSSIBLE_COUNTS,
+        arguments=events.passes,
+        plainly=events.one_pass,
     ),
 )
 class TestCountHookCalls:

@@ -1,7 +1,8 @@
 """Exercise 08-predict-autograd-order."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.event_order import tells_an_order
+from graders.scenes.stories import told_orders as orders
+from graders.scenes.story import stories
 
 LEAF = ("tensor", "node_pre", "post_acc", "node_post")
 NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")
@@ -33,10 +34,14 @@ def either(kind, leaf, non_leaf):
         "that sets the four events up and notes them would do as well; once `.grad` is no longer `None`, "
         "`retain_grad` has done its work."
     ),
-    scene=tells_an_order(
-        unlike=["", "Leaf", "LEAF", "leaf ", "leaf\n", "nonleaf", "a non-leaf", "lea", "f", "non", "leafs", "non_leaf"],
-        only={"hooks": (), "failure": (), "raises at": ()},
-        words={"task": "both orders are right", "errors": "an unknown kind raises a value error"},
+    scene=stories(
+        promises={
+            "both orders are right": (orders.in_order_for_a_kind, orders.in_order_again),
+            "each call returns a new list": orders.a_new_list_for_a_kind,
+            "nothing else changes": orders.nothing_else_for_a_kind,
+            "an unknown kind raises a value error": orders.another_text,
+        },
+        axes=orders.AUTOGRAD,
     ),
 )
 class TestPredictAutogradOrder:

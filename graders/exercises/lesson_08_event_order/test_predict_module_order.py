@@ -7,7 +7,8 @@ from torch import nn
 from torch.nn.modules import module as for_all
 
 from graders.exercises.authoring import exercise
-from graders.scenes.event_order import tells_an_order
+from graders.scenes.stories import told_orders as orders
+from graders.scenes.story import stories
 
 
 def twelve(forward, backward):
@@ -54,12 +55,14 @@ def measured(events, stack):
         "backward, too, so two loops make the list. A function that registers the twelve hooks, runs one pass and "
         "returns what they noted would do as well, if it removes the global ones afterwards."
     ),
-    scene=tells_an_order(
-        only={"first": ()},
-        words={
-            "task": "the twelve hooks are in the order in which they fire",
-            "errors": "all is in order when a hook of the caller raises",
+    scene=stories(
+        promises={
+            "the twelve hooks are in the order in which they fire": orders.in_order,
+            "each call returns a new list": orders.a_new_list,
+            "nothing else changes": orders.nothing_else,
+            "all is in order when a hook of the caller raises": orders.a_hook_raises,
         },
+        axes=orders.MODULE,
     ),
 )
 class TestPredictModuleOrder:

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from torch.nn.modules import module as for_all
 
 from graders.exercises.authoring import exercise
-from graders.scenes.event_models import nested_model
-from graders.scenes.event_order import a_layer, no_more, runs_passes
+from graders.scenes.stories import hook_events as events
+from graders.scenes.story import stories
 
 KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")
@@ -44,17 +44,19 @@ def traced(model, x, named=None, kinds=KINDS):
         "times, and `event=event` binds each text at once. Four global hooks would do as well, if they look each "
         "module up in a dict of names and leave out those that are not in it."
     ),
-    scene=runs_passes(
-        model=nested_model,
-        arguments=no_more,
-        alone=a_layer,
-        only={"first": ("layer", "frozen", "activation", "no gradient")}
-        | dict.fromkeys(("order", "ckpt", "n", "run"), ()),
-        words={
-            "task": "every event is in its place",
-            "alone": "a model without parts has four events",
-            "plain": "it is one plain pass",
+    scene=stories(
+        promises={
+            "every event is in its place": events.REPORTED,
+            "a model without parts has four events": events.of_one_layer,
+            "a call inside a call changes nothing": events.inside,
+            "it is one plain pass": events.one_plain_pass,
+            "nothing else changes": events.nothing_else,
+            "all is in order when something raises": events.something_raises,
         },
+        axes={**events.MODEL, **events.PASS},
+        impossible=events.IMPOSSIBLE,
+        arguments=events.no_more,
+        plainly=events.no_more,
     ),
 )
 class TestTraceEvents:

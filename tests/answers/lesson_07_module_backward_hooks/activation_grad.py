@@ -90,7 +90,7 @@ WRONG = [
     Wrong(
         "with a graph",
         violates="rule 6: A tensor that you return has no graph",
-        check="test_it_is_a_copy_without_a_graph",
+        check="test_it_is_the_gradient_at_the_value_that_left_the_module",
         mistake="graph-kept",
         source="""
 import torch

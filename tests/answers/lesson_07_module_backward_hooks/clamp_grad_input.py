@@ -54,7 +54,14 @@ def clamp_grad_input(module, c):
         return tuple(new)
     return module.register_forward_pre_hook(pre)
 """,
-    """
+]
+
+WRONG = [
+    Wrong(
+        "clamps inputs by keyword, too",
+        violates="one that is passed by keyword is left alone",
+        check="test_several_inputs_and_several_outputs",
+        source="""
 import torch
 def clamp_grad_input(module, c):
     def guard(t):
@@ -66,9 +73,7 @@ def clamp_grad_input(module, c):
         return tuple(guard(a) for a in args), {k: guard(v) for k, v in kwargs.items()}
     return module.register_forward_pre_hook(pre, with_kwargs=True)
 """,
-]
-
-WRONG = [
+    ),
     Wrong(
         "cuts the graph off",
         violates="rule 5: then gradients can be differentiated again",

@@ -1,5 +1,7 @@
 """Answers to 07-scale-backward."""
 
+from graders.author.answers import Wrong
+
 TAUGHT = """
 def scale_backward(module, s):
     def hook(module, grad_output):
@@ -49,7 +51,14 @@ class Scaler:
 def scale_backward(module, s):
     return module.register_full_backward_pre_hook(Scaler(s), prepend=True)
 """,
-    """
+]
+
+WRONG = [
+    Wrong(
+        "hooks on the parameters themselves",
+        violates="the gradients that arrive at the outputs of `module` count `s` times",
+        check="test_its_own_parameters_learn_from_the_scaled_gradient",
+        source="""
 def scale_backward(module, s):
     handles = [p.register_hook(lambda g: g if g is None else g * s) for p in module.parameters() if p.requires_grad]
     handles.append(module.register_full_backward_hook(
@@ -60,9 +69,8 @@ def scale_backward(module, s):
                 h.remove()
     return All()
 """,
+    ),
 ]
-
-WRONG = []
 
 SURVIVORS = {
     "under no_grad": "to register a hook makes no graph",
@@ -71,8 +79,6 @@ SURVIVORS = {
     "a list for a tuple: return list((None if": "PyTorch takes a list as well",
     "truth for None: if isinstance(out, torch.Tensor) and out.grad_fn": "an output that requires grad has a node",
     "a hook that works at times: @_only_with_grad_mode def hook(": "without grad mode no gradient comes",
-    "a hook that works at times: handles.append(": "no gradient here has another layout",
-    "condition dropped: handles = [p.register_hook(": "the gradient of a parameter is no `None` here",
     "a hook that works at times: @_only_contiguous def hook(": "no gradient here has another layout",
     "a hook that works at times: out.register_hook(_only_contiguous(": "no gradient here has another layout",
     "a hook that works at times: @_only_contiguous def __call__(": "no gradient here has another layout",

@@ -51,7 +51,14 @@ def watch_module_grads(module):
     d = dict()
     return (d, module.register_full_backward_hook(partial(both, d), prepend=True))
 """,
-    """
+]
+
+WRONG = [
+    Wrong(
+        "notes the gradients of the outputs in a pre-hook",
+        violates="as a full backward hook gets them",
+        check="test_each_call_has_a_dict_of_its_own",
+        source="""
 def watch_module_grads(module):
     d = {}
     late = module.register_full_backward_hook(
@@ -64,9 +71,7 @@ def watch_module_grads(module):
             early.remove()
     return d, Both()
 """,
-]
-
-WRONG = [
+    ),
     Wrong(
         "nothing for gradients that are zero",
         violates="After each backward pass it holds two tuples",
@@ -161,5 +166,4 @@ SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
     "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False": "as before",
     "lost return: gi": "`None` leaves the gradients as they are, too",
-    "a hook that works at times: early = ": "no gradient here has another layout",
 }

@@ -98,10 +98,6 @@ class TestSaveActivation:
             run_with_hooks(model, {name: note}, x)
             return shapes[0]
 
-        def another_file(model, name, x, path):
-            """You wrote to another file than `path`. Use the path as it is: it need not end in `.pt`."""
-            return save(model, name, x, f"{path}.pt")
-
         def kept_the_old_file(model, name, x, path):
             """A file was already there, and you kept it. Find another way to tell whether this is the first call, and
             overwrite old files.

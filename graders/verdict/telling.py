@@ -310,8 +310,8 @@ class _Teller(ast.NodeTransformer):
         return self.visit(node.body if self._value_of(node.test) else node.orelse)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        """A function without annotations."""
-        node.returns = None
+        """A function without annotations, under the name that the story gives it."""
+        node.name, node.returns = self._renamed.get(node.name, node.name), None
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:

@@ -93,13 +93,6 @@ class TestBranchGrads:
             (a * b).sum().backward()
             return found
 
-        def one_path_only(w, x):
-            """The gradient of `w` is the part that comes through `a` alone, or through `b`. `w` is in both, and the
-            parts add up: `backward()` leaves their sum in `w.grad`.
-            """
-            a, b = w.detach() + x.detach(), w.detach() + 1
-            return {"w": b, "x": b.clone(), "a": b.clone(), "b": a}
-
 
 def retaining(names, w, x):
     """The gradients when only these of `a` and `b` are asked to keep their own."""

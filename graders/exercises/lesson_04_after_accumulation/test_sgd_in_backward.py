@@ -112,12 +112,6 @@ class TestSgdInBackward:
                 handles += hooked([p], lambda _: step(p, lr))  # noqa: B023 - the mistake
             return handles
 
-        def made_a_new_tensor(model, lr):
-            """No parameter moved: `p = p - ...` makes a new tensor and leaves the parameter as it is. Change it in
-            place, under `no_grad`: `p -= lr * p.grad`, or `p.sub_(...)`.
-            """
-            return hooked(model.parameters(), lambda p: setattr(p, "grad", None))
-
         def missed_parameters(model, lr):
             """Some parameters took no step. `model.parameters()` visits all of them: those of nested modules, and those
             that belong to the model itself.

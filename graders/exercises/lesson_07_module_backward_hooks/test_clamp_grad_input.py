@@ -30,7 +30,10 @@ from graders.scenes.story import stories
     scene=stories(
         promises={
             "what the module sends back is clamped": flowing_back.changed_in_a_pass,
-            "its own parameters learn from the unclamped gradient": flowing_back.PARAMETERS,
+            "its own parameters learn from the unclamped gradient": (
+                *flowing_back.PARAMETERS,
+                flowing_back.with_a_weight_used_outside,
+            ),
             "every pass is clamped": flowing_back.EVERY_PASS,
             "several inputs and several outputs": flowing_back.SEVERAL,
             "the gradient keeps its graph": flowing_back.differentiated_again,

@@ -101,13 +101,20 @@ def below_frozen_parameters(call: Call, draw: Draw, case: Any, arguments: Argume
 
 
 def beside_another_use(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """What comes from elsewhere, to the input or to a weight that is also used outside, is as usual."""
+    """What comes to the input from elsewhere is as usual."""
+    module, x, t, k = a_module(draw, case)
+    call(module, *arguments(draw, case))
+    ((module(t) * k).sum() + (t * draw.tensor(3)).sum()).backward()
+    yield "the gradient of an input that is also used outside", x.grad
+
+
+def with_a_weight_used_outside(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
+    """What comes to a weight from elsewhere is as usual."""
     module, x, t, k = a_module(draw, case)
     call(module, *arguments(draw, case))
     w = next(module.parameters())
-    ((module(t) * k).sum() + (t @ (5 * w).mT).sum()).backward()
+    ((module(t) * k).sum() + (5 * w).sum()).backward()
     yield "the gradient of a weight that is also used outside", w.grad
-    yield "the gradient of an input that is also used outside", x.grad
 
 
 PARAMETERS = (for_its_parameters, for_its_parameters_alone, below_frozen_parameters, beside_another_use)

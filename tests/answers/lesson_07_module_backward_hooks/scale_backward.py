@@ -55,9 +55,9 @@ def scale_backward(module, s):
 
 WRONG = [
     Wrong(
-        "hooks on the parameters themselves",
-        violates="the gradients that arrive at the outputs of `module` count `s` times",
-        check="test_its_own_parameters_learn_from_the_scaled_gradient",
+        "leaves out inputs by keyword",
+        violates="everything before the module, get `s` times what they would get",
+        check="test_several_inputs_and_several_outputs",
         source="""
 def scale_backward(module, s):
     handles = [p.register_hook(lambda g: g if g is None else g * s) for p in module.parameters() if p.requires_grad]
@@ -71,6 +71,7 @@ def scale_backward(module, s):
 """,
     ),
 ]
+
 
 SURVIVORS = {
     "under no_grad": "to register a hook makes no graph",

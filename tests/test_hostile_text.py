@@ -190,8 +190,8 @@ def texts_in(value: object) -> Iterator[str]:
 CLEANING = {
     "cli", "core/difference", "core/errors", "core/file_notes", "core/missing_modules", "core/results", "core/terminal",
     "core/text", "core/transcript", "instructor/lock", "learner/notebook/agreement", "learner/notebook/predictions",
-    "sandbox/outside/tier_choice", "submissions/finding", "submissions/groups", "submissions/hand_rows",
-    "submissions/members", "submissions/roster", "submissions/student_names",
+    "learner/toolbox", "sandbox/outside/tier_choice", "submissions/finding", "submissions/groups",
+    "submissions/hand_rows", "submissions/members", "submissions/roster", "submissions/student_names",
 }  # fmt: skip
 """The modules at the border (see `graders.core.text`), and those that show what never came in."""
 

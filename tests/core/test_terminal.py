@@ -58,6 +58,7 @@ OTHERWISE = {
     "sandbox/inside/stub_pip.py": "what pip itself would say, inside a box",
     "learner/notebook/render.py": "a panel in a notebook, of text that was cleaned",
     "learner/notebook/predictions.py": "one line below a cell, of text that was cleaned",
+    "nets/yours.py": "one line in a cell of a lesson",
 }
 """Who prints in another way, and why that is fine."""
 MAKERS = {"print", "echo", "secho", "from_markup", "from_ansi", "Console", "Text", "assemble"}

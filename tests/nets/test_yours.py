@@ -14,7 +14,7 @@ from torch import nn
 from graders.author.build import SAME_EVERYWHERE
 from graders.nets import your_model
 from graders.nets.yours import FINDERS, ONLY_OURS
-from graders.sandbox.outside.tiers import box_environment
+from graders.sandbox.outside.launch import box_environment
 
 OURS = "This is the course's own net, trained on drawings of shapes."
 BROKEN = "raise RuntimeError('operator torchvision::nms does not exist\\nmore')"

@@ -94,8 +94,8 @@ def test_a_row_that_follows_is_not_judged_and_the_others_show_the_slips() -> Non
         "not judged: the keys are in backward order",
         "not judged: each call and each model is measured anew",
         "not judged: a call inside a call changes nothing",
-        "not yet: nothing else changes",
-        "not judged: an exception comes through and nothing is left",
+        "not judged: nothing else changes",
+        "not yet: an exception comes through and nothing is left",
         "not yet: the example of the contract comes out",
     ]
 

@@ -214,10 +214,9 @@ def nothing_else(call: Call, draw: Draw, case: Any, arguments: Arguments) -> See
     yield "the result of that call", found
 
 
-def something_raises(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
-    """An exception of the model, in its forward or its backward pass, comes through, and nothing is left."""
-    model, x, t = a_model(draw, case)
-    yield "the result of a call in which nothing fails", call(model, t, *arguments(draw, case))
+@told
+def a_raising_hook(draw: Draw, case: Any, model: Any) -> Any:
+    """An error, and the handle of the hook that raises it in the forward or the backward pass."""
     error = draw.error(case.failure)
 
     def fails(*args: Any) -> None:
@@ -227,6 +226,14 @@ def something_raises(call: Call, draw: Draw, case: Any, arguments: Arguments) ->
         handle = next(model.children()).register_forward_hook(fails)
     else:
         handle = list(model.parameters())[-1].register_hook(fails)
+    return error, handle
+
+
+def something_raises(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:
+    """An exception of the model, in its forward or its backward pass, comes through, and nothing is left."""
+    model, x, t = a_model(draw, case)
+    yield "the result of a call in which nothing fails", call(model, t, *arguments(draw, case))
+    error, handle = a_raising_hook(draw, case, model)
     before = Watch(model=model, x=x)
     came = None
     try:

@@ -213,12 +213,20 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the gradient of that call", found
 
 
-def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
-    """An exception of the model, the loss or the backward pass comes through, and nothing is left."""
+@told
+def a_plain_model(draw: Draw) -> Any:
+    """A model of two layers, and an input."""
     torch.manual_seed(draw.choice(range(100)))
-    model, x = nn.Sequential(nn.Linear(3, 3), nn.Tanh()), draw.tensor(2, 3)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
     if draw.is_double:
         model.double()
+    x = draw.tensor(2, 3)
+    return model, x
+
+
+def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """An exception of the model, the loss or the backward pass comes through, and nothing is left."""
+    model, x = a_plain_model(draw)
     yield "the gradient of a call in which nothing fails", call(model, "0", x, lambda out: out.sum())
     error = draw.error(case.failure)
 

@@ -78,8 +78,9 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the list of that call", order
 
 
-def a_hook_raises(call: Call, draw: Draw, case: Any) -> Seen:
-    """An exception of a hook of the caller comes through, and nothing is left."""
+@told
+def a_raising_hook(draw: Draw, case: Any) -> Any:
+    """An error, a list of what happens, and the handle of a hook for all modules that raises the error."""
     error = draw.error(case.failure)
     happened = []
 
@@ -95,6 +96,12 @@ def a_hook_raises(call: Call, draw: Draw, case: Any) -> Seen:
         handle = nn.modules.module.register_module_full_backward_pre_hook(fails)
     else:
         handle = nn.modules.module.register_module_full_backward_hook(fails)
+    return error, happened, handle
+
+
+def a_hook_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """An exception of a hook of the caller comes through, and nothing is left."""
+    error, happened, handle = a_raising_hook(draw, case)
     before = Watch()
     try:
         call()

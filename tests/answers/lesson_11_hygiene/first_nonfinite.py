@@ -171,6 +171,7 @@ WRONG = [
 ]
 
 SURVIVORS = {
+    "lost return: None": "a function without a return returns None",
     "prepend=True": "nobody replaces inputs, so all pre-hooks see the same",
     "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": (
         "nobody replaces inputs, so all pre-hooks see the same"

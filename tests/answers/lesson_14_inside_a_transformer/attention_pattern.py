@@ -79,6 +79,8 @@ def attention_pattern(model, tokens, layer):
 WRONG = []
 
 SURVIVORS = {
+    "lost return: (output[0], None)": "the block takes no notice of the weights",
+    "lost return: (args, kwargs)": "the dict that the hook gets is the one of the call",
     "at most two dimensions": "tokens have two",
     "at least one dimension": "tokens have two",
     "under no_grad": "what comes back has no graph, and nobody gets the output of the model",

@@ -92,7 +92,7 @@ def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedPr
     assert found == {
         "ada": ("graded", 4, ["passed", "passed", "passed"]),
         "ben": ("graded", 4, ["passed", "passed", "passed"]),
-        "cleo": ("graded", 0, ["wrong", "wrong", "wrong"]),
+        "cleo": ("graded", 0, ["wrong", "wrong", "raised"]),
         "=cmd|x": ("graded", 3, ["timed-out", "passed", "passed"]),
         "eve": ("unreadable", 0, []),
     }

@@ -72,10 +72,10 @@ def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
 
 
 def test_after_a_refusal_without_a_program_it_says_so(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cell("def chain_grads(*_):\n    return None")
-    check("01-chain-grads")
+    cell("def top_channels(*_):\n    return None")
+    check("09-top-channels")
     capsys.readouterr()
-    replay("01-chain-grads")
+    replay("09-top-channels")
     assert capsys.readouterr().out.startswith("Your last refused check showed no program: ")
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.model_states import in_its_state
 from graders.scenes.story import Draw, Seen, Watch, told
 
 Names = Callable[[Draw, Any], tuple[Any, ...]]
@@ -139,18 +140,7 @@ def a_net(draw: Draw, case: Any) -> Any:
 def a_model(draw: Draw, case: Any) -> Any:
     """A model of this class, and an input. Something with a graph comes out of each layer while grad mode is on."""
     Net = a_net(draw, case)
-    model = Net()
-    if draw.is_double:
-        model.double()
-    if case.mode == "eval":
-        model.eval()
-    if case.mode == "mixed":
-        model.norm.eval()
-    if case.odd == "frozen":
-        model.norm.requires_grad_(False)
-    if case.odd == "filled":
-        for p in model.parameters():
-            p.grad = torch.ones_like(p)
+    model = in_its_state(Net, draw, case)
     if case.hooks == "watching":
         model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.model_states import in_its_state
 from graders.scenes.story import Draw, Seen, Watch, told
 
 Ask = Callable[[Call, Any, nn.Module, list[int], Tensor, Tensor], Any]
@@ -75,18 +76,7 @@ def a_model(draw: Draw, case: Any) -> Any:
                 h = self.act(self.block["act"](h).mul_(-0.5))
             return self.head(self.skip(x) + h + x if case.layer == "skip" else h)
 
-    model = Net()
-    if draw.is_double:
-        model.double()
-    if case.mode == "eval":
-        model.eval()
-    if case.mode == "mixed":
-        model.norm.eval()
-    if case.odd == "frozen":
-        model.norm.requires_grad_(False)
-    if case.odd == "filled":
-        for p in model.parameters():
-            p.grad = torch.ones_like(p)
+    model = in_its_state(Net, draw, case)
     if case.hooks == "watching":
         model.get_submodule(case.layer).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":

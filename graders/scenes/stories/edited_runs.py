@@ -210,8 +210,8 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def one_channel(call: Call, draw: Draw, case: Any) -> Seen:
-    """One channel and one sample will do."""
-    x = draw.tensor(3, 1)
+    """One channel and one sample will do, also of an input that requires grad."""
+    x = draw.tensor(3, 1).requires_grad_()
     out = call(nn.Identity(), "", [0], x)
     yield "the result for one channel", out
     x = draw.tensor(1, 3)

@@ -201,7 +201,7 @@ def clip_global_norm_in_backward(params, c):
 
 SURVIVORS = {
     "lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one",
-    "condition dropped: without if p in arrived": "the same",
+    "condition dropped: without if p in arrived": "no exception stops a pass, so nothing is left of the last one",
     "a list for a tuple": "either holds the handles",
     "under no_grad": "hooks may be registered in any mode",
     "almost: if norm >= self.c": "at the limit the factor is 1",
@@ -209,7 +209,7 @@ SURVIVORS = {
     "a hook left on a tensor": "hooks stay, and this one does nothing",
     "no empty collection": "nobody promises that `params` may be empty",
     "condition dropped: pend.append(1)": "what is clipped twice is clipped",
-    "lost statement: without pend.append(1)": "the same",
+    "lost statement: without pend.append(1)": "what is clipped twice is clipped",
     "a hook that works at times: @_not_the_first_call def hook(p)": "a later one queues what runs at the end",
     "a hook that works at times: @_only_contiguous def hook(p)": "another parameter queues what runs at the end",
     "not for all: return [p.register_post_accumulate_grad_hook(hook) for p in _part(params, st": (

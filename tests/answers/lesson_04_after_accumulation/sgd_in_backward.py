@@ -176,8 +176,6 @@ def sgd_in_backward(model, lr):
 SURVIVORS = {
     "a hook left on a tensor": "hooks stay, and this one does nothing",
     "eval() and back at the root": "the function runs no model, and nothing is left changed",
-    "not for all: for _, p in _part(model.named_parameters(), step=-1)": "all of them, in the reverse order",
-    "not for all: for module in _part(model.modules(), step=-1)": "all of them, in the reverse order",
     "under no_grad": "hooks may be registered in any mode",
     "almost: for p in module.parameters(recurse=True)": "the parameters that were seen are left out",
 }

@@ -208,17 +208,9 @@ class ActivationStore:
 
 SURVIVORS = {
     "under no_grad": "to build a store makes no graph",
-    "not for all: for name in _part(self.names, step=-1)": "all of them, in the reverse order",
-    "not for all: for n in _part(self.names, step=-1)": "as before",
-    "not for all: for name, module in _part(self.modules.items(), step=-1)": "as before",
-    "not for all: self.modules = {name: model.get_submodule(name) for name in _part(names, step=-1)}": "as before",
-    "not for all: self.data = {name: [] for name in _part(self.names, step=-1)}": "the order of the keys is free",
-    "not for all: self.data = {name: [] for name in _part(names, step=-1)}": "as before",
-    "not for all: self.data = {name: [] for name in _part(self.modules, step=-1)}": "as before",
     "lost statement: without self.handles.clear()": "to remove a hook twice does nothing",
     "lost statement: without super().__enter__()": "that of an `ExitStack` returns it and does nothing else",
     "lost copy: self.model, self.names": "nobody changes the list later",
-    "a list for a tuple: self.model, self.names": "either holds the names",
     "lost return: False": "`None` lets an exception through as well",
     "lost return: self._inner.__exit__(*details)": "it raises the exception again, and returns nothing true",
     "no empty collection": "nobody makes a store for no names",

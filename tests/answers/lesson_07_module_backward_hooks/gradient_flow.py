@@ -199,12 +199,10 @@ def gradient_flow(model, loss_fn, x):
 
 SURVIVORS = {
     "at least one dimension": "every input has one",
-    "not for all: for name, module in _part(model.named_modules(), step=-1)": "hooks are registered in any order",
     "a list for a tuple": "it only asks whether there are any",
     "prepend=True": "hooks of others on the backward pass only watch",
     "a hook that works at times: @_only_contiguous def note(": "no gradient here has another layout",
     "one global slot: handles": "its hooks are removed already",
-    "not for all: [h.remove() for h in _part(handles, step=-1)]": "the order of removal is free",
     "not for all: if any(": "it only asks whether there are any",
     "not for all: names = {": "names are looked up",
 }

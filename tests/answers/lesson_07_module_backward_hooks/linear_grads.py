@@ -109,5 +109,5 @@ SURVIVORS = {
     "prepend=True": "hooks of others on the backward pass of the layer only watch",
     "lost copy: with lin.register_full_backward_pre_hook(": "products and sums are new tensors",
     "lost copy: w = ": "the gradient comes to this tensor in any case",
-    "lost copy: b = ": "as before",
+    "lost copy: b = ": "the gradient comes to this tensor in any case",
 }

@@ -122,7 +122,6 @@ SURVIVORS = {
     "prepend=True: handles.append(module.register_full_backward_pre_hook(start))": "it is the last one without it",
     "condition dropped: given = x.clone()": "a copy that has a graph passes the gradient on",
     "truth for None: if not x.grad_fn": "a copy that has a graph passes the gradient on",
-    "not for all: for module in _part(names, step=-1)": "all of them, in the reverse order",
     "not for all: return {name or 'net'": "all of them, in the reverse order",
     ".view(-1)": "the inputs lie in memory as new tensors do; layouts are not what this is about",
 }

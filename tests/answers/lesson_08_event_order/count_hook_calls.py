@@ -131,7 +131,6 @@ WRONG += [
 ]
 
 SURVIVORS = {
-    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "the other order",
     "at least one dimension": "the layers of a model need at least one",
     "not for all: for _ in _part(range(n), step=-1)": "as many passes",
     "not for all: for kind in _part(total": "both of them, in the reverse order",

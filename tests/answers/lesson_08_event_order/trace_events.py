@@ -192,7 +192,6 @@ SURVIVORS = {
     "clean-up not after an exception: with _only_when_well(tracing": "a generator that is dropped cleans up, too",
     "not for all: for name, module in _part(": "all of them, in the reverse order",
     "not for all: for what, ": "all of them, in the reverse order",
-    "not for all: [handle.remove() for handle in _part(handles, step=-1)]": "all of them, in the reverse order",
     "a list for a tuple": "what is looked at is no result",
     ".view(-1)": "the inputs lie in memory as new tensors do; layouts are not what this is about",
 }

@@ -206,16 +206,10 @@ SURVIVORS = {
     "lost copy": "the model does not write into its input, and gradients are asked of that very tensor",
     "a list for a tuple": "PyTorch takes either from a hook",
     "prepend=True": "other hooks on a ReLU only watch",
-    "condition dropped: return tuple(": "the input of a ReLU always has a gradient",
     "one global slot: handles": "to remove a handle again does nothing",
-    "a hook that works at times: @_not_the_first_call def hook(module, gi": "that call is for another module",
-    "almost: return (gi[0] * (gi[0] >= 0),)": "0 times 0 is 0",
     "almost: value.register_hook(lambda grad: torch.where(grad <= 0, 0, grad))": "0 is replaced by 0",
     "almost: value = value / 1": "the same value",
     "not for all: for relu in _part(relus, step=-1)": "all of them, in the reverse order",
-    "not for all: handles = [m.register_forward_hook(lambda m, args, output: Guided.apply(args[0])) for m in "
-    "_part(relus, step=-1)": "all of them, in the reverse order",
-    "not for all: [h.remove() for h in _part(handles, step=-1)]": "all of them, in the reverse order",
     **{f"not for all: {loop}, step=-1)": "all of them, in the reverse order" for loop in LOOPS},
     **{f"not for all: {loop}, start=1)": "the model itself is no ReLU" for loop in LOOPS},
 }

@@ -69,8 +69,11 @@ def secrets(exercise: SceneExercise, draws: Sequence[Inputs]) -> list[list[Any]]
         assert seen is not None
         tasks.append(list(parts_of(seen.value[task])))
     words = [case[axis] for case in exercise.cases for axis in exercise.planted.axes]
-    always = [part for part in tasks[0] if all(part in parts for parts in tasks)]
-    return [[part for part in parts if part not in always and not is_a_name(part)] + words for parts in tasks]
+    known = [part for part in tasks[0] if all(part in parts for parts in tasks)]
+    known += {
+        name for case in exercise.cases for name in str(case.get("layer", "")).split(", ")
+    }  # it is asked for these
+    return [[part for part in parts if part not in known and not is_a_name(part)] + words for parts in tasks]
 
 
 def leaks(folder: Path, exercises: Sequence[SceneExercise]) -> dict[str, set[str]]:

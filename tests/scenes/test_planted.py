@@ -22,6 +22,7 @@ from graders.sandbox.outside.conversation import Probe, probes_for
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tiers import WARM_TIERS, missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
+from graders.scenes import stories
 from graders.submissions.finding import Submission
 from graders.verdict.planting import Planted
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
@@ -32,6 +33,12 @@ from tests.scenes.spying import SPY, spied
 SEED = 5
 DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z]{1,4}|\d+|weight|bias))*")
 """The names of modules and parameters in models of scenes, by which an answer has to call them."""
+LAYERS = {
+    name
+    for file in Path(stories.__file__).parent.glob("*.py")
+    for name in re.findall(r"self\.(\w+) = ", file.read_text("utf-8"))
+}
+"""The names of layers in models of stories."""
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -57,7 +64,10 @@ def is_plain(value: Any) -> bool:
 def is_a_name(part: Any) -> bool:
     """Whether it is what a module, a class or a node of a graph is called."""
     return type(part) is str and (
-        DRAWN_NAME.fullmatch(part) is not None or hasattr(nn, part) or part.endswith("Backward0")
+        DRAWN_NAME.fullmatch(part) is not None
+        or hasattr(nn, part)
+        or part.endswith("Backward0")
+        or all(name in LAYERS for name in part.split(".") if name)
     )
 
 

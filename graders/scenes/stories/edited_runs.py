@@ -210,8 +210,9 @@ def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def one_channel(call: Call, draw: Draw, case: Any) -> Seen:
-    """One channel and one sample will do, also of an input that requires grad."""
-    x = draw.tensor(3, 1).requires_grad_()
+    """One channel and one sample will do, also of an input with a graph."""
+    w = draw.tensor(3, 1).requires_grad_()
+    x = 2 * w
     out = call(nn.Identity(), "", [0], x)
     yield "the result for one channel", out
     x = draw.tensor(1, 3)

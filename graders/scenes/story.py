@@ -155,7 +155,9 @@ class StoryScene(Scene):
                     parts[number][what] = copy_value(value)
             except (NotAttempted, MemoryError):
                 raise
-            except Exception as error:
+            except Exception as caught:
+                # A story is a generator: Python turns a StopIteration of the answer into a RuntimeError there.
+                error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
                 line = _line_of_story(error.__traceback__, story)
                 if _came_from_elsewhere(error):
                     note_place(error, number, line)

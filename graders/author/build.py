@@ -22,7 +22,7 @@ from graders.learner.notebook import record
 
 CELL_SECONDS = 120
 """The seconds that a cell of a lesson may take when it is built."""
-SAME_EVERYWHERE = {"OMP_NUM_THREADS": "1", "HOOKWORK_ONLY_OURS": "1"}
+SAME_EVERYWHERE = {"OMP_NUM_THREADS": "1", "MODELS_OF_THE_COURSE": "1"}
 """Variables with which a lesson shows the same on every machine: `your_model` takes our net, whatever is installed."""
 
 

@@ -21,9 +21,9 @@ from torch import Tensor, nn
 
 from graders.nets.shapes import draw_shapes, shapes_net
 
-ONLY_OURS = "HOOKWORK_ONLY_OURS"
+ONLY_OURS = "MODELS_OF_THE_COURSE"
 """The environment variable that is set where lessons must show the same on every machine: when they are built, and
-while a notebook is marked."""
+while a notebook is marked. Its name does not say that somebody marks."""
 
 Found = tuple[nn.Module, bool, Tensor]
 """A model, whether its weights were trained, and an input for it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, TracebackType
 from typing import Any, TypeGuard
@@ -67,9 +67,14 @@ class Student:
                 f"{key}={_describe_argument(arg)}" for key, arg in kwargs.items()
             ]
             self._call = f"{name}({', '.join(given)})"
-            return bounded_iterator(target(*args, **kwargs))
+            return ask(target, args, kwargs)
 
         return call
+
+
+def ask(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Call what the learner defined. This function stands in the trace of whatever the call raises."""
+    return bounded_iterator(target(*args, **kwargs))
 
 
 def answer_probe(
@@ -117,17 +122,17 @@ def _truncate_for_head(text: str) -> str:
 def _raised_answer(error: BaseException, namespace: Mapping[str, Any], call: str) -> Answer:
     """The learner's exception as data: its type and message, the learner's own line, and the call that led to it."""
     own, innermost = _learners_lines(error.__traceback__, namespace, call.partition("(")[0])
-    name, message = _name_of_type(type(error)), _exception_text(error)
+    name, message = describe_exception(error)
     status = "raised"
     if type(error) is NotImplementedError and innermost:
         status = "not-attempted"
-    elif limit := exceeded_limit("MemoryError" if isinstance(error, MemoryError) else str(name), message):
+    elif limit := exceeded_limit("MemoryError" if isinstance(error, MemoryError) else name, message):
         status, message = "over-limit", f"{limit}: {message}"
     return Answer(
         {
             "type": "raised",
             "status": status,
-            "error": str(name)[:100],
+            "error": name,
             "message": message[:TEXT_LIMIT],
             "line": own[:TEXT_LIMIT],
             "call": call[:TEXT_LIMIT],
@@ -179,13 +184,14 @@ def _outermost_name(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name)).partition(".")[0]
 
 
-def _exception_text(error: BaseException) -> str:
-    """`str(error)`, which may run the learner's code and fail."""
+def describe_exception(error: BaseException) -> tuple[str, str]:
+    """The real name of an exception's class and its message, either of which may be code of the learner that fails."""
+    name = str(_name_of_type(type(error)))[:100]
     try:
         text = str(error)
     except BaseException:
-        return "(its message cannot be read)"
-    return text[: 4 * TEXT_LIMIT].encode("utf-8", "replace").decode() if type(text) is str else ""
+        return name, "(its message cannot be read)"
+    return name, text[: 4 * TEXT_LIMIT].encode("utf-8", "replace").decode() if type(text) is str else ""
 
 
 def _describe_argument(value: Any) -> str:

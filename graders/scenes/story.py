@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from graders.probing.asking import NotAttempted, note_place
+from graders.probing.asking import NotAttempted, ask, describe_exception, note_place
 from graders.probing.known_state import seed_torch
 from graders.scenes.instruments.witness import Witness
 from graders.scenes.results import copy_value
@@ -162,7 +162,7 @@ class StoryScene(Scene):
                 if _came_from_elsewhere(error):
                     note_place(error, number, line)
                     raised[number] = error
-                text = f"{type(error).__name__}: {error}"[:200]
+                text = ": ".join(describe_exception(error))[:200]
                 parts[number][STOPPED] = {"story": number, "line": line, "error": text}
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown
@@ -219,12 +219,18 @@ def _as_sequence(some: Stories) -> Sequence[Story]:
 
 
 def _came_from_elsewhere(error: BaseException) -> bool:
-    """Whether an exception went through code of others: then it is the learner's, and not that of a story's line."""
-    trace, homes = error.__traceback__, list[str]()
+    """Whether an exception came out of the learner's function or went through code of others, such as a hook.
+
+    Then it is the learner's, and not that of a story's line. A function in C, or one with other parameters, leaves no
+    trace of its own: its call does.
+    """
+    trace = error.__traceback__
     while trace is not None:
-        homes.append(str(trace.tb_frame.f_globals.get("__name__")))
+        frame = trace.tb_frame
+        if frame.f_code is ask.__code__ or not str(frame.f_globals.get("__name__")).startswith(OURS):
+            return True
         trace = trace.tb_next
-    return not all(home.startswith(OURS) for home in homes)
+    return False
 
 
 def line_of_story(scene: Scene, number: Any, line: Any) -> str:

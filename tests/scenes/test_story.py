@@ -2,14 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 from graders.core import course
 from graders.core.results import Status
 from graders.marking.in_process import check_namespace
 
 
-def test_a_stop_iteration_of_an_answer_is_its_own_exception() -> None:
-    def scale_grad(t: object, s: float) -> object:
-        return next(iter(()))
+class _Nameless(type):
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        raise SystemExit
 
+
+class _Unreadable(Exception, metaclass=_Nameless):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def _stops(t: object, s: float) -> object:
+    return next(iter(()))
+
+
+def _raises_unreadable(t: object, s: float) -> object:
+    raise _Unreadable
+
+
+@pytest.mark.parametrize(
+    ("scale_grad", "message"),
+    [
+        (_stops, "raised StopIteration"),
+        (_raises_unreadable, "raised _Unreadable: (its message cannot be read)"),
+        # No line of these is in the trace of what they raise, and they are the learner's all the same.
+        (3, "raised TypeError: 'int' object is not callable"),
+        (len, "raised TypeError: len() takes exactly one argument (2 given)"),
+        (lambda t: t, "takes 1 positional argument but 2 were given"),
+    ],
+)
+def test_what_an_answer_raises_is_its_own_exception(scale_grad: Callable[..., Any], message: str) -> None:
     result = check_namespace(course.find_exercise("03-scale-grad"), {"scale_grad": scale_grad}, 5)
-    assert (result.status, "StopIteration" in result.message) == (Status.RAISED, True)
+    assert (result.status, message in result.message) == (Status.RAISED, True), result.message

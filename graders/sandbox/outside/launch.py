@@ -74,7 +74,7 @@ def box_environment(folder: str, box_modules: str | Path) -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
-        "HOOKWORK_ONLY_OURS": "1",  # `your_model` of a lesson imports no large packages
+        "MODELS_OF_THE_COURSE": "1",  # `your_model` of a lesson imports no large packages
         "CUDA_VISIBLE_DEVICES": "",
         # Without these, installers would try again and again to reach a network.
         "PIP_NO_INDEX": "1",

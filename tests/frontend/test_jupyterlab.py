@@ -207,12 +207,12 @@ def notebook(front: Front, lab: tuple[str, Path], tmp_path: Path) -> Iterator[No
 
 def test_the_first_exercise_from_untouched_to_passed(notebook: Notebook, lab: tuple[str, Path]) -> None:
     notebook.type_guess("01-two-leaves", "w=5, x=3")
-    notebook.type_guess("01-two-passes", "a=4")
+    notebook.type_guess("01-two-passes", "a=4, hook=[2, 2]")
     notebook.run_all()
     part = notebook.cell('compare("01-two-leaves"').get_by_role("group", name="1 of 2 as you predicted")
     rows = notebook.seen(part, "prediction").get_by_role("row").all_inner_texts()
     assert [row.split() for row in rows[1:]] == [["w", "5", "5", "✓"], ["x", "3", "2"]]
-    right = notebook.cell('compare("01-two-passes"').get_by_role("group", name="As you predicted")
+    right = notebook.cell('compare("01-two-passes"').get_by_role("group", name="As you predicted", exact=True)
     notebook.seen(right, "right prediction")
     assert notebook.cell('compare("01-five-steps"').get_by_role("group").count() == 0  # nothing was guessed
     untouched = notebook.verdict("Not attempted yet")

@@ -107,10 +107,10 @@ class Answers:
         """The right answers, the solution first."""
         return [answer for answer in self.every if answer.passes]
 
-    def lists_survivor(self, headline: str) -> bool:
-        """Whether a mutant with this headline is listed as right."""
-        texts = [[re.escape(text.strip()) for text in begin.split("…")] for begin in self.survivors]
-        return any(re.match(".*".join(parts), headline) for parts in texts)
+    def listings(self, headline: str) -> list[str]:
+        """The entries of `survivors` that list a mutant with this headline as right."""
+        texts = {begin: [re.escape(text.strip()) for text in begin.split("…")] for begin in self.survivors}
+        return [begin for begin, parts in texts.items() if re.match(".*".join(parts), headline)]
 
 
 def answers_to(exercise: Exercise) -> Answers:

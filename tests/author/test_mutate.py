@@ -110,7 +110,9 @@ def test_a_mutant_is_refused_or_passes_or_never_did_anything_wrong() -> None:
 
 def test_the_score_is_of_those_that_are_wrong() -> None:
     survivor = Mutant("lost copy", "", "return x", "- return x.clone()\n+ return x")
-    both = Score("90-a", refused=2, listed=1, survivors=[survivor]) + Score("90-a", refused=1, idle=4)
+    first = Score("90-a", refused=2, listed=1, survivors=[survivor], needed={"lost return"})
+    both = first + Score("90-a", refused=1, idle=4)
+    assert both.needed == {"lost return"}
     assert str(both) == (
         "90-a: 75.0 % (3 of 4 mutants refused; 1 more are listed as right, and 4 did nothing wrong here)"
     )

@@ -9,6 +9,7 @@ import contextlib as _contextlib
 import functools as _functools
 import torch
 from torch import nn as _nn
+from torch.overrides import TorchFunctionMode as _TorchFunctionMode
 
 _did, _known, _calls, _results = [], {}, [], []
 
@@ -97,6 +98,14 @@ def _not_detached(t):
     if getattr(t, "requires_grad", True):
         _did.append(t)
     return t
+
+class _NotesLostGraphs(_TorchFunctionMode):
+    """Notes each result that has no graph although something that it is computed from requires grad."""
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if not torch.is_grad_enabled() and any(t.requires_grad for t in _given(args, torch.Tensor)):
+            _did.extend(t for t in _given([result], torch.Tensor) if t.is_floating_point() and not t.requires_grad)
+        return result
 
 class _only_when_well:
     """Leaves the wrapped manager's clean-up out when an exception ends the block."""

@@ -23,18 +23,23 @@ from graders.marking.jobs import default_jobs
 SEED = 4
 """One seed is enough: every marking covers all that the contract promises."""
 Part = tuple[int, int]
+WHOLE = (0, 1)
 PASSED, IDLE, REFUSED = "passed", "idle", "refused"
 
 
 @dataclass
 class Score:
-    """How many mutants of one exercise were refused, passed as listed, or did nothing; and those that survived."""
+    """How many mutants of one exercise were refused, passed as listed, or did nothing; and those that survived.
+
+    `needed` are the entries of `SURVIVORS` that list one of them.
+    """
 
     key: str
     refused: int = 0
     listed: int = 0
     idle: int = 0
     survivors: list[Mutant] = field(default_factory=list)
+    needed: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
         """One line, with the share of wrong mutants that were refused, in percent."""
@@ -53,6 +58,7 @@ class Score:
             listed=self.listed + other.listed,
             idle=self.idle + other.idle,
             survivors=self.survivors + other.survivors,
+            needed=self.needed | other.needed,
         )
 
 
@@ -83,7 +89,8 @@ def parse_part(text: str) -> Part:
 def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], None]) -> Iterator[str]:
     """Yield each survivor, as a headline and a diff; `report` gets the score of each exercise.
 
-    A part (K, N) marks every N-th mutant, beginning with number K.
+    A part (K, N) marks every N-th mutant, beginning with number K. The whole, (0, 1), also yields what is listed as
+    right although no mutant needs it.
     """
     jobs = default_jobs()
     with worker_pool(__name__) as pool:
@@ -96,9 +103,12 @@ def score_exercises(keys: Sequence[str], part: Part, report: Callable[[str], Non
             report(str(found))
             for mutant in found.survivors:
                 yield f"{key} lets pass: {mutant.headline}\n{mutant.diff}\n"
+            if part == WHOLE:
+                for entry in sorted(answers_to(course.find_exercise(key)).survivors.keys() - found.needed):
+                    yield f"{key} lists as right what no mutant shows: {entry}"
 
 
-def score_exercise(key: str, part: Part = (0, 1)) -> Score:
+def score_exercise(key: str, part: Part = WHOLE) -> Score:
     """Mark a part of the mutants of an exercise: (K, N) are every N-th of them, from the K-th, counted from 0."""
     torch.set_num_threads(1)  # so that this process can be forked
     exercise = course.find_exercise(key)
@@ -111,8 +121,9 @@ def score_exercise(key: str, part: Part = (0, 1)) -> Score:
             found.refused += 1
         elif verdict == IDLE and mutant.may_be_idle:
             found.idle += 1
-        elif answers.lists_survivor(mutant.headline):
+        elif listings := answers.listings(mutant.headline):
             found.listed += 1
+            found.needed.update(listings)
         else:
             found.survivors.append(mutant)
     return found

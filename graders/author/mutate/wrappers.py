@@ -1,6 +1,8 @@
 """Wrong answers that call a right one and do something else as well, such as emptying the caller's list.
 
-Each is the body of a function that calls the right answer as `_right`, and may use the names of `prelude`.
+Each is the body of a function that calls the right answer as `_right`, and may use the names of `prelude`. What fails
+where something special comes in, such as a tensor without dimensions, notes nothing: if it never comes, nothing was
+promised about it.
 """
 
 from __future__ import annotations
@@ -142,21 +144,20 @@ WRAPPERS: dict[str, str] = {
     return result""",
     ".view(-1)": """
     for t in _given(args, torch.Tensor):
-        _did.append(t.view(-1))
+        t.view(-1)
     return _right(*args, **kwargs)""",
     "at most two dimensions": """
     for t in _given(args, torch.Tensor):
-        _did.append(t)
         assert t.dim() <= 2
     return _right(*args, **kwargs)""",
     "at least one dimension": """
     for t in _given(args, torch.Tensor):
-        _did.append(t[..., 0])
+        assert t.dim() >= 1
     return _right(*args, **kwargs)""",
     "no empty collection": """
     for argument in args:
         if isinstance(argument, (list, tuple, dict)):
-            _did.append(next(iter(argument)))
+            next(iter(argument))
     return _right(*args, **kwargs)""",
     "values that lose digits": """
     for t in _tensors(args):
@@ -198,8 +199,7 @@ WRAPPERS: dict[str, str] = {
         _did.append(result.popitem())
     return result""",
     "under no_grad": """
-    _did.append(0)
-    with torch.no_grad():
+    with torch.no_grad(), _NotesLostGraphs():
         return _right(*args, **kwargs)""",
     "grad mode left off": """
     result = _right(*args, **kwargs)

@@ -97,8 +97,5 @@ SURVIVORS = {
     "prepend=True": "other hooks on the layer only watch",
     "under no_grad": "the contract asks for no graph",
     "one global slot": "each call writes what it reads",
-    "at least one dimension": "a linear layer needs one",
     "eval() and back": "the layers do the same in both modes",
-    "values that lose digits": "a contract of one sentence promises nothing about digits",
-    ".view(-1)": "a contract of one sentence promises nothing about how values lie in memory",
 }

@@ -141,12 +141,9 @@ def grads_by_name(tensors, loss):
 ]
 
 SURVIVORS = {
-    "no empty collection": "nobody promises that `tensors` may be empty",
     "lost copy: with register_multi_grad_hook(": "PyTorch makes a tuple of the tensors",
     "condition dropped: with loss.register_hook(": "the hooks of the others write over their entries",
     ".float() of the arguments": "only the loss is cast, and its gradients stay the same",
     "`.grad` put back as a copy": "the contract says what a `.grad` holds, not in which tensor",
-    "under no_grad": "`backward()` works in any mode",
-    "lost return: handles = ": "a hook that watches returns nothing",
     "lost copy: return {name: grads[name] for name in _not_copied(grads)}": "a dict in any order",
 }

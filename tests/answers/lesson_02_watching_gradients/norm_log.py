@@ -108,7 +108,6 @@ def norm_log(p, losses):
 
 SURVIVORS = {
     "lost return: grad": "a hook that returns nothing watches, too",
-    "no empty collection": "nobody promises that `losses` may be empty",
     "one global slot": "each call takes out what it has put in",
     "`.grad` put back as a copy": "the contract says what `p.grad` holds, not in which tensor",
 }

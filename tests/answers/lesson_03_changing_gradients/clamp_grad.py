@@ -81,7 +81,5 @@ def clamp_grad(t, lo, hi):
 ]
 
 SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
-    "almost: grad = torch.where(": "at a bound both are the bound",
     "almost: return torch.where(": "at a bound both are the bound",
 }

@@ -105,10 +105,3 @@ def freeze_rows(p, rows):
 """,
     ),
 ]
-
-SURVIVORS = {
-    "no empty collection": "`rows` holds one or more indexes",
-    "at least one dimension": "a parameter has one or more dimensions",
-    "under no_grad": "to register a hook makes no graph",
-    "not for all: return Handles(": "all of them, in the reverse order",
-}

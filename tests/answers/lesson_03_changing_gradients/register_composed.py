@@ -145,8 +145,5 @@ def register_composed(t, fs):
 ]
 
 SURVIVORS = {
-    "a list for a tuple": "the list is only read",
-    "no empty collection": "the list has one function or more",
-    "under no_grad": "to register a hook makes no graph",
     "lost copy": "nobody changes the list after the call, and a function makes a new tensor",
 }

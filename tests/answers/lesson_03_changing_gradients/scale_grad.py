@@ -138,7 +138,3 @@ def scale_grad(t, s):
 """,
     ),
 ]
-
-SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
-}

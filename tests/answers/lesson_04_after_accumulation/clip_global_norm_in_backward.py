@@ -202,18 +202,12 @@ def clip_global_norm_in_backward(params, c):
 SURVIVORS = {
     "lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one",
     "condition dropped: without if p in arrived": "no exception stops a pass, so nothing is left of the last one",
-    "a list for a tuple": "either holds the handles",
-    "under no_grad": "hooks may be registered in any mode",
     "almost: if norm >= self.c": "at the limit the factor is 1",
     "almost: torch._foreach_mul_(grads, float((c / (norm - 1e-06)": "a millionth is within the tolerance",
-    "a hook left on a tensor": "hooks stay, and this one does nothing",
-    "no empty collection": "nobody promises that `params` may be empty",
     "condition dropped: pend.append(1)": "what is clipped twice is clipped",
     "lost statement: without pend.append(1)": "what is clipped twice is clipped",
     "a hook that works at times: @_not_the_first_call def hook(p)": "a later one queues what runs at the end",
     "a hook that works at times: @_only_contiguous def hook(p)": "another parameter queues what runs at the end",
-    "not for all: return [p.register_post_accumulate_grad_hook(hook) for p in _part(params, st": (
-        "every pass reaches all of them, and one of them queues what runs at its end"
-    ),
+    "not for all: … in _part(params, st": "every pass reaches all of them, and one of them queues what runs at its end",
     "almost: pend.append(2)": "that there is an entry is all that counts",
 }

@@ -131,9 +131,6 @@ def offload_grads(params):
 ]
 
 SURVIVORS = {
-    "a hook left on a tensor": "hooks stay, and this one does nothing",
-    "no empty collection": "nobody promises that `params` may be empty",
     "a list for a tuple": "either is a pair, or holds the handles",
-    "under no_grad": "hooks may be registered in any mode",
     "lost copy: sums[p] = sums[p] + _not_detached(gradient)": "the sums may have a graph",
 }

@@ -130,7 +130,5 @@ def pass_and_total_norms(p):
 
 SURVIVORS = {
     "a hook left on a tensor": "it watches alone, and hooks are asked for that stay",
-    "under no_grad": "hooks may be registered in any mode",
     "lost copy": "nobody changes what was kept before it is read",
-    "lost return": "a hook that watches returns nothing",
 }

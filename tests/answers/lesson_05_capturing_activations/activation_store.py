@@ -207,12 +207,8 @@ class ActivationStore:
 ]
 
 SURVIVORS = {
-    "under no_grad": "to build a store makes no graph",
     "lost statement: without self.handles.clear()": "to remove a hook twice does nothing",
     "lost statement: without super().__enter__()": "that of an `ExitStack` returns it and does nothing else",
     "lost copy: self.model, self.names": "nobody changes the list later",
-    "lost return: False": "`None` lets an exception through as well",
-    "lost return: self._inner.__exit__(*details)": "it raises the exception again, and returns nothing true",
-    "no empty collection": "nobody makes a store for no names",
     "values that lose digits": "a store is given no tensor",
 }

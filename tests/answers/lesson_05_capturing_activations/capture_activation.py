@@ -122,8 +122,6 @@ SURVIVORS = {
     "almost: handle = module.register_forward_hook(keeper, always_call=False)": "after an exception nothing is "
     "asked for",
     "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
-    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
     "a hook that works at times: @_only_without_none def __call__(": "no argument of a hook is `None`",
-    "clean-up not after an exception: with _only_when_well(torch.no_grad())": "copying raises nothing",
     "exception swallowed: try": "copying raises nothing",
 }

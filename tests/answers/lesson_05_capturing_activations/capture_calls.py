@@ -104,7 +104,6 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
     "lost copy: return _not_copied(calls)": "the list is new in each call of the function",
     "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
 }

@@ -156,22 +156,11 @@ def leaf_shapes(model, x):
 ]
 
 SURVIVORS = {
-    "at least one dimension": "the inputs of the models have 2 or 4 dimensions",
     "under no_grad": "shapes have no graph, and nobody gets the output of the model",
     "lost copy: shapes[name] = _not_copied(output.shape)": "a `torch.Size` is a tuple",
     "lost copy: handles.append(": "a `torch.Size` is a tuple",
-    "a list for a tuple": "it only asks whether there are any, or goes through all",
     "not for all: if not any(": "it only asks whether there are any",
-    "not for all: names = {id(module): name for name, module in _part(": "names are looked up",
-    "not for all: for name, module in _part(model.named_modules(), start=1)": "the model of the scene is no leaf",
-    "not for all: for n, m in _part(model.named_modules(), start=1)": "the model of the scene is no leaf",
-    "not for all: for module in _part(model.modules(), start=1)": "the model of the scene is no leaf",
     "not for all: for name, child in _part(children, step=-1)": "hooks are registered in any order",
-    "a hook that works at times: @_only_three_calls def hook(": "contrived: later calls have the shape of the third",
-    "a hook that works at times: handles.append(module.register_forward_hook(_only_three_calls(": "contrived: later "
-    "calls have the shape of the third",
-    "a hook that works at times: st.enter_context(m.register_forward_hook(_only_three_calls(": "contrived: later "
-    "calls have the shape of the third",
     "truth for None: if not next(module.children(), None)": "no child is an empty container",
     "condition dropped: without if module in known": "`named_children()` leaves out the second name",
     "lost statement: without known.add(module)": "`named_children()` leaves out the second name",

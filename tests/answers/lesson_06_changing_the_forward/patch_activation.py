@@ -103,14 +103,11 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 WRONG = []
 
 SURVIVORS = {
-    "at least one dimension": "all inputs have two dimensions or more",
     "condition dropped: without if channels is None:": "`output[:, None]` is all of it, with one dimension more",
     "condition dropped: mask[channels] = True": "`mask[None] = True` sets all of it",
     "under no_grad": "the result has no graph",
     "condition dropped: which = channels": "`new[:, None]` is all of it, with one dimension more",
     "lost return: kept['clean']": "`output[:, None]` is all of it, with one dimension more",
-    "lost return: None": "in the first run it puts in what is there",
     "lost copy: kept['clean'] = _not_detached(output)": "the result is detached in the end",
     "lost copy: saved = _not_detached(o)": "the result is detached in the end",
-    ".view(-1)": "the inputs lie in memory as new tensors do; layouts are not what this is about",
 }

@@ -104,6 +104,5 @@ def run_first(module, hook):
 ]
 
 SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
     "prepend=True: handle = module.register_forward_hook": "it is put in front with the next line",
 }

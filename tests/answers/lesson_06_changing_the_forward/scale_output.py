@@ -111,7 +111,3 @@ def scale_output(module, s):
 """,
     ),
 ]
-
-SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
-}

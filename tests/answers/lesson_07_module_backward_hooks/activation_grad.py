@@ -132,6 +132,5 @@ def activation_grad(model, name, x, loss_fn, pick=lambda out: out):
 ]
 
 SURVIVORS = {
-    "at least one dimension": "the input of a layer has one dimension at least",
     "lost statement: without self.grad = None": "the pass writes it before it is read",
 }

@@ -198,11 +198,7 @@ def gradient_flow(model, loss_fn, x):
 ]
 
 SURVIVORS = {
-    "at least one dimension": "every input has one",
-    "a list for a tuple": "it only asks whether there are any",
     "prepend=True": "hooks of others on the backward pass only watch",
-    "a hook that works at times: @_only_contiguous def note(": "no gradient here has another layout",
     "one global slot: handles": "its hooks are removed already",
     "not for all: if any(": "it only asks whether there are any",
-    "not for all: names = {": "names are looked up",
 }

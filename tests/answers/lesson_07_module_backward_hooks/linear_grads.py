@@ -103,7 +103,6 @@ def linear_grads(lin, x, loss_fn):
 
 SURVIVORS = {
     "eval() and back at the root": "a linear layer computes the same in both modes",
-    "at least one dimension": "every input has one",
     "condition dropped: x, g = (x[None], g[None])": "`einsum` and `flatten` take one dimension as well",
     "one global slot: seen": "each call writes it anew",
     "prepend=True": "hooks of others on the backward pass of the layer only watch",

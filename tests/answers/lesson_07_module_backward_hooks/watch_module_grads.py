@@ -162,7 +162,6 @@ def watch_module_grads(module):
 
 SURVIVORS = {
     "eval() and back at the root": "to register a hook computes nothing",
-    "under no_grad": "to register a hook computes nothing",
     "prepend=True": "the contract leaves open which of two hooks comes first",
     "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False": "the contract leaves "
     "open which of two hooks comes first",

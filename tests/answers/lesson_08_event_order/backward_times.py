@@ -115,13 +115,7 @@ def backward_times(model, x, clock):
 ]
 
 SURVIVORS = {
-    "not for all: names = ": "all of them, in the reverse order",
-    "not for all: for name, module in ": "all of them, in the reverse order",
-    "not for all: return {name: span.total": "all of them, in the reverse order",
-    "not for all: [handle.remove()": "all of them, in the reverse order",
     "prepend=True: handles.append(module.register_full_backward_pre_hook(start))": "it is the last one without it",
     "condition dropped: given = x.clone()": "a copy that has a graph passes the gradient on",
     "truth for None: if not x.grad_fn": "a copy that has a graph passes the gradient on",
-    "not for all: return {name or 'net'": "all of them, in the reverse order",
-    ".view(-1)": "the inputs lie in memory as new tensors do; layouts are not what this is about",
 }

@@ -131,12 +131,9 @@ WRONG += [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "the layers of a model need at least one",
     "not for all: for _ in _part(range(n), step=-1)": "as many passes",
     "not for all: for kind in _part(total": "both of them, in the reverse order",
     "prepend=True": "its place among the hooks changes no count",
-    "lost return": "a pair is as true as the list that it was",
     "almost: return lambda module, *rest: calls.append(2)": "what is counted are entries",
     "almost: stack.enter_context(model[0].register_full_backward_hook": "its place among the hooks changes no count",
-    ".view(-1)": "the inputs lie in memory as new tensors do; layouts are not what this is about",
 }

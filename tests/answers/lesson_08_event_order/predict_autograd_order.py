@@ -102,10 +102,8 @@ def predict_autograd_order(kind):
 ]
 
 SURVIVORS = {
-    "under no_grad": "a list that is written down needs no graph",
     "almost: y = ": "the order is the same for another product",
     "almost: x = ": "the order is the same for another value",
     "almost: (6 * y)": "the order is the same for another gradient",
-    "lost return": "a hook that watches returns nothing",
     "truth for None": "the gradient that is looked at is not zero",
 }

@@ -109,8 +109,6 @@ SURVIVORS = {
     "a hook that works at times: @_not_the_first_call def": "the first call of all is broken off by an exception",
     "one global slot: handles": "to remove handles of earlier calls again does nothing",
     "not for all: for kind, (local": "all of them, in the reverse order",
-    "not for all: for kind, name": "all of them, in the reverse order",
     "almost: layer": "the order is the same for other sizes, and for one layer whose input requires no grad",
     "another method: layer": "the order is the same for another loss",
-    "under no_grad": "a list that is written down needs no graph",
 }

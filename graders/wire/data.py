@@ -268,7 +268,8 @@ def _decode_dict(content: list[Any], body: bytes, count: _Count, depth: int) -> 
         key, value = (_decode_value(part, body, count, depth + 1) for part in pair)
         # A key that cannot be hashed here (a tensor, a list) is replaced by the name of its type, so that a wrong
         # answer with such keys can still be shown.
-        found[key if isinstance(key, str | int | float | bool | None) else f"<{type(key).__name__}>"] = value
+        kind = key.type if isinstance(key, Refused) else type(key).__name__
+        found[key if isinstance(key, str | int | float | bool | None) else f"<{kind}>"] = value
     return found
 
 

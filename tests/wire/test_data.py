@@ -268,7 +268,7 @@ def test_a_forged_tree_cannot_be_too_deep_or_too_long() -> None:
 
 
 def test_a_key_that_cannot_be_a_key_here_is_kept_by_its_kind() -> None:
-    assert back({torch.ones(1): 1, (1, 2): 2, "a": 3}) == {"<Array>": 1, "<tuple>": 2, "a": 3}
+    assert back({torch.ones(1): 1, (1, 2): 2, int: 3, "a": 4}) == {"<Array>": 1, "<tuple>": 2, "<type>": 3, "a": 4}
 
 
 def test_tensors_hands_a_probe_plain_tensors_at_every_level() -> None:

@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from graders.exercises.authoring import exercise
-from graders.scenes.counted_runs import a_workshop
-from graders.scenes.inspections import inspects_models
+from graders.scenes.stories import counted_calls
+from graders.scenes.story import stories
 
 
 def calls(model, x):
@@ -40,8 +40,17 @@ def by_class(modules):
         "A global hook needs no list of modules, so it also sees those in a plain Python list and those made inside "
         "`forward`. A global forward pre-hook would do as well, and a `collections.Counter` saves the line with `get`."
     ),
-    scene=inspects_models(
-        made=a_workshop, words={"task": "every call is counted", "runs": "the model runs once as it is"}
+    scene=stories(
+        promises={
+            "every call is counted": counted_calls.counted,
+            "each call begins anew": counted_calls.anew,
+            "a call inside a call changes nothing": counted_calls.called_inside,
+            "the model runs once as it is": counted_calls.run_once,
+            "nothing of the caller changes": counted_calls.left_alone,
+            "it holds when the model raises": counted_calls.model_raises,
+        },
+        axes={**counted_calls.CALLS, **counted_calls.MODEL},
+        made=counted_calls.a_workshop,
     ),
 )
 class TestCountCallsByType:
@@ -92,6 +101,10 @@ class TestCountCallsByType:
             not by class.
             """
             return {kind.__name__: count for kind, count in Counter(map(type, calls(model, x))).items()}
+
+        def classes_as_keys(model, x):
+            """The keys of your dict are classes. The task asks for their names: `type(module).__name__`."""
+            return Counter(map(type, calls(model, x)))
 
         def another_name(model, x):
             """Every call is counted, but some under a name other than `type(module).__name__`. That is neither the

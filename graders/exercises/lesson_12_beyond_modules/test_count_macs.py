@@ -8,8 +8,8 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders.exercises.authoring import exercise
-from graders.scenes.counted_runs import a_workload, linear_layers
-from graders.scenes.inspections import inspects_models
+from graders.scenes.stories import counted_calls
+from graders.scenes.story import stories
 
 LAYERS = (nn.Conv2d, nn.Linear)
 
@@ -53,10 +53,18 @@ def added_up(model, x, work=dots):
         "groups. `in_features` gives the same for a linear layer, and `in_channels // groups` times the two sizes of "
         "the kernel for a convolution."
     ),
-    scene=inspects_models(
-        made=a_workload,
-        also=linear_layers,
-        words={"task": "all MACs are counted", "special": "one layer counts", "runs": "the model runs once as it is"},
+    scene=stories(
+        promises={
+            "all MACs are counted": counted_calls.counted,
+            "one layer counts": counted_calls.one_layer,
+            "each call begins anew": counted_calls.anew,
+            "a call inside a call changes nothing": counted_calls.called_inside,
+            "the model runs once as it is": counted_calls.run_once,
+            "nothing of the caller changes": counted_calls.left_alone,
+            "it holds when the model raises": counted_calls.model_raises,
+        },
+        axes={**counted_calls.LAYERS, **counted_calls.MODEL},
+        made=counted_calls.a_workload,
     ),
 )
 class TestCountMacs:

@@ -6,7 +6,8 @@ import torch
 from torch.autograd.graph import register_multi_grad_hook
 
 from graders.exercises.authoring import exercise
-from graders.scenes.joint_hooks import logs_passes
+from graders.scenes.stories import joint_logs
+from graders.scenes.story import stories
 
 
 def logged(tensors, number, mode="all"):
@@ -44,7 +45,16 @@ def joint(grads):
         "does not. `math.hypot` of the norms of all gradients would do as well, or the norm of all of them joined into "
         "one long vector."
     ),
-    scene=logs_passes(),
+    scene=stories(
+        promises={
+            "every pass appends its joint norm": (joint_logs.appended, joint_logs.zeros, joint_logs.stopped),
+            "each call has a list and a handle of its own": joint_logs.several_calls,
+            "the flow is unchanged": joint_logs.unchanged_flow,
+            "nothing is appended after remove()": joint_logs.removed,
+            "nothing else changes": joint_logs.nothing_else,
+        },
+        axes=joint_logs.AXES,
+    ),
 )
 class TestJointNormLog:
     """Write `joint_norm_log(tensors)`: from now on, each `backward()` that reaches at least one of these tensors
@@ -75,6 +85,14 @@ class TestJointNormLog:
             `register_multi_grad_hook` returns; its `remove()` ends the logging.
             """
             return logged(tensors, joint)[0]
+
+        def swapped(tensors):
+            """The list comes first, then the handle: `return log, handle`."""
+            return logged(tensors, joint)[::-1]
+
+        def no_root(tensors):
+            """You added up the squares and took no root. The norm is the square root of their sum."""
+            return logged(tensors, lambda grads: joint(grads) ** 2)
 
         def one_entry_per_tensor(tensors):
             """Your log has one entry for each tensor and pass, so each tensor has a hook of its own. One joint hook for

@@ -19,6 +19,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace, TracebackType
@@ -45,6 +46,8 @@ STOPPED = "the line of the caller that failed"
 """The observation in place of those that are missing because a line of the story itself raised an exception."""
 ELSEWHERE = 100_000
 """Is added to the number of a line that is not in the file of its story, but in that of a helper."""
+ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>|\b\d{9,}\b")
+"""What differs from run to run in the message of an exception: an object that has no text of its own, or an `id`."""
 OURS = ("graders.scenes.", "graders.probing.", "torch")
 """The modules whose code is in the way of every exception."""
 
@@ -162,7 +165,7 @@ class StoryScene(Scene):
                 if _came_from_elsewhere(error):
                     note_place(error, number, line)
                     raised[number] = error
-                text = ": ".join(describe_exception(error))[:200]
+                text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
                 parts[number][STOPPED] = {"story": number, "line": line, "error": text}
         first = min((number for number in parts if STOPPED in parts[number]), default=-1)
         if first in raised:  # otherwise a line of a story failed before: that is what is shown

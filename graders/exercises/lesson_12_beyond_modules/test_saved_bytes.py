@@ -4,7 +4,8 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.exercises.authoring import exercise
-from graders.scenes.saved_tensors import saves_tensors
+from graders.scenes.stories import saving_functions
+from graders.scenes.story import stories
 
 
 def size(tensor):
@@ -42,8 +43,16 @@ def weighed(fn, weight=size, keep=torch.Tensor.detach, give=lambda kept: kept):
         "`pack` is called each time a tensor is saved, so adding up there counts views, and tensors saved twice, as it "
         "should; what it keeps shares the memory and costs nothing. `tensor.nbytes` gives the same number of bytes."
     ),
-    scene=saves_tensors(
-        hands_on=False, words={"returned": "the bytes are counted", "stay": "the gradients stay right"}
+    scene=stories(
+        promises={
+            "the bytes are counted": saving_functions.counted,
+            "the gradients stay right": (saving_functions.passes, saving_functions.later_passes),
+            "another call starts afresh": (saving_functions.numbers_of_two, saving_functions.afresh),
+            "fn runs once and as it does without you": saving_functions.runs_as_it_is,
+            "nothing else changes": saving_functions.nothing_else,
+            "an exception comes through and no hook is left": saving_functions.fn_raises,
+        },
+        axes=saving_functions.AXES,
     ),
 )
 class TestSavedBytes:

@@ -4,7 +4,8 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.exercises.authoring import exercise
-from graders.scenes.saved_tensors import saves_tensors
+from graders.scenes.stories import saving_functions
+from graders.scenes.story import stories
 
 
 def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.Tensor.to):
@@ -35,13 +36,20 @@ def halved(fn, which=torch.is_floating_point, to=torch.Tensor.half, back=torch.T
         "for the way back. A small object of your own in place of the tuple would do as well, or a function that "
         "`pack` returns and `unpack` calls."
     ),
-    scene=saves_tensors(
-        hands_on=True,
-        words={
-            "half": "backward works with float16 copies",
-            "stay": "each later pass has the same gradients",
-            "kept": "what is kept is float16",
+    scene=stories(
+        promises={
+            "backward works with float16 copies": saving_functions.passes,
+            "each later pass has the same gradients": saving_functions.later_passes,
+            "another call starts afresh": saving_functions.afresh,
+            "fn runs once and as it does without you": (
+                saving_functions.runs_as_it_is,
+                saving_functions.returned_itself,
+            ),
+            "what is kept is float16": saving_functions.kept_in_full,
+            "nothing else changes": saving_functions.nothing_else,
+            "an exception comes through and no hook is left": saving_functions.fn_raises,
         },
+        axes=saving_functions.AXES,
     ),
 )
 class TestWithHalfSaved:

@@ -4,8 +4,8 @@ import contextlib
 from functools import partial
 
 from graders.exercises.authoring import exercise
-from graders.scenes.graph_worlds import a_graph
-from graders.scenes.recorders import runs_passes
+from graders.scenes.stories import graph_nodes
+from graders.scenes.story import stories
 
 
 def nodes_of(y, following=lambda node: node.next_functions):
@@ -53,15 +53,16 @@ def collected(y, node_names, note=keep, nodes=None):
         "What arrives at a node is complete, so its pre-hook gets the sum over all uses, as the tensor hooks left it. "
         "`node.register_hook` would do as well: it gets the same `grad_outputs`, once the node has done its work."
     ),
-    scene=runs_passes(
-        world=a_graph,
-        only={"raised_in": ("backward",), "failure": ("own", "KeyboardInterrupt")},
-        words={
-            "results": "the gradients arrive at the nodes",
-            "passes": "backward runs once and fills the leaves",
-            "own": "the gradients are copies of their own",
-            "exception": "an exception comes through and leaves no hook",
+    scene=stories(
+        promises={
+            "the gradients arrive at the nodes": graph_nodes.arriving,
+            "backward runs once and fills the leaves": graph_nodes.filled,
+            "another call starts afresh": (graph_nodes.afresh, graph_nodes.called_inside),
+            "the gradients are copies of their own": graph_nodes.of_their_own,
+            "nothing else changes": (graph_nodes.nothing_else, graph_nodes.no_hook_left),
+            "an exception comes through and leaves no hook": graph_nodes.something_raises,
         },
+        axes=graph_nodes.AXES,
     ),
 )
 class TestGradIntoNodes:

@@ -125,7 +125,6 @@ SURVIVORS = {
     ".view(-1)": "y is a scalar",
     "at most two dimensions": "y is a scalar",
     "under no_grad": "backward works there, too",
-    "lost statement: without visited.add": "each way is walked, which takes longer and finds the same nodes",
     "lost statement: without seen.add": "each way is walked, which takes longer and finds the same nodes",
     "not for all: … step=-1": "the other order",
     "lost copy: return dict(_not_copied(result.items()))": "the order of the keys does not matter",

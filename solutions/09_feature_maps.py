@@ -941,15 +941,12 @@ with_epsilon = (faint - faint.min()) / (faint.max() - faint.min() + 1e-5)
 print("largest value:", round(with_epsilon.max().item(), 3))
 assert 0.09 < with_epsilon.max() < 0.1
 
-for tensor, says in (
-    (torch.ones(2, 2, requires_grad=True), "Can't call numpy() on Tensor that requires grad"),
-    (torch.ones(2, 2, dtype=torch.bfloat16), "BFloat16"),
-):
+for tensor in (torch.ones(2, 2, requires_grad=True), torch.ones(2, 2, dtype=torch.bfloat16)):
     try:
         tensor.numpy()
     except (RuntimeError, TypeError) as error:
         print(f"{type(error).__name__}: {error}")
-        assert says in str(error)
+        assert ("that requires grad" if tensor.requires_grad else "BFloat16") in str(error)
 
 original = torch.tensor([2.0, 3.0])
 array = original.detach().float().numpy()

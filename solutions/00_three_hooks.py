@@ -91,9 +91,8 @@ show(
 )
 assert [k for k in range(16) if pictures[k].max() > 1.5] == [0, 3, 7, 8, 9, 11, 12, 14]
 assert [k for k in range(16) if pictures[k].max() == pictures.max()] == [12]
-# of five areas, the brighter the more; and an edge on the left, much more than one on the right
 assert (layer(torch.linspace(0.5, 1, 5)[:, None, None, None].expand(5, 3, 64, 64))[:, 9, 32, 32].diff() > 0).all()
-assert all(
+assert all(  # an edge on the left, much more than one on the right
     layer(edge)[0, 3, 28:36, 28:36].max() > 10 * layer(edge.flip(3))[0, 3, 28:36, 28:36].max()
     for edge in [torch.cat([torch.zeros(1, 3, 64, 32), torch.ones(1, 3, 64, 32)], 3)]
 )

@@ -71,6 +71,7 @@ show(
 print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
 print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
+assert all(weight.is_leaf for weight in torch.nn.Linear(2, 2).parameters())
 
 # %% [markdown]
 # Now backward. To see the gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a
@@ -131,7 +132,7 @@ for t in (a, b):
 (a * b).backward()
 print("kept:   a.grad", a.grad.item(), "  b.grad", b.grad.item())
 print("caught:", *caught)
-assert a.grad.item() == 2 and b.grad.item() == 3
+assert a.grad.item() == 2 and b.grad.item() == 3 and a.grad.shape == a.shape  # as much memory as the activation
 assert sorted(grad.item() for grad in caught) == [2, 3]
 
 # %% tags=["figure"]
@@ -155,7 +156,7 @@ show(
 # %% [markdown]
 # ## Leaf or not?
 #
-# A leaf is a tensor that you made yourself, and it is easily lost. Here are four ways to make `t`:
+# Whether a tensor is a leaf is easy to get wrong. Here are four ways to make `t`:
 #
 # - `"plain"`: `torch.tensor([1.0], requires_grad=True)`
 # - `"scaled"`: `0.1 * torch.tensor([1.0], requires_grad=True)`
@@ -220,6 +221,8 @@ try:
 except RuntimeError as error:
     print("RuntimeError:", error)
     assert "can't retain_grad on Tensor that has requires_grad=False" in str(error)
+leaf.sum().backward()
+assert leaf.grad.tolist() == [1, 1]
 
 # %% [markdown]
 # ### When, and on which tensor?
@@ -317,11 +320,16 @@ y = a * b
 y.backward(retain_graph=True)
 print("after one pass:   a.grad", a.grad.item(), "  w.grad", w.grad.item())
 assert (a.grad.item(), w.grad.item()) == (2, 5)
+assert ((a * b).grad_fn._saved_self.item(), (a * b).grad_fn._saved_other.item()) == (3, 2)  # what a graph saves
 y.backward()
 print("after two passes: a.grad", a.grad.item(), "  w.grad", w.grad.item())
 print("the hook received", caught)
 compare("01-two-passes", a=a.grad, hook=caught)
 assert (a.grad.item(), w.grad.item(), caught) == (4, 10, [2, 2])
+assert all(  # several small batches, and one large one
+    torch.equal(sum(torch.autograd.grad((v * w).square().sum(), w)[0] for v in (1.0, 2.0, 3.0)), whole)
+    for whole in torch.autograd.grad((torch.tensor([1.0, 2.0, 3.0]) * w).square().sum(), w)
+)
 
 # %% [markdown] explains="01-two-passes"
 # 4, not 2. `backward()` never replaces what is in `.grad`. It **adds** to it, for leaves and retained tensors alike.
@@ -507,7 +515,7 @@ h.sum().backward()
 watcher = weakref.ref(h.grad)
 print("bytes of the gradient:", h.grad.numel() * h.grad.element_size())
 assert h.grad.numel() * h.grad.element_size() == 4000
-assert watcher() is not None
+assert watcher() is not None and h.grad_fn.next_functions[0][0].variable is x  # the graph behind h leads to x
 h.grad = None
 assert watcher() is None
 print("after h.grad = None it is freed:", watcher() is None)
@@ -537,10 +545,12 @@ show(
 # %%
 x = torch.tensor([2.0], requires_grad=True)
 h = 3 * x
+passed = []
+h.register_hook(lambda grad: passed.append(weakref.ref(grad)))
 h.sum().backward()
 h.retain_grad()  # it keeps the next one; the past is gone
-print("retains:", h.retains_grad, "  h.grad:", h.grad)
-assert h.retains_grad and h.grad is None
+print("retains:", h.retains_grad, "  h.grad:", h.grad, "  the gradient that passed:", passed[0]())
+assert h.retains_grad and h.grad is None and passed[0]() is None
 
 # %% [markdown]
 # **"Only hooks can save the gradient of a non-leaf."** `retain_grad` and `torch.autograd.grad` can, too. Either costs
@@ -561,12 +571,12 @@ print("autograd.grad and retain_grad agree:", by_autograd.item())
 #
 # | call | when | what it does |
 # |---|---|---|
-# | `t.is_leaf` | any time | `False` for the result of an operation on tensors that require grad, else `True` |
+# | `t.is_leaf` | any time | `False` for a result with a graph behind it (a `grad_fn`), else `True` |
 # | `t.retain_grad()` | before `backward()` | makes a non-leaf keep its gradient in `t.grad`; does nothing on a leaf |
 # | `t.retains_grad` | any time | `True` for a non-leaf that was asked to retain |
 # | `t.register_hook(fn)` | before `backward()` | has `backward()` call `fn(grad)` with the gradient of each pass; returns a handle |
 # | `loss.backward()` | | adds to the `.grad` of leaves and of retained tensors |
-# | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; fills the `.grad` of retained tensors only |
+# | `torch.autograd.grad(loss, [t, …])` | | returns gradients, leaf or not; adds to the `.grad` of retained tensors only |
 #
 # ## Where you meet this in the wild
 #

@@ -55,6 +55,7 @@ print("Both hooks are registered. Now backward:")
 y.backward()
 compare("02-two-hooks", a=received["a"], b=received["b"])
 assert (a.item(), b.item()) == (6, 5) and list(received.items()) == [("b", 6.0), ("a", 5.0)]
+assert not (a.retains_grad or b.retains_grad)
 
 # %% tags=["figure"]
 figure = timeline(
@@ -137,6 +138,13 @@ y.register_hook(lambda grad: calls.append(grad.item()))
 print("calls:", calls)
 compare("02-three-uses", calls=calls)
 assert calls == [7.0]
+assert all(  # a weight that two layers share: one more call, with the sum
+    shared.weight.register_hook(calls.append)
+    and shared(shared(torch.ones(1))).sum().backward() is None
+    and len(calls) == 2
+    and torch.equal(calls[1], shared.weight.grad)
+    for shared in [nn.Linear(1, 1)]
+)
 
 # %% tags=["figure"]
 figure, axes = card(8.2, 2.9)
@@ -170,7 +178,8 @@ show(
 #    an exception ends it.
 # 3. Losing the handle does **not** remove the hook. The tensor keeps it.
 #
-# The next cell tries all three. For the first two it runs one pass with the hook and one after it.
+# The next cell tries all three, and prints which hooks were called. For the first two it runs one pass with the hook
+# and one after it.
 
 # %%
 import gc
@@ -183,27 +192,29 @@ handle = t.register_hook(lambda grad: calls.append("first"))
 handle.remove()
 handle.remove()
 (2 * t).backward()
-print("removed:        ", *calls)
+print("remove():     ", *calls)
 assert calls == ["first"]
 
+calls.clear()
 try:
     with t.register_hook(lambda grad: calls.append("with")):
         (2 * t).backward()
         raise KeyError
 except KeyError:
     (2 * t).backward()
-print("after the block:", *calls)
-assert calls == ["first", "with"]
+print("a with block: ", *calls)
+assert calls == ["with"]
 
+calls.clear()
 t.register_hook(lambda grad: calls.append("lost"))
 gc.collect()
 (2 * t).backward()
-print("handle lost:    ", *calls)
-assert calls == ["first", "with", "lost"]
+print("a lost handle:", *calls)
+assert calls == ["lost"]
 
 # %% [markdown]
-# The third point explains a common surprise in notebooks: run a cell with `register_hook` three times, and from then on
-# three hooks are called. Keep the handle, and remove the old hook first.
+# The third point explains a common surprise in notebooks: run a cell that puts a hook on a weight three times, and from
+# then on three hooks are called. Keep the handle, and remove the old hook first.
 #
 # ## Keep copies
 #
@@ -280,7 +291,7 @@ assert x.grad.item() == 17
 # hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
 
 # %% [markdown]
-# A running sum is a stored gradient, too. However often a tensor is used, its hook runs once per pass.
+# A sum that you keep from pass to pass is a stored gradient, too: begin it with a copy.
 
 
 # %% exercise="02-count-and-sum"
@@ -303,7 +314,7 @@ def count_and_sum(t):
 # ## Called, or not?
 #
 # Below, `y` has a hook, and so has its copy `y * 1`. The loss is `2 * y`. We go back from it twice: once with
-# `backward()`, and once with `torch.autograd.grad`, which fills no `.grad` of a leaf.
+# `backward()`, and once with `torch.autograd.grad`, which leaves the `.grad` of leaves alone.
 #
 # **Predict.** How many times is each of the two hooks called?
 
@@ -373,6 +384,7 @@ print("2 (out - target) x:", [round(g, 2) for g in by_hand[:4]], "...")
 assert [round(g, 2) for g in log[:3]] == [-4.0, -13.6, -16.92]
 assert torch.allclose(torch.tensor(log), torch.tensor(by_hand), atol=1e-5)
 assert len(log) == 40 and max(abs(g) for g in log[3:]) < 2
+assert all(0.9 < later / g < 1 for g, later in zip(log[3:], log[6:])) and log[3] > 0 > log[5]  # a zigzag of three steps
 
 # %% tags=["figure"]
 from matplotlib.figure import Figure
@@ -407,7 +419,7 @@ with p.register_hook(
 ):
     (p * p).sum().backward()
 print("norm, largest, share of zeros:", stats[0])
-assert stats[0] == (10.0, 8.0, 0.5)
+assert stats[0] == (10.0, 8.0, 0.5) and all(type(number) is float for number in stats[0])
 
 
 # %% exercise="02-norm-log"
@@ -639,7 +651,7 @@ assert sizes == [4000, 4000]
 # %% [markdown]
 # ## On your own model
 #
-# Which weights does this loss pull at most? `your_model` finds a model of torchvision, timm or transformers by its
+# Which weights have the largest gradients? `your_model` finds a model of torchvision, timm or transformers by its
 # name, or takes one of yours with an input for it: `your_model(model, x)`. It downloads nothing: weights that are not
 # on this machine are random.
 #

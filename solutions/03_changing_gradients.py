@@ -289,6 +289,11 @@ w.register_hook(lambda grad: grad.mul_(3))
 ((w + x) * (w + 1)).backward()
 print("3. w.grad", w.grad.item(), "and x.grad", x.grad.item(), "are right, by luck")
 assert (w.grad.item(), x.grad.item()) == (15, 2)
+assert [  # has the gradient a graph, when a hook keeps it, and when a hook cuts it?
+    t.register_hook(hook) and torch.autograd.grad((t**3).sum(), t, create_graph=True)[0].requires_grad
+    for hook in (lambda grad: 2 * grad, lambda grad: 2 * grad.detach(), torch.no_grad()(lambda grad: 2 * grad))
+    for t in [torch.ones(2, requires_grad=True)]
+] == [True, False, False]
 
 # %% [markdown]
 # The rule is short: **compute a new tensor and return it.** No method whose name ends in an underscore, no `grad *= 3`,

@@ -115,15 +115,12 @@ show(
 
 # %%
 x = torch.tensor([1.0], requires_grad=True)
-for tensor, message in (
-    (2 * x, "post accumulate grad hooks cannot be registered on non-leaf tensors"),
-    (torch.ones(1), "cannot register a hook on a tensor that doesn't require gradient"),
-):
+for tensor in (2 * x, torch.ones(1)):
     try:
         tensor.register_post_accumulate_grad_hook(print)
     except RuntimeError as error:
         print("RuntimeError:", error)
-        assert message in str(error)
+        assert ("on non-leaf tensors" if tensor.requires_grad else "that doesn't require gradient") in str(error)
 
 # %% [markdown]
 # **Once in each backward pass.** A weight that is used in several places is called *tied*, or shared. Its hook runs

@@ -318,6 +318,7 @@ for hook in (store, store_and_return):
 print("the output requires grad:", trainable)
 compare("05-still-trainable", which=[name for name, requires_grad in trainable.items() if requires_grad])
 assert trainable == {"store": True, "store_and_return": False}
+assert [entries or entries.append(1) for entries in [[]] for _ in range(2)] == [None, [1]]
 
 # %% [markdown] explains="05-still-trainable"
 # What a hook returns takes the place of the output. Here that was a copy without a graph, so no gradient comes back to
@@ -782,6 +783,7 @@ for handle in handles:
     handle.remove()
 print("fired:", fired)
 assert fired == {"block": ["Conv2d", "Conv2d", "Residual"], "attention": ["MultiheadAttention"]}
+assert [len([*m.modules()]) for m in [nn.Module()] if setattr(m, "layers", [nn.ReLU()]) is None] == [1]  # a plain list
 
 # %% [markdown]
 # ## Save an activation to a file

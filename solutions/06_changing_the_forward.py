@@ -1011,6 +1011,7 @@ print("args zeroed in a forward hook:", too_late.item(), "  in a pre-hook:", in_
 print("args of nn.Identity zeroed in a forward hook:", one_tensor.tolist())
 assert too_late.item() == 16 and in_time.item() == 10
 assert one_tensor.tolist() == [[0, 0, 0]]
+assert linear.register_forward_pre_hook(print) and [*linear.state_dict()] == ["weight", "bias"]  # no hook in it
 
 # %% [markdown]
 # ## On your own model

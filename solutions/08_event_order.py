@@ -664,6 +664,21 @@ compare("08-recomputation", first_fwd=times[0], each_bwd=max(each), less_often=l
 # %% tags=["figure"]
 assert in_forward == ["0.fwd", "1.fwd", "2.fwd"] and times == [2, 2, 1]
 assert events == ["2.bpre", "0.fwd", "1.fwd", "2.bwd", "1.bpre", "1.bwd", "0.bpre", "0.bwd"] and each == [1, 1, 1]
+assert [  # a hook that doubles must stay until backward has run, or the second layer gets half of its gradient
+    round(
+        [
+            doubles := pair[0].register_forward_hook(lambda module, args, output: 2 * output),
+            answer := checkpoint(pair, torch.ones(1, 1), use_reentrant=False),
+            stays or doubles.remove(),
+            answer.backward(),
+            doubles.remove(),
+            pair[1].weight.grad.item() / pair[0](torch.ones(1, 1)).item(),
+        ][-1],
+        3,
+    )
+    for stays in (True, False)
+    for pair in [nn.Sequential(nn.Linear(1, 1), nn.Linear(1, 1))]
+] == [2, 1]
 lanes = {"checkpoint(model, x)": FORWARD, "backward()": BACKWARD}
 rows = [(event, "checkpoint(model, x)") for event in in_forward]
 for event in events:
@@ -704,6 +719,11 @@ checkpoint(model, torch.ones(1, 8), use_reentrant=False).sum().backward()
 print("what the hook kept in each of its two calls:", kept[0], kept[1], sep="\n")
 compare("08-dropout-twice", equal=torch.equal(kept[0], kept[1]))
 assert len(kept) == 2 and torch.equal(kept[0], kept[1])
+assert any(
+    checkpoint(model, torch.ones(1, 8), use_reentrant=False, preserve_rng_state=False).sum().backward() is None
+    and not torch.equal(*kept[-2:])
+    for _ in range(8)
+)
 
 # %% [markdown] explains="08-dropout-twice"
 # The recomputation has to drop the same entries as the forward pass did, or the gradients would belong to another

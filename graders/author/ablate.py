@@ -21,7 +21,7 @@ from graders.author.mutate.score import every_mutant
 from graders.author.workers import worker_pool
 from graders.core.exercise import Inputs
 from graders.marking.in_process import probe_outcomes
-from graders.scenes.scene import Scene
+from graders.scenes.scene import EXAMPLE, Scene
 from graders.scenes.story import StoryScene
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.implementations import Implementation
@@ -78,7 +78,8 @@ def ablate_exercise(key: str) -> AblatedExercise:
     mutants = [_revealing_observations(exercise, mutant.source, draws) for mutant in every_mutant(exercise, answers)]
     wrong = {one.what: _revealing_observations(exercise, one.source, draws) for one in answers.every if not one.passes}
     known = [shown for shown in (*mistakes, *mutants) if shown]  # a mutant that is right shows itself nowhere
-    seen = [(section, name) for shown in expected if shown for section in shown.keys for name in shown[section].keys]
+    sections = [(section, shown[section]) for shown in expected if shown for section in shown.keys]
+    seen = [(section, name) for section, values in sections if section != EXAMPLE for name in values.keys]
     return AblatedExercise(
         family=_family(exercise.scene),
         observations=tuple(dict.fromkeys(_observation_name(exercise, f"{section}: {name}") for section, name in seen)),

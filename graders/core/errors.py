@@ -59,6 +59,10 @@ class ExerciseDefect(HookworkError):
     exit_code = ExitCode.NOT_GRADED
 
 
+class BadExercise(ExerciseDefect, TypeError):
+    """A part of an exercise is missing or invalid where its author wrote it."""
+
+
 class FileTrouble(HookworkError):
     """The operating system refused to read or write a file."""
 

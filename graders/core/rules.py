@@ -20,28 +20,26 @@ RULES = (
     Rule(
         1,
         "Any tensor, any number of calls.",
-        "The check has other inputs than the example. Your function works for tensors of any shape and in any layout "
-        "(such as a slice, `t[:, 0]`), in `float32` and in `float64`; none is sparse. It works however often it is "
-        "called, on one object or on several at the same time, and also when one call runs inside another: a loss "
-        "that you evaluate may call your function.",
+        "Your function works for tensors of any shape and in any layout (such as a slice, `t[:, 0]`), in `float32` "
+        "and in `float64`; none is sparse. It works however often it is called, on one object or on several at the "
+        "same time, and also when one call runs inside another: a loss that you evaluate may call your function.",
     ),
     Rule(
         2,
         "What you were given stays as it was.",
         "Tensors keep their values, their `requires_grad` and their `.grad`: if `p.grad` held a 9, it is that same "
-        "tensor afterwards, and still 9. A model keeps its parameters, its buffers (tensors that it stores but does "
-        "not train), the mode of each part (`train()` or `eval()`) and its `forward`. Lists and dicts keep their "
-        "entries. Settings such as grad mode (`torch.no_grad()`) are as before, and you set no seed. What a model "
-        "changes when it runs, like the running mean of a batch norm, may change.",
+        "tensor afterwards, and still 9. A model keeps its parameters, its buffers, the mode of each part and its "
+        "`forward`. Lists and dicts keep their entries. Settings such as grad mode are as before, and you set no "
+        "seed. What a model changes when it runs, like a running mean, may change.",
     ),
     Rule(
         3,
         "Other people's hooks stay; yours go.",
-        "Hooks that were there before are there afterwards, in the same order. Where one of them doubles the output "
-        "of a layer, the output is the double, as for the next layer. When your function has returned or raised, none "
-        "of your own hooks is left. A hook that is meant to stay changes what you were given and nothing else: in `t "
-        "+ u`, one on `t` that writes into the gradient would change that of `u`, too. If you return a handle, it "
-        "removes exactly the hook that it stands for.",
+        "Hooks that were there before are there afterwards, in the same order. Where one of them doubles an output, "
+        "the output is the double. When your function has returned or raised, none of your own hooks is left. A hook "
+        "that is meant to stay changes what you were given and nothing else: in `t + u`, one on `t` that writes into "
+        "the gradient would change that of `u`, too. If you return a handle, it removes exactly the hook that it "
+        "stands for.",
     ),
     Rule(
         4,
@@ -60,24 +58,23 @@ RULES = (
         6,
         "What you return.",
         "A tuple is not a list, and a number is an `int` or a `float`; any kind of dict will do. A tensor that you "
-        "return has no graph, and it shares its memory with no other tensor, so that nothing changes it later: "
-        "`p.grad.clone()`, not `p.grad`. Some contracts ask for the tensor itself.",
+        "return has no graph, and it shares its memory with no other tensor: `p.grad.clone()`, not `p.grad`.",
     ),
     Rule(
         7,
         'What "run the model" means (from lesson 5 on).',
         "Call `model(x)` exactly once, to its end, with each part in its own mode. It computes the same as without "
         "you. Where no gradient is asked for, you may switch grad mode off, and your caller may have done so. A part "
-        "has the name that `model.named_modules()` gives it: a layer that is both `act1` and `act2` is `act1`. What "
-        "it returned is the value as it left the layer, even when an in-place ReLU behind it overwrites that.",
+        "with two names has the one that `model.named_modules()` gives. What it returned is the value as it left the "
+        "layer, even when an in-place ReLU behind it overwrites that.",
     ),
     Rule(
         8,
         "What you may count on.",
-        "Where a gradient is asked for, grad mode is on when you are called. The models, losses and functions that "
-        "you are given run no backward pass of their own, and do not switch grad mode. No hook on a tensor gets "
-        "`None`. Nobody changes a list or dict that you were given or returned. Passes that you run may fill the "
-        "`.grad` of leaves that the contract does not mention.",
+        "Where a gradient is asked for, grad mode is on when you are called. What you are given runs no backward pass "
+        "of its own, and does not switch grad mode. No hook on a tensor gets `None`. Nobody changes a list or dict "
+        "that you were given or returned. Passes that you run may fill the `.grad` of leaves that the contract does "
+        "not mention.",
     ),
 )
 
@@ -104,8 +101,8 @@ BRIEF = (
 RULES_FILE_NAME = "rules.md"
 """The page that explains them, a file next to the lessons."""
 INTRODUCTION = """\
-A check tests what the contract of its exercise says, and the three rules of lesson 1. This page asks for nothing more:
-it explains them, for a day when a check puzzles you. Where a contract says otherwise, the contract counts."""
+A check tests what the contract of its exercise says, and the three rules of lesson 1. This page explains them, for a
+day when a check puzzles you. Where a contract says otherwise, the contract counts."""
 
 UNBREAKABLE_SPACE = "\0"
 """Stands for a space at which a line must not be broken."""

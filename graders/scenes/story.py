@@ -182,7 +182,7 @@ class StoryScene(Scene):
         """The arguments of a story besides `call`: of `draw`, `case` and what the exercise gives, those it names."""
         circumstances = SimpleNamespace(**case)
         have = {"draw": Draw(seed, circumstances, to), "case": circumstances, **self.options["given"]}
-        return {name: have[name] for name in list(inspect.signature(story).parameters)[1:]}
+        return {name: have[name] for name in _arguments_of(story)}
 
 
 def stories(
@@ -196,10 +196,14 @@ def stories(
 
     `promises` maps what must hold, in the words of the learner, to a story or several; of stories in a list, the
     docstrings say it. The first promise is the task itself. The first value of each axis is the plainest. `impossible`
-    is as in a `Scene`, and `given` holds further arguments of the stories, by name.
+    is as in a `Scene`, and `given` holds further arguments of the stories, by name. Raises `TypeError` if no story has
+    such an argument.
     """
     if not isinstance(promises, Mapping):
         promises = {_promise_of(story): story for story in promises}
+    known = {name for some in promises.values() for story in _as_sequence(some) for name in _arguments_of(story)}
+    if strange := sorted(given.keys() - known):
+        raise TypeError(f"no story has an argument {' or '.join(strange)}")
     chosen = {axis: tuple(values) for axis, values in axes.items()}
     return StoryScene(
         family=stories,  # type: ignore[arg-type]
@@ -209,6 +213,11 @@ def stories(
         options={"promises": promises, "given": given},
         given={"promises": promises, "axes": chosen, **given},
     )
+
+
+def _arguments_of(story: Story) -> list[str]:
+    """The names of a story's arguments besides `call`."""
+    return list(inspect.signature(story).parameters)[1:]
 
 
 def _promise_of(story: Story) -> str:

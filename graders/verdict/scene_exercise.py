@@ -41,7 +41,7 @@ import numpy as np
 import torch
 
 from graders.core import course
-from graders.core.errors import ExerciseDefect
+from graders.core.errors import BadExercise, ExerciseDefect
 from graders.core.exercise import Case, Check, Exercise, IllConditionedDraws, Inputs, Mistake
 from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
@@ -164,19 +164,19 @@ def exercise(
     which maps the name of an observation to a function of what was seen and what the reference showed. It returns
     whether they may differ in this way. A wrong program `forgot_return` is the mistake "forgot-return";
     `forgot_return__2` is another form of it with the same message. `Mistakes` may inherit wrong programs. Where
-    the task asks for a handle, "no-handle" need not be written. Raises `TypeError` when a part is missing or invalid.
+    the task asks for a handle, "no-handle" need not be written. Raises `BadExercise` when a part is missing or invalid.
     """
     if not KEY.fullmatch(key):
-        raise TypeError(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
+        raise BadExercise(f"{key!r} is not an exercise key: it looks like 03-scale-grad")
     if difficulty not in (0, 1, 2, 3) or minutes < 0:  # 0: not chosen yet
-        raise TypeError(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
+        raise BadExercise(f"exercise {key}: its difficulty is 1, 2 or 3, and its minutes are a number above 0")
     defined = name or key[3:].replace("-", "_")
 
     def make(body: type) -> SceneExercise:
         members = vars(body)
         references = [Implementation(part, value) for part, value in members.items() if part.startswith("reference")]
         if not references or not members.get("__doc__") or "Mistakes" not in members:
-            raise TypeError(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
+            raise BadExercise(f"exercise {key} needs a contract as its docstring, a reference and a class Mistakes")
         contract_source = Contract.from_docstring(members["__doc__"])
         slips = _wrong_programs(members["Mistakes"])
         if HANDLE.search(contract_source.task) and not any(slip.id == "no-handle" for slip in slips):
@@ -234,7 +234,7 @@ def _section_check(comparison: Comparison, section: str) -> Check:
 def _wrong_programs(mistakes: type, message: str = "") -> list[Implementation]:
     """The wrong programs, inherited ones first. Another form of a mistake shares its message unless it has its own.
 
-    `message` is for all of them, if it is given.
+    `message` is for all of them, if it is given. Raises `BadExercise` for a mistake that has no message.
     """
     members = {part: program for base in mistakes.__mro__[-2::-1] for part, program in vars(base).items()}
     found, messages = list[Implementation](), dict(COMMON_MESSAGES)
@@ -242,6 +242,11 @@ def _wrong_programs(mistakes: type, message: str = "") -> list[Implementation]:
         if part.startswith("__"):
             continue
         id = part.partition("__")[0].replace("_", "-")
+        if not (message or program.__doc__ or id in messages):
+            raise BadExercise(
+                f"{program.__module__}: the mistake {part} needs a docstring: what went wrong, and how to fix it. "
+                "Only a name that stands in graders/core/mistakes.py brings its own"
+            )
         messages[id] = message or " ".join((program.__doc__ or messages[id]).split())
         found.append(Implementation(id, program, messages[id]))
     return found

@@ -10,6 +10,8 @@ import pytest
 from graders.core import course
 from graders.core.results import Status
 from graders.marking.in_process import check_namespace
+from graders.scenes.stories import gradient_hooks as hooks
+from graders.scenes.story import stories
 
 
 class _Nameless(type):
@@ -45,3 +47,8 @@ def _raises_unreadable(t: object, s: float) -> object:
 def test_what_an_answer_raises_is_its_own_exception(scale_grad: Callable[..., Any], message: str) -> None:
     result = check_namespace(course.find_exercise("03-scale-grad"), {"scale_grad": scale_grad}, 5)
     assert (result.status, message in result.message) == (Status.RAISED, True), result.message
+
+
+def test_an_option_that_no_story_has_is_refused() -> None:
+    with pytest.raises(TypeError, match="no story has an argument pairs"):
+        stories(promises=[hooks.differentiated_again], axes=hooks.TENSOR, pairs=(("dtype", "rank"),))

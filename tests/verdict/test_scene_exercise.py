@@ -14,6 +14,7 @@ import torch
 
 from graders.author.answers import answers_to
 from graders.core import course
+from graders.core.errors import BadExercise
 from graders.core.exercise import IllConditionedDraws
 from graders.core.expect import Seen
 from graders.core.results import Status
@@ -178,6 +179,15 @@ def test_wrong_programs_leave_nothing_in_this_process() -> None:
 def test_what_is_missing_is_said() -> None:
     with pytest.raises(TypeError, match="a contract as its docstring, a reference and a class Mistakes"):
         exercise("99-made", points=1, title="Made", hints=(), scene=SCALED.scene)(type("Made", (), {}))
+
+
+def test_a_mistake_without_a_message_is_refused_by_name() -> None:
+    parts = {"__doc__": "Scale.", "reference": lambda x, by: x * by}
+    mistakes = type("Mistakes", (), {"twisted": lambda x, by: x})
+    with pytest.raises(BadExercise, match="the mistake twisted needs a docstring: what went wrong, and how to fix it"):
+        exercise("99-made", points=1, title="Made", hints=(), scene=SCALED.scene)(
+            type("Made", (), {**parts, "Mistakes": mistakes})
+        )
 
 
 @pytest.mark.parametrize("key", ["scale-grad", "3-scale-grad", "03-Scale", "03_scale", "03-", "03-a--b", "03-a-", ""])

@@ -16,14 +16,14 @@ from graders.scenes.story import stories
     title="One gradient for each pass",
     hints=(
         "What does `backward()` do to a `.grad` that already holds a value?",
-        "Set `p.grad = None` before each pass, or use `torch.autograd.grad`, which does not touch `.grad`.",
+        "Set `p.grad = None` before each pass, or use `torch.autograd.grad`, which does not touch `p.grad`.",
         "An entry of your list and `p.grad` must not be the same tensor, or the next pass changes your entry. "
         "Store `p.grad.clone()`.",
     ),
     why=(
         "With `p.grad = None` before each pass there is nothing to add to, and the copy stays yours whatever "
         "happens to `p.grad` later. `torch.autograd.grad(loss(p), p)` is shorter: it returns the gradient of one "
-        "pass and does not touch `.grad`."
+        "pass and does not touch `p.grad`."
     ),
     scene=stories(
         promises={
@@ -49,9 +49,9 @@ class TestPerPassGrads:
     >>> per_pass_grads(p, [lambda p: 2 * p.sum(), lambda p: (p * p).sum()])
     [tensor([2.]), tensor([6.])]
 
-    **Fine print.** Each loss depends on `p`. `p.grad` may hold an old value, which must not enter the result. It may
-    end up as anything but an entry of your list, and the old tensor in it may be overwritten. A loss that is in the
-    list twice counts twice. While a loss is evaluated, it may call your function on another tensor.
+    **Fine print.** Each loss depends on `p`. `p.grad` may hold an old value, which must not enter the result.
+    Afterwards `p.grad` may be anything but an entry of your list, and its old tensor may be overwritten. A loss that is
+    in the list twice counts twice. While a loss is evaluated, it may call your function on another tensor.
     """
 
     def reference(p, losses):
@@ -97,4 +97,15 @@ class TestPerPassGrads:
                 p.grad.zero_()
                 loss(p).backward()
                 grads.append(p.grad)
+            return grads
+
+        def emptied_alias(p, losses):
+            """Every entry is `p.grad` itself, and `zero_()` sets that very tensor to 0. Store a copy, `p.grad.clone()`,
+            or clear with `p.grad = None`.
+            """
+            grads = []
+            for loss in losses:
+                loss(p).backward()
+                grads.append(p.grad)
+                p.grad.zero_()
             return grads

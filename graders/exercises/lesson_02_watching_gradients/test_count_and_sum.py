@@ -79,6 +79,12 @@ class TestCountAndSum:
         def stored_alias(t):
             return adding(t, lambda total, grad, received: grad.detach() if total is None else total + received)
 
+        def no_copy(t):
+            """Your sum begins with the gradient itself: a later hook may overwrite it, and with `create_graph=True` it
+            keeps a graph alive. Begin with a copy: `grad.detach().clone()`.
+            """
+            return adding(t, lambda total, grad, received: grad if total is None else total + grad)
+
         def returned_the_gradient(t):
             """Your hook returned a tensor, and what a hook returns flows on instead of the gradient. Return nothing."""
             return adding(t, add, flows=lambda received: received)

@@ -69,6 +69,12 @@ class TestRecordGrad:
         def stored_alias(t, store):
             return t.register_hook(lambda grad: store.append(grad.detach()))
 
+        def no_copy(t, store):
+            """You stored the gradient itself: a later hook may overwrite it, and with `create_graph=True` it keeps a
+            graph alive. Store a copy: `grad.detach().clone()`.
+            """
+            return t.register_hook(lambda grad: store.append(grad))
+
         def returned_the_copy(t, store):
             """Your hook returned its copy, and what a hook returns flows on instead of the gradient: without its
             graph, and in memory that others may overwrite. Return nothing.

@@ -227,6 +227,7 @@ def a_fault(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
 BROKEN = Planted(
     axes={"fault": tuple(FAULTS), "disguise": tuple(DISGUISES)},
     plant=a_fault,
+    shown_after=2,
     impossible=(
         lambda fault, dtype: dtype == "float32" and fault not in IN_FLOAT32,
         lambda fault, disguise: fault == "cut at the end" and disguise == "by hand",  # it would get no gradient

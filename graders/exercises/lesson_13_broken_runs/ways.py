@@ -51,21 +51,21 @@ other[1].bias.requires_grad_(False)
 """
 
 
+def text_of_net(parts: Sequence[str], body: Sequence[str], lines: Sequence[str], seed: int) -> str:
+    """The text of a model: how its parts are made, its forward pass, and what is done to it."""
+    init = ["    def __init__(self):", "        super().__init__()", *(f"        {part}" for part in parts)]
+    forward = ["    def forward(self, x):", *(f"        {line}" for line in body)]
+    return "\n".join(["class Net(nn.Module):", *init, *forward, f"torch.manual_seed({seed})", "model = Net()", *lines])
+
+
 def program(run: Sequence[str], lines: Sequence[str], seed: int) -> str:
     """The text of a model that computes `run`, one after the other, and of what is done to it."""
-    body = [*(f"h = {step}" for step in run[:-1]), f"return {run[-1]}"]
-    return "\n".join(
-        [
-            "class Net(nn.Module):",
-            "    def __init__(self):",
-            "        super().__init__()",
-            "        self.gain, self.norm = nn.Parameter(torch.ones(3)), nn.BatchNorm1d(3)",
-            "        self.first, self.second = nn.Linear(3, 3), nn.ModuleList([nn.Linear(3, 3)])",
-            "        self.third = nn.Linear(3, 3)",
-            *("    def forward(self, x):", *(f"        {line}" for line in body)),
-            *(f"torch.manual_seed({seed})", "model = Net()", *lines),
-        ]
-    )
+    parts = [
+        "self.gain, self.norm = nn.Parameter(torch.ones(3)), nn.BatchNorm1d(3)",
+        "self.first, self.second = nn.Linear(3, 3), nn.ModuleList([nn.Linear(3, 3)])",
+        "self.third = nn.Linear(3, 3)",
+    ]
+    return text_of_net(parts, [*(f"h = {step}" for step in run[:-1]), f"return {run[-1]}"], lines, seed)
 
 
 def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,7 +122,8 @@ ADDED = {
 
 def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with hooks on two of its layers, and of another one with a hook."""
-    layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice([kind for kind in HOOKED if kind != case["hook"]])]
+    others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
+    layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice(others)]
     steps, lines = [], []
     for kind, layer in zip(kinds, layers):
         steps.append(ADDED.get(kind, "h + self.it(torch.ones_like(h))").replace(".it", f".{layer}"))

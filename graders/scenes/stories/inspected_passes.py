@@ -119,7 +119,9 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model, the loss or the backward pass comes through, and nothing is left."""
-    other, x = another_model(draw, case), draw.tensor(4, 3).requires_grad_()
+    other, x = another_model(draw, case), draw.tensor(4, 3)
+    if case.x_is == "leaf":
+        x.requires_grad_()
     x.grad = torch.full_like(x, 0.7)
     error, calls = an_error(draw, case), []
 

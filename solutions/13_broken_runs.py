@@ -1179,7 +1179,9 @@ def diagnose(make, x, y, loss_fn, lr):
         """The dicts that hold the hooks of a module and of its own parameters."""
         kinds = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
         found = [getattr(module, kind) for kind in kinds]
-        return found + [parameter._backward_hooks or {} for parameter in module.parameters(recurse=False)]
+        for parameter in module.parameters(recurse=False):
+            found += [parameter._backward_hooks or {}, parameter._post_accumulate_grad_hooks or {}]
+        return found
 
     def gradients_without_hooks_of(name):
         model = make()
@@ -1241,8 +1243,10 @@ def diagnose(make, x, y, loss_fn, lr):
                 if parameter.grad is not None:
                     parameter -= lr * parameter.grad
         for outputs in (calls, one_pass(model)):
-            for name, output in outputs:
-                if isinstance(modules[name], nn.ReLU) and (output == 0).all(0).float().mean() > 0.5:
+            relus = [(name, (output == 0).all(0)) for name, output in outputs if isinstance(modules[name], nn.ReLU)]
+            for name, _ in relus:
+                silent = torch.stack([channels for other, channels in relus if other == name]).all(0)
+                if silent.float().mean() > 0.5:
                     return "dead", name
         for name, size in arriving:
             if size < last / 10_000:

@@ -79,6 +79,8 @@ class Exercise:
     """From 1 (easy) to 3 (hard); 0 if it does not say."""
     core: bool = False
     """Whether it is on the core path, the shorter way through the course."""
+    program_after: int = 1
+    """In a notebook, a program is shown from this refused check on: one that shows what is to be found comes later."""
 
     __test__ = False  # our own pytest collector finds exercises
 

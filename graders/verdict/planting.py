@@ -23,6 +23,8 @@ class Planted:
 
     axes: Mapping[str, Sequence[str]]
     plant: Callable[[Rng, Case], Case]
+    shown_after: int = 1
+    """From which refused check on a learner sees it, in the program that shows what is wrong with an answer."""
     impossible: Sequence[Callable[..., bool]] = ()
     """As in `graders.scenes.scene.Scene`, for combinations with axes of the scene, too."""
 

@@ -202,6 +202,7 @@ def exercise(
             minutes=minutes,
             difficulty=difficulty,
             core=core,
+            program_after=planted.shown_after,
             comparison=comparison,
             scene=scene,
             planted=planted,

@@ -12,6 +12,7 @@ may contain, and what becomes of it:
     f(t, *arguments(draw, case))                    the values in their places
     if case.place == "leaf": ... else: ...          the lines of the branch, also in a class or a block; such conditions
                                                     name drawn things alone; `a if case.x else b` is a or b
+    model = written("model", case.model, x=x)       the lines of that text, in which `x` is what the program calls `x`
     w, t = a_tensor(draw, case), marked as `told`   its lines, and no call; its names are names of the program, and its
                                                     only `return` is its last line
     t = w                                           nothing; it says `w` from then on
@@ -43,6 +44,7 @@ import torch
 from torch import nn
 
 from graders.core.shown import MISSING
+from graders.scenes.planted import written
 from graders.scenes.results import copy_value
 from graders.scenes.story import ELSEWHERE, Story, Watch
 from graders.verdict.looks import look_at
@@ -166,6 +168,8 @@ class _Teller(ast.NodeTransformer):
             self._observe(node, value.value)
         elif isinstance(node, ast.Assign) and self._told_helper(value):
             self._bind_parts(node.targets[0], self._inline(value, node.targets[0]))
+        elif isinstance(node, ast.Assign) and self._is_call_of(written, value):
+            self._tell_text(value, ast.unparse(node.targets[0]))
         elif isinstance(node, ast.Assign) and self._is_drawn(value):
             self._bind(node.targets[0], self._value_of(value))
         elif isinstance(node, ast.Assign) and self._is_watch(value):
@@ -216,6 +220,14 @@ class _Teller(ast.NodeTransformer):
         for name, part in pairs:
             if part is not None and ast.unparse(name) != ast.unparse(part):
                 self._statement(ast.fix_missing_locations(ast.Assign([name], part, lineno=-self._before)))
+
+    def _tell_text(self, asked: ast.Call, target: str) -> None:
+        """Tell the lines of a program that was written outside; what it makes gets the name of the target."""
+        name, text = map(self._value_of, asked.args)
+        renamed = {word.arg or "": self.visit(copy.deepcopy(word.value)).id for word in asked.keywords}
+        renamed[name] = self._renamed.get(target, target)
+        for node in ast.parse(text).body:
+            self._emit(ast.unparse(_Renamed(renamed).visit(node)))
 
     def _observe(self, node: ast.stmt, pair: Any) -> None:
         name, value = pair.elts
@@ -351,10 +363,12 @@ class _Teller(ast.NodeTransformer):
         helper = self._drawn.get(node.func.id, self._home.get(node.func.id))
         return helper if hasattr(helper, "is_told") else None
 
+    def _is_call_of(self, function: Any, node: ast.expr | None) -> bool:
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        return is_call and self._home.get(node.func.id) is function  # type: ignore[union-attr]
+
     def _is_watch(self, node: ast.expr | None) -> bool:
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
-            return False
-        if self._home.get(node.func.id) is not Watch:
+        if not self._is_call_of(Watch, node) or not isinstance(node, ast.Call):
             return False
         self._watched = {word.arg or "": ast.unparse(self.visit(copy.deepcopy(word.value))) for word in node.keywords}
         return True

@@ -19,11 +19,10 @@ class Run:
 
     def __init__(self, make: Callable[[], nn.Module], x: Tensor, y: Tensor, loss_fn: Any, prepare: Any = id) -> None:
         """Runs at once."""
-        self.again = partial(Run, make, x, y, loss_fn)
+        self.make, self.again = make, partial(Run, make, x, y, loss_fn)
         model = make()
         prepare(model)
         self.modules = dict(model.named_modules())
-        self.hooked = [name for name, module in self.modules.items() if any(hooks_of(module))]
         self.calls: list[tuple[str, Tensor]] = []
         """The name of each leaf that is called, and its output."""
 
@@ -52,9 +51,11 @@ def size_of(grad: Tensor) -> float:
     return grad.double().square().mean().sqrt().item()
 
 
-def hooks_of(module: nn.Module) -> list[dict[int, Any]]:
-    """The dicts of hooks of a module, and of its own parameters."""
-    return [getattr(module, kind) for kind in KINDS] + [p._backward_hooks or {} for p in module.parameters(False)]
+def hooks_of(module: nn.Module, accumulated: bool = True) -> list[dict[int, Any]]:
+    """The dicts of hooks of a module, and of its own parameters; with `accumulated`, of all kinds."""
+    kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")[: 1 + accumulated]
+    own = [getattr(p, kind) or {} for p in module.parameters(recurse=False) for kind in kinds]
+    return [getattr(module, kind) for kind in KINDS] + own
 
 
 def first(found: Iterable[str]) -> str | None:
@@ -73,14 +74,20 @@ def changes(run: Run, without: Run) -> bool:
     return not all(a is b if a is None or b is None else torch.allclose(a, b, rtol=1e-3, atol=0) for a, b in pairs)
 
 
-def hook(run: Run, lr: float, matters: Callable[[Run, Run], bool] = changes) -> str | None:
+def hook(
+    run: Run,
+    lr: float,
+    matters: Callable[[Run, Run], bool] = changes,
+    places: Callable[[nn.Module], list[dict[int, Any]]] = hooks_of,
+) -> str | None:
     """The first module without whose hooks the gradients are other ones."""
 
     def clear(model: nn.Module, name: str) -> None:
-        for hooks in hooks_of(model.get_submodule(name)):
+        for hooks in places(model.get_submodule(name)):
             hooks.clear()
 
-    return first(name for name in run.hooked if matters(run, run.again(partial(clear, name=name))))
+    hooked = [name for name, module in run.make().named_modules() if any(places(module))]
+    return first(name for name in hooked if matters(run, run.again(partial(clear, name=name))))
 
 
 def mode(run: Run, lr: float) -> str | None:
@@ -121,10 +128,18 @@ def after_a_step(run: Run, lr: float) -> Run:
     return run.again(step)
 
 
-def dead(run: Run) -> str | None:
-    """A ReLU of whose channels more than half are dead."""
-    outputs = [(name, output) for name, output in run.calls if isinstance(run.modules[name], nn.ReLU)]
-    return first(name for name, output in outputs if (output == 0).all(0).double().mean() > 0.5)
+def in_all_calls(calls: Tensor) -> bool:
+    """Whether more than half of the channels are silent in each of these calls."""
+    return bool(calls.all(0).double().mean() > 0.5)
+
+
+def dead(run: Run, join: Callable[[Tensor], bool] = in_all_calls) -> str | None:
+    """A ReLU of whose channels more than half are dead. `join` gets a row for each call: the channels that are 0."""
+    silent: dict[str, list[Tensor]] = {}
+    for name, output in run.calls:
+        if isinstance(run.modules[name], nn.ReLU):
+            silent.setdefault(name, []).append((output == 0).all(0))
+    return first(name for name, calls in silent.items() if join(torch.stack(calls)))
 
 
 exploding, vanishing = beyond(lambda ratio: ratio > 1e4), beyond(lambda ratio: ratio < 1e-4)

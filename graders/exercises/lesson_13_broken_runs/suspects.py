@@ -1,4 +1,4 @@
-"""The modules in the models of 13-wrong-mode whose mode may matter.
+"""The models of 13-wrong-mode, with modules whose mode may matter.
 
 They are written here as text, for an answer can read everything that is beside it in the box.
 """
@@ -8,60 +8,112 @@ from typing import Any
 
 from graders.exercises.authoring import Planted, Rng
 
-OPERATIONS = {
-    "positive": "x.abs() / 2 + 0.5",
-    "negative": "-x.abs() / 2 - 0.5",
-    "scale": "3 * x + 1 if m.training else 1 * x",
-    "last entry": "grow_last(1 * x, 0.02 * m.training)",
-    "floor": "x.relu() if m.training else 1 * x",
-    "floor in place": "x.relu_() if m.training else x",
-    "blank in place": "x.mul_(0)",
-    "noise": "x + torch.rand(x.shape, dtype=torch.float32)",
-    "second output": "(1 * x, 'a text', x.argmax() if m.training else x.argmin())",
-    "gate": "0 * x if m.training else 1 * x",
-    # These read or change a buffer: their own, or that of the module before them.
-    "moves on": "grow(m, x - m.kept, 0.5 * m.training)",
-    "counter": "grow(m, x + m.kept, 1)",
-    "counts there": "grow(m.other[0], x + m.other[0].kept, 1)",
-    "late": "grow(m, x + (m.kept - m.start) * m.training, 1)",
-}
-"""What a module computes from its input, by kind. `m.training` is its mode."""
-LAYERS = {
-    "dropout": "nn.Dropout(0.5)",
-    "dropout of 0": "nn.Dropout(0.0)",
-    "batch norm": "norm(True)",
-    "norm without statistics": "norm(False)",
-}
-SUSPECTS = {
-    "random numbers": ("positive, *dropout", "positive, *dropout of 0", "positive, *noise"),
-    "kept buffers": ("positive, *moves on", "positive, counter, *counts there", "positive, *late, *late"),
-    "in place": ("negative, *floor in place, *floor", "positive, *scale, blank in place", "positive, *floor"),
-    "several calls": (
-        "negative, *floor, positive, *floor",
-        "positive, *floor, negative, *floor",
-        "positive, *batch norm",
+PART = "class Part(nn.Module):\n"
+FORWARD = f"{PART}    def forward(self, x):\n        return "
+COUNTING = f"""{PART}    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(()))
+    def forward(self, x):
+        self.seen += """
+NET = """class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.part, self.spare = nn.Linear(3, 3), Part(), nn.Dropout(0.5)
+    def forward(self, x):
+        return """
+IN_NET = ("model.part", "model.spare")
+ROW = "nn.Sequential(nn.Linear(3, 3), Part(), nn.ReLU())"
+PAIR = "nn.Sequential(nn.Linear(3, 3), Part(), Part())"
+TWICE = "nn.Sequential(nn.Linear(3, 3), part, nn.Tanh(), part)"
+SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "scale": (f"{FORWARD}3 * x if self.training else x", ROW, ("model[1]", "model[2]")),
+    "same sum": (f"{FORWARD}x.flip(1) if self.training else x", ROW, ("model[1]", "model[2]")),
+    "one entry": (f"{FORWARD}x + 0.02 * self.training * (x == x.max())", ROW, ("model[1]",)),
+    "positive entries": (
+        f"{FORWARD}x.relu() if self.training else x",
+        PAIR,
+        ("model[1]", "model[2]"),
     ),
-    "several outputs": ("positive, *last entry", "positive, *second output", "positive, *norm without statistics"),
+    "dropout": ("", "nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5), nn.Dropout(0.0))", ("model[1]", "model[2]")),
+    "norms": (
+        "",
+        "nn.Sequential(nn.BatchNorm1d(3), nn.BatchNorm1d(3, track_running_stats=False))",
+        ("model[0]", "model[1]"),
+    ),
+    "noise": (f"{FORWARD}x + torch.rand(x.shape)", ROW, ("model[1]",)),
+    "in place": (f"{FORWARD}x.mul_(2) if self.training else x.mul_(2).relu_()", ROW, ("model[1]",)),
+    "in place, and twice": (
+        f"{FORWARD}x.relu_() if self.training else x",
+        PAIR,
+        ("model[1]", "model[2]"),
+    ),
+    "container": (
+        f"{FORWARD}3 * x if self.training else x",
+        "nn.Sequential(nn.Sequential(Part()), nn.Sequential(nn.Linear(3, 3), Part()))",
+        ("model[0]", "model[1][1]"),
+    ),
+    "container that looks": (
+        "class Turning(nn.Sequential):\n    def forward(self, x):\n"
+        "        return super().forward(-x if self.training else x)",
+        "nn.Sequential(nn.Linear(3, 3), Turning(nn.Dropout(0.5)))",
+        ("model[1]",),
+    ),
+    "second call": (
+        f"{COUNTING}1\n        return x + (self.seen - 1) * self.training\npart = Part()",
+        TWICE,
+        ("part", "model[2]"),
+    ),
+    "counts in training": (
+        f"{COUNTING}self.training\n        return x + (self.seen - 1 * self.training)",
+        ROW,
+        ("model[1]",),
+    ),
+    "counts": (f"{COUNTING}1\n        return x + self.seen\npart = Part()", TWICE, ("part", "model[0]")),
+    "counts there": (
+        f"{FORWARD}x + self.there[0].running_mean.add_(1)[0]",
+        "nn.Sequential(nn.BatchNorm1d(3), Part())\nmodel[1].there = [model[0]]",
+        ("model[1]",),
+    ),
+    "dict": (
+        f"{FORWARD}{{'one': x, 'two': 2 * x if self.training else x}}",
+        "nn.Sequential(nn.Linear(3, 3), Part())",
+        ("model[1]",),
+    ),
+    "tuple": (
+        f"{FORWARD}(x, 'a text', x.argmax() if self.training else x.argmin())",
+        "nn.Sequential(nn.Linear(3, 3), Part())",
+        ("model[1]",),
+    ),
+    "by keyword": (f"{FORWARD}3 * x if self.training else x\n{NET}self.part(x=self.first(x))", "Net()", IN_NET),
+    "asked by another": (
+        f"{FORWARD}3 * x\n{NET}self.part(self.first(x)) * (2 if self.part.training else 1)",
+        "Net()",
+        IN_NET,
+    ),
+    "hidden": (
+        f"{FORWARD}3 * x if self.training else x\n{NET}0 * self.part(self.first(x))",
+        "Net()",
+        ("model.part", "model.first"),
+    ),
 }
-"""Modules in the order of their calls, in each of three places; a name that occurs twice is one module. Those with a
-star are in the other mode than the model, and the learner's function has to find out whether that matters."""
+"""By kind: classes, a model, and the parts of it that are in the other mode than the model.
 
-
-def row(modules: str) -> tuple[tuple[int, str, bool], ...]:
-    """For each call: the number of the module, its text, and whether it is in the other mode."""
-    words = modules.split(", ")
-    kinds = [word.removeprefix("*") for word in words]
-    texts = [LAYERS.get(kind) or f"made(lambda m, x: {OPERATIONS[kind]})" for kind in kinds]
-    return tuple((kinds.index(kind), text, kind != word) for kind, text, word in zip(kinds, texts, words))
+The learner's function has to find out whether that matters.
+"""
+OTHER = """
+other = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5), nn.ReLU()).eval()
+other[0].train()
+other[2].train()
+"""
 
 
 def suspicious_modules(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
-    """What the scene reads: for a model in training mode and one in eval mode, modules in each of four places."""
-    models = []
-    for _ in range(2):
-        first, second, third = rng.shuffled(SUSPECTS[case["suspects"]])
-        models.append((row(f"positive, {second}, {third}, scale"), row("*scale"), row("*floor, *gate"), row(first)))
-    return {"models": tuple(models)}
+    """The text of a model of a kind, and of another one."""
+    classes, model, astray = SUSPECTS[case["suspects"]]
+    lines = [classes, f"torch.manual_seed({rng.integer(0, 99)})", f"model = {model}"]
+    lines += ["model.eval()"] if case["root"] == "eval" else []
+    lines += [f"{part}.training = {case['root'] == 'eval'}" for part in rng.shuffled(astray)]
+    return {"model": "\n".join(lines), "other": OTHER}
 
 
-IN_WRONG_MODE = Planted(axes={"suspects": tuple(SUSPECTS)}, plant=suspicious_modules)
+IN_WRONG_MODE = Planted(axes={"suspects": tuple(SUSPECTS), "root": ("train", "eval")}, plant=suspicious_modules)

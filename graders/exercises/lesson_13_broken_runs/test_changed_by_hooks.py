@@ -8,9 +8,8 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_11_hygiene.programs import KINDS
 from graders.exercises.lesson_13_broken_runs.programs import grads_and_buffers_kept
 from graders.exercises.lesson_13_broken_runs.ways import CHANGED
-from graders.scenes.changed_by_hooks import hooks_stay, with_hooks
-from graders.scenes.inspections import inspects_models
-from graders.scenes.streams import AXES
+from graders.scenes.stories import inspected_passes as passes
+from graders.scenes.story import stories
 
 OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
@@ -77,14 +76,16 @@ def unlike(pairs, equal=lambda a, b: torch.allclose(a, b, rtol=1e-3, atol=0)):
         "Emptying the dicts of the model itself for one pass would do as well, if all entries go back into them, in "
         "the same order, in `finally`."
     ),
-    scene=inspects_models(
-        made=with_hooks,
-        also=hooks_stay,
-        only=AXES | {"on_the_model": ("rolled", "detached"), "hooks": ()},
-        words={
-            "task": "the parameters that hooks change are named",
-            "special": "the hooks act as before and their handles remove them",
+    scene=stories(
+        promises={
+            "the parameters that hooks change are named": passes.reported,
+            "the hooks act as before and their handles remove them": passes.hooks_stay,
+            "each call begins anew": (passes.reported_anew, passes.reported_inside),
+            "nothing of the caller changes": passes.nothing_else,
+            "it holds when something raises": passes.something_raises,
         },
+        axes=passes.TWO_PASSES,
+        impossible=passes.IMPOSSIBLE,
     ),
     planted=CHANGED,
 )

@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 from graders.exercises.authoring import exercise
-from graders.scenes.inspections import inspects_models
-from graders.scenes.relus import plain_relu, with_relus
+from graders.exercises.lesson_13_broken_runs.levels import SILENT
+from graders.scenes.stories import silent_channels as silent
+from graders.scenes.story import stories
 
 
 def fired(
@@ -60,16 +61,18 @@ def dead(found, join=lambda calls: torch.stack(calls).any(0)):
         "The hook looks at each output before a later layer can overwrite it, and keeps only one truth value for each "
         "channel. A set of the channels that have been 0 so far, cut down at each call, would do as well."
     ),
-    scene=inspects_models(
-        made=with_relus,
-        also=plain_relu,
-        only={"rank": (2, 3, 4, 5), "follower": ("plain", "in-place")},
-        words={
-            "task": "the dead channels are found",
-            "special": "the names are those of the model",
-            "runs": "each batch runs once",
+    scene=stories(
+        promises={
+            "the dead channels are found": silent.found,
+            "the names are those of the model": silent.found_in_a_relu,
+            "each call begins anew": (silent.found_anew, silent.found_inside),
+            "each batch runs once": silent.one_run,
+            "nothing of the caller changes": silent.nothing_else,
+            "it holds when the model raises": silent.something_raises,
         },
+        axes=silent.AXES,
     ),
+    planted=SILENT,
 )
 class TestDeadChannels:
     """Write `dead_channels(model, batches)`. Run the model on each tensor in the list `batches`. Return a dict: for

@@ -4,8 +4,20 @@ from functools import partial
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.faults import BROKEN
-from graders.exercises.lesson_13_broken_runs.labels import RULES, answer, dead, exploding, first, hook, nan, vanishing
-from graders.scenes.diagnoses import diagnoses_models
+from graders.exercises.lesson_13_broken_runs.labels import (
+    RULES,
+    after_a_step,
+    answer,
+    dead,
+    exploding,
+    first,
+    hook,
+    hooks_of,
+    nan,
+    vanishing,
+)
+from graders.scenes.stories import diagnoses
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -26,10 +38,13 @@ from graders.scenes.diagnoses import diagnoses_models
     ),
     why=(
         "What could spoil the other answers comes first, and each experiment has a new model, so nothing has to be "
-        "put back. `torch.autograd.grad` for the parameters and all outputs at once would do as well, in place of "
-        "`retain_grad()` and `backward()`."
+        "put back. Tensor hooks on the outputs would do as well, in place of `retain_grad()`; `torch.autograd.grad` "
+        "in place of `backward()` would not: it leaves out post-accumulate-grad hooks."
     ),
-    scene=diagnoses_models(),
+    scene=stories(
+        promises=[diagnoses.diagnosed, diagnoses.diagnosed_anew, diagnoses.nothing_else, diagnoses.something_raises],
+        axes=diagnoses.RUNS,
+    ),
     planted=BROKEN,
 )
 class TestDiagnose:
@@ -74,6 +89,19 @@ class TestDiagnose:
             without it, all else being equal: the other hooks stay, and a dropout draws the same random numbers.
             """
             return answer(*args, hook=partial(hook, matters=lambda run, without: True))
+
+        def accumulated_missed(*args):
+            """You miss a post-accumulate-grad hook, which changes `.grad` itself. Such hooks are in
+            `_post_accumulate_grad_hooks` of a parameter, and `torch.autograd.grad` does not call them.
+            """
+            return answer(*args, hook=partial(hook, places=lambda module: hooks_of(module, accumulated=False)))
+
+        def silent_in_one_call(*args):
+            """You call a ReLU dead that is called several times, and is silent in only one of its calls. A channel is
+            dead if it is 0 in every call.
+            """
+            silent = partial(dead, join=lambda calls: any(calls.double().mean(1) > 0.5))
+            return answer(*args, dead=lambda run, lr: silent(run) or silent(after_a_step(run, lr)))
 
         def modes_that_do_not_matter(*args):
             """The module is in eval mode, and computes the same in both modes: with the same random numbers, and with

@@ -5,8 +5,10 @@ import contextlib
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.inspections import inspects_models
-from graders.scenes.signals import single_leaf, with_signals
+from graders.exercises.lesson_13_broken_runs.leaves import SIGNALS
+from graders.scenes.stories import inspected_passes as passes
+from graders.scenes.stories import signals
+from graders.scenes.story import stories
 
 
 def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):
@@ -68,21 +70,18 @@ def report(calls, size=rms):
         "`torch.autograd.grad` would do as well, with the edges that `get_gradient_edge` gives for the outputs; it "
         "leaves every `.grad` alone."
     ),
-    scene=inspects_models(
-        made=with_signals,
-        also=single_leaf,
-        only={
-            "rank": (1, 2, 3),
-            "follower": ("plain", "in-place"),
-            "frozen": ("nothing", "part"),
-            "grad": ("empty", "filled"),
+    scene=stories(
+        promises={
+            "each call of a leaf is reported": passes.reported,
+            "any model and any loss has a report": (signals.under_no_grad, signals.of_a_leaf),
+            "each call begins anew": (passes.reported_anew, passes.reported_inside),
+            "the model and the loss run once": passes.one_run,
+            "nothing of the caller changes": passes.nothing_else,
+            "it holds when something raises": passes.something_raises,
         },
-        words={
-            "task": "each call of a leaf is reported",
-            "special": "any model and any loss has a report",
-            "runs": "the model and the loss run once",
-        },
+        axes=signals.AXES,
     ),
+    planted=SIGNALS,
 )
 class TestSignalReport:
     """Write `signal_report(model, loss_fn, x)`. Compute `loss_fn(model(x))` and its gradients. Return a list with a

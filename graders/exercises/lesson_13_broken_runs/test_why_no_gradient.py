@@ -3,9 +3,8 @@
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
-from graders.scenes.inspections import inspects_models
-from graders.scenes.streams import AXES
-from graders.scenes.without_gradient import without_gradient
+from graders.scenes.stories import inspected_passes as passes
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -31,10 +30,15 @@ from graders.scenes.without_gradient import without_gradient
         "`.grad`; the pre-hooks show which modules were called. `backward()` and a tensor hook on each parameter "
         "would do as well, if you put each `.grad` back."
     ),
-    scene=inspects_models(
-        made=without_gradient,
-        only=AXES,
-        words={"task": "each parameter without a gradient has its reason", "runs": "one pass is enough"},
+    scene=stories(
+        promises={
+            "each parameter without a gradient has its reason": passes.reported,
+            "each call begins anew": (passes.reported_anew, passes.reported_inside),
+            "one pass is enough": passes.one_run,
+            "nothing of the caller changes": passes.nothing_else,
+            "it holds when something raises": passes.something_raises,
+        },
+        axes=passes.PASSES,
     ),
     planted=WITHOUT,
 )
@@ -72,6 +76,12 @@ class TestWhyNoGradient:
             `(grad == 0).all()` do not.
             """
             return told(model, loss_fn, x, zero=lambda grad: bool((grad.abs() < 1e-8).all()))
+
+        def sum_is_zero(model, loss_fn, x):
+            """You call a gradient zero whose entries add up to 0, such as [2, -2]. `"zero"` is one in which *all*
+            entries are 0: `(grad == 0).all()`, or `not grad.any()`.
+            """
+            return told(model, loss_fn, x, zero=lambda grad: grad.sum() == 0)
 
         def zeros_left_out(model, loss_fn, x):
             """A gradient of zeros has arrived, and you leave this parameter out: its reason is `"zero"`."""

@@ -7,8 +7,8 @@ import torch
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.programs import State
 from graders.exercises.lesson_13_broken_runs.suspects import IN_WRONG_MODE
-from graders.scenes.inspections import inspects_models
-from graders.scenes.modes import with_modes
+from graders.scenes.stories import inspected_runs as runs
+from graders.scenes.story import stories
 
 
 def in_another_mode(model):
@@ -27,7 +27,12 @@ def differ(ones, others):
     return any((one - other).abs().max() > 0.005 for one, other in zip(ones, others))
 
 
-def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.clone):
+def total(ones, others):
+    """Whether the sums of two of them differ: a mistake."""
+    return any((one.sum() - other.sum()).abs() > 0.005 for one, other in zip(ones, others))
+
+
+def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.clone, unequal=differ):
     """For each suspect, whether its mode matters in each of its calls. The options are ways to go wrong."""
     found, busy, at_first = {}, [], State(model)
 
@@ -43,7 +48,7 @@ def verdicts(model, x, equal=("random", "buffers"), whole=False, copied=torch.cl
             outputs.append(tensors(module.forward(*map(copied, args), **words)))
         now.put_back()
         busy.clear()
-        found.setdefault(module, []).append(differ(*outputs))
+        found.setdefault(module, []).append(unequal(*outputs))
 
     with torch.no_grad(), ExitStack() as stack:
         stack.callback(at_first.put_back)
@@ -80,10 +85,14 @@ def named(model, found, matters=any):
         "make a difference. Two deep copies of the model for each suspect, one in each mode and run with the same "
         "seed, would do as well."
     ),
-    scene=inspects_models(
-        made=with_modes,
-        only={"mode": (), "rank": (2, 3)},
-        words={"task": "the modules in the wrong mode are named"},
+    scene=stories(
+        promises={
+            "the modules in the wrong mode are named": runs.named,
+            "each call begins anew": (runs.named_anew, runs.named_inside),
+            "nothing of the caller changes": runs.nothing_else,
+            "it holds when something raises": runs.something_raises,
+        },
+        axes=runs.RUNS,
     ),
     planted=IN_WRONG_MODE,
 )
@@ -112,6 +121,12 @@ class TestWrongMode:
         return named(model, verdicts(model, x))
 
     class Mistakes:
+        def same_sum(model, x):
+            """You miss a module that puts out the same numbers in another order: you compared a sum, or a mean. Compare
+            entry by entry: `torch.allclose`, or `(one - other).abs().max()`.
+            """
+            return named(model, verdicts(model, x, unequal=total))
+
         def by_class(model, x):
             """You went by class: a `Dropout` or a `BatchNorm`, and nothing else. A module of any class may look at
             `self.training`, and a dropout of 0 does not care. Call each module in both modes, and compare.

@@ -8,95 +8,136 @@ from typing import Any
 
 from graders.exercises.authoring import Planted, Rng
 
-CALLED = "torch.sin(layer(h))"
+LAYERS = ("first", "second[0]", "third")
+"""The layers of a model, which it calls in any order. One of them is in a list."""
 WAYS = {
-    "plain": CALLED,
-    "tiny": "1e-30 * layer(h)",
-    "forward": "torch.sin(layer.forward(h))",
-    "by mode": f"({CALLED} if layer.training else 0.0)",
-    "detach": f"{CALLED}.detach()",
-    "no_grad": f"torch.no_grad()(lambda: {CALLED})()",
-    "cut by a hook": CALLED,
-    "forward, detached": "torch.sin(layer.forward(h)).detach()",
-    "times 0": "0 * layer(h)",
-    "dead": f"torch.relu({CALLED} - 2)",
-    "zero by a hook": CALLED,
-    "frozen": CALLED,
-    "frozen bias": CALLED,
-    "frozen, never called": "0.0",
-    "never called": "0.0",
+    "plain": "h + self.it(h)",
+    "tiny": "h + 1e-30 * self.it(h)",
+    "sum of 0": "h + self.it(h)[:, :1] - self.it(h)[:, 1:2]",
+    "forward": "h + self.it.forward(h)",
+    "by mode": "h + self.it(h) if self.training else 2 * h",
+    "detach": "h + self.it(h).detach()",
+    "no_grad": "h + torch.no_grad()(lambda: self.it(h))()",
+    "cut by a hook": "h + self.it(h)",
+    "forward, detached": "h + self.it.forward(h).detach()",
+    "times 0": "h + 0 * self.it(h)",
+    "dead": "h + torch.relu(self.it(h) - 99)",
+    "zero by a hook": "h + self.it(h)",
+    "frozen": "h + self.it(h)",
+    "frozen bias": "h + self.it(h)",
+    "frozen, never called": "2 * h",
+    "never called": "2 * h",
+    "weight of one that is cut": "2 * h",
+    "whole model cut": "(h + self.it(h)).detach()",
+    "whole model frozen": "h + self.it(h)",
+    "cut before": "h.detach() + self.it(h.detach())",
 }
-"""What a layer adds to the stream, by the name of its fault; the first four have none."""
-STREAMS = {
-    "whole": [],
-    "cut": ["model.changes['middle'] = torch.Tensor.detach"],
-    "no graph": ["model.changes['end'] = torch.Tensor.detach"],
-    "frozen": ["model.requires_grad_(False)"],
+"""What the layer `it` makes of `h`, by the name of its fault; the first five have none."""
+ALSO = {
+    "cut by a hook": "model.it.register_forward_hook(lambda module, args, out: out.detach())",
+    "zero by a hook": "for p in model.it.parameters():\n    p.register_hook(lambda grad: 0 * grad)",
+    "frozen": "model.it.requires_grad_(False)",
+    "frozen bias": "model.it.bias.requires_grad_(False)",
+    "frozen, never called": "model.it.requires_grad_(False)",
+    "weight of one that is cut": "model.it.weight = model.second[0].weight",
+    "whole model frozen": "model.requires_grad_(False)",
 }
-"""What is done to the model: "cut" keeps the gradient from the first half of the steps, "no graph" from everything."""
+"""What else is done to the model."""
 
 
-def program(steps: Sequence[str], definition: str, lines: Sequence[str]) -> str:
-    """The text of the steps of a stream, and of a function. What each step adds does not affect the other layers."""
-    run = ", ".join(f"lambda layer, h: h + {step}" for step in steps)
-    return f"steps = [{run}]\n\n" + "\n    ".join([f"def {definition}:", *lines])
+OTHER = """
+other = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
+other[1].bias.requires_grad_(False)
+"""
+
+
+def text_of_net(parts: Sequence[str], body: Sequence[str], lines: Sequence[str], seed: int) -> str:
+    """The text of a model: how its parts are made, its forward pass, and what is done to it."""
+    init = ["    def __init__(self):", "        super().__init__()", *(f"        {part}" for part in parts)]
+    forward = ["    def forward(self, x):", *(f"        {line}" for line in body)]
+    return "\n".join(["class Net(nn.Module):", *init, *forward, f"torch.manual_seed({seed})", "model = Net()", *lines])
+
+
+def program(run: Sequence[str], lines: Sequence[str], seed: int) -> str:
+    """The text of a model that computes `run`, one after the other, and of what is done to it."""
+    parts = [
+        "self.gain, self.norm = nn.Parameter(torch.ones(3)), nn.BatchNorm1d(3)",
+        "self.first, self.second = nn.Linear(3, 3), nn.ModuleList([nn.Linear(3, 3)])",
+        "self.third = nn.Linear(3, 3)",
+    ]
+    return text_of_net(parts, [*(f"h = {step}" for step in run[:-1]), f"return {run[-1]}"], lines, seed)
 
 
 def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
-    """The text of a model, and two of its layers, for the caller's hooks.
+    """The text of a model with a fault and one more, and of a model with a frozen bias."""
+    way = case["way"]
+    also = rng.choice([one for one in WAYS if one not in (way, "weight of one that is cut", "whole model cut")])
+    places = rng.shuffled(LAYERS)
+    if way == "weight of one that is cut":  # it comes first among the names, and is called by none
+        also, places = "detach", list(LAYERS)
+    if way in ("detach", "no_grad"):
+        places = ["second[0]", "first", "third"]
+    where = {way: places[0], also: places[1]}
+    order = [also, way] if way == "whole model cut" else rng.shuffled([also, way])
+    steps = [WAYS[one].replace(".it", f".{where[one]}") for one in order]
+    gain = "self.gain.detach()" if way in ("detach", "tiny") else "self.gain"
+    text = program(
+        [f"{gain} * torch.tanh(self.{places[2]}(self.norm(x)))", *steps],
+        [ALSO[one].replace(".it", f".{where[one]}") for one in where if one in ALSO],
+        rng.integer(0, 99),
+    )
+    return {"model": text, "other": OTHER}
 
-    Two layers that are never called share a weight with one that is.
-    """
-    others = [way for way in WAYS if way not in ("never called", "detach")]
-    ways = ["never called", *rng.shuffled(others), "never called", "detach"]
-    layer = {way: f"layers[{number}]" for number, way in enumerate(ways)}
-    lines = [
-        f"{layer['detach']}.weight, {layer['never called']}.weight = layers[0].weight, {layer['no_grad']}.weight",
-        *(f"{layer[way]}.requires_grad_(False)" for way in ("frozen", "frozen, never called")),
-        f"{layer['frozen bias']}.bias.requires_grad_(False)",
-        f"{layer['cut by a hook']}.register_forward_hook(lambda module, args, output: output.detach())",
-        *(f"{layer['zero by a hook']}.{name}.register_hook(lambda grad: 0 * grad)" for name in ("weight", "bias")),
-    ]
-    text = program([WAYS[way] for way in ways], "change(model, layers)", [*lines, *STREAMS[case["stream"]]])
-    return {"model": text, "hooked": (ways.index("plain"), ways.index("times 0"))}
 
+WITHOUT = Planted(axes={"way": tuple(WAYS)}, plant=ways_without_gradient)
 
-WITHOUT = Planted(axes={"stream": tuple(STREAMS)}, plant=ways_without_gradient)
-
-HOOKS = {
-    "a weight": "{0}[0].weight.register_hook(lambda grad: k * grad)",
-    "a small gradient": "{0}[1].bias.register_hook(lambda grad: k * grad)",
-    "accumulated": "{0}[1].bias.register_post_accumulate_grad_hook(negate)",
-    "dropped": "{0}[1].weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))",
-    "pre": "{0}[1].register_forward_pre_hook(lambda module, args: (k * args[0],))",
-    "forward": "{0}[1].register_forward_hook(lambda module, args, out: k * out)",
-    "detaching": "{0}[0].register_forward_hook(lambda module, args, out: out.detach())",
-    "joining": "{0}[0].register_forward_hook(lambda module, args, out: out + {0}[1](out))",
-    "zeros": "{0}[0].register_forward_hook(lambda module, args, out: out.detach())",
-    "backward pre": "{0}[1].register_full_backward_pre_hook(lambda module, grads: (k * grads[0],))",
-    "backward": "{0}[1].register_full_backward_hook(lambda module, grads, out: (k * grads[0],))",
-    "last digits": "{0}[0].weight.register_hook(lambda g: g * (1 + 4 * torch.finfo(g.dtype).eps))",
-    "by mode": "{0}[0].bias.register_hook(lambda grad: k * grad)",
-    "nothing": "{0}.register_forward_pre_hook(lambda module, args: None)",
+HOOKED = {
+    "a weight": "model.it.weight.register_hook(lambda grad: K * grad)",
+    "a small gradient": "model.it.bias.register_hook(lambda grad: K * grad)",
+    "accumulated": "model.it.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', -p.grad))",
+    "dropped": "model.it.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))",
+    "pre": "model.it.register_forward_pre_hook(lambda module, args: (K * args[0],))",
+    "forward": "model.it.register_forward_hook(lambda module, args, out: K * out)",
+    "detaching": "model.it.register_forward_hook(lambda module, args, out: out.detach())",
+    "joining": "model.norm.register_forward_hook(lambda module, args, out: out + model.it(out))",
+    "zeros": "model.it.register_forward_hook(lambda module, args, out: out.detach())",
+    "backward pre": "model.it.register_full_backward_pre_hook(lambda module, go: (K * go[0],))",
+    "backward": "model.it.register_full_backward_hook(lambda module, gi, go: (K * gi[0],))",
+    "last digits": "model.it.weight.register_hook(lambda g: g * (1 + 4 * torch.finfo(g.dtype).eps))",
+    "by mode": "model.it.bias.register_hook(lambda grad: K * grad)",
+    "nothing": "model.it.register_forward_pre_hook(lambda module, args: None)",
+    "the model's input": "model.register_forward_pre_hook(lambda module, args: (args[0].roll(1, 1),))",
+    "the model's output": "model.register_forward_hook(lambda module, args, out: out.detach())",
 }
-"""How a hook is registered on a block of two linear layers, by the kind of hook."""
+"""How a hook is registered on the layer `it`, by the kind of hook. K is a factor."""
 ADDED = {
-    "joining": "layer[0](torch.ones_like(h))",  # only its hook uses the other layer
-    "a small gradient": "layer(torch.ones_like(h)) * 1e-12",
-    "zeros": "layer(torch.ones_like(h)) * 0.0",
-    "by mode": "(layer if layer.training else lambda ones: layer(ones).detach())(torch.ones_like(h))",
+    "joining": "1 + h",  # only its hook uses the layer
+    "a small gradient": "h + 1e-12 * self.it(torch.ones_like(h))",
+    "zeros": "h + 0 * self.it(h)",
+    "by mode": "h + (self.it(h) if self.training else self.it(h).detach())",
+    "backward": "h + self.it(h)",
 }
-"""What a block adds to the stream, where it is not what it makes of a constant."""
+"""What the layer makes of `h`, where it does not add what it makes of a constant: then its hook concerns no other."""
 
 
-def hooks_on_blocks(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
-    """The text of a model, and the block that has a hook without effect. The last block has one that changes much."""
-    last = rng.choice(("pre", "forward", "backward pre", "backward"))
-    kinds = [kind for kind in rng.shuffled(list(HOOKS)) if kind != last] + [last]
-    steps = [ADDED.get(kind, "layer(torch.ones_like(h))") for kind in kinds]
-    hooks = ", ".join(HOOKS[kind].format(f"blocks[{kinds.index(kind)}]") for kind in rng.shuffled(list(HOOKS)))
-    text = program(steps, "register(blocks, k, negate)", [f"return [{hooks}]"])
-    return {"model": text, "watched": kinds.index("nothing")}
+def hooks_on_layers(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
+    """The text of a model with hooks on two of its layers, and of another one with a hook."""
+    others = [kind for kind in HOOKED if kind not in (case["hook"], "the model's output")]  # which hides all others
+    layers, kinds = rng.shuffled(LAYERS), [case["hook"], rng.choice(others)]
+    steps, lines = [], []
+    for kind, layer in zip(kinds, layers):
+        steps.append(ADDED.get(kind, "h + self.it(torch.ones_like(h))").replace(".it", f".{layer}"))
+        lines.append(HOOKED[kind].replace(".it", f".{layer}").replace("K", rng.choice(("-1.5", "2", "3"))))
+    text = program(
+        [f"self.gain * torch.tanh(self.{layers[-1]}(self.norm(x)))", *rng.shuffled(steps)],
+        rng.shuffled(lines),
+        rng.integer(0, 99),
+    )
+    return {"model": text, "other": HOOKED_OTHER}
 
 
-CHANGED = Planted(axes={}, plant=hooks_on_blocks)
+HOOKED_OTHER = """
+other = nn.Sequential(nn.BatchNorm1d(3), nn.Linear(3, 3))
+other[1].bias.register_hook(lambda grad: 2 * grad)
+"""
+CHANGED = Planted(axes={"hook": tuple(HOOKED)}, plant=hooks_on_layers)

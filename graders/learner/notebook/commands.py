@@ -19,8 +19,9 @@ from graders.learner.notebook.standing import build_standing
 from graders.marking.in_process import mark_answer
 from graders.marking.replaying import NoInput, replay_program
 
-_refused: dict[str, str] = {}
-"""By key, the program of the last answer that was refused while this kernel has been running."""
+_refused: dict[str, list[str]] = {}
+"""By key, the programs of the answers that were refused while this kernel has been running."""
+LATER = "What is wrong with the model is for you to find. If another answer is refused, you will see the model."
 
 
 def check(key: str, *, more: bool = False) -> None:
@@ -32,6 +33,7 @@ def check(key: str, *, more: bool = False) -> None:
     exercise = _find_exercise(key)
     if exercise is None:
         return
+    is_early = False
     try:
         names = _learners_names()
         result, outcomes = mark_answer(exercise, names, new_seed())
@@ -40,10 +42,14 @@ def check(key: str, *, more: bool = False) -> None:
         render.display_panel(render.note_panel(error.message_line()))
         return
     if result.status not in (Status.PASSED, Status.NOT_ATTEMPTED):
-        _refused[key] = result.program
+        refused = _refused.setdefault(key, [])
+        if is_early := bool(result.program) and len(refused) + 1 < exercise.program_after:
+            result = replace(result, program="")
+        refused.append(result.program)
     with record.edit_record() as notes:
         notes.note(key, result.status)
     after = render.next_steps(exercise, result, len(outcomes), build_standing(course.every_exercise(), notes))
+    after += [LATER] if is_early else []
     render.display_panel(render.result_panel(exercise, result, outcomes[-1], after, more=more))
     _show_trouble(notes)
 
@@ -102,7 +108,7 @@ def replay(key: str, *, stop: bool = False) -> None:
     if exercise is None:
         return
     names = _learners_names()
-    if exercise.name not in names or not _refused.get(key):
+    if exercise.name not in names or not _refused.get(key, [""])[-1]:
         render.display_panel(
             render.nothing_to_replay_panel(exercise, defined=exercise.name in names, checked=key in _refused)
         )
@@ -110,7 +116,7 @@ def replay(key: str, *, stop: bool = False) -> None:
     if stop:
         render.display_panel(render.note_panel(render.HOW_TO_GO_ON))
     try:
-        found = replay_program(_refused[key], key, names, stop=stop)
+        found = replay_program(_refused[key][-1], key, names, stop=stop)
     except SyntaxError:  # it was too long to be kept whole
         render.display_panel(render.nothing_to_replay_panel(exercise, defined=True, checked=True))
         return

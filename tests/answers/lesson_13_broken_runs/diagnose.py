@@ -40,7 +40,9 @@ def differ(ones, others):
 
 def hooks_of(module):
     own = [getattr(module, kind) for kind in KINDS]
-    return own + [p._backward_hooks for p in module.parameters(recurse=False) if p._backward_hooks]
+    for p in module.parameters(recurse=False):
+        own += [hooks for hooks in (p._backward_hooks, p._post_accumulate_grad_hooks) if hooks]
+    return own
 
 def mode_matters(make, name, x, state):
     outputs = []
@@ -97,9 +99,13 @@ def look(make, x, y, loss_fn, lr, state):
         for p in model.parameters():
             if p.grad is not None:
                 p -= lr * p.grad
-    for passed in (calls, run(model, x, y, loss_fn, state)):
+    for passed in (list(calls), run(model, x, y, loss_fn, state)):
+        silent = {}
         for name, output, _ in passed:
-            if isinstance(modules[name], nn.ReLU) and (output == 0).all(0).double().mean() > 0.5:
+            if isinstance(modules[name], nn.ReLU):
+                silent[name] = silent.get(name, True) & (output == 0).all(0)
+        for name, channels in silent.items():
+            if channels.double().mean() > 0.5:
                 return "dead", name
     for name, size in arriving:
         if size < last / 10000:
@@ -116,7 +122,7 @@ def diagnose(make, x, y, loss_fn, lr):
 
 RIGHT = [
     FIRST,
-    # `torch.autograd.grad` is asked; all facts first, then a table of rules
+    # all facts first, then a table of rules
     """
 import torch
 
@@ -130,19 +136,19 @@ class Trace:
         torch.manual_seed(seed)
         loss = loss_fn(model(x), y)
         self.parameters = dict(model.named_parameters())
-        wanted = [p for p in self.parameters.values() if p.requires_grad]
-        into = [o for o in self.outputs if o.requires_grad]
-        found = torch.autograd.grad(loss, wanted + into, allow_unused=True) if loss.requires_grad else []
-        self.grad = {id(t): g for t, g in zip(wanted + into, found)}
+        if loss.requires_grad:
+            loss.backward()
 
     def wrap(self, name, part):
         def note(module, args, out):
             self.order.append(name)
             self.outputs.append(out)
+            if out.requires_grad:
+                out.retain_grad()
         part.register_forward_hook(note)
 
     def of(self, tensor):
-        return self.grad.get(id(tensor))
+        return tensor.grad
 
     def gradients(self):
         return [self.of(p) for p in self.parameters.values()]
@@ -152,11 +158,14 @@ class Trace:
         return [(n, float(torch.linalg.vector_norm(g.double())) / g.numel() ** 0.5) for n, g in pairs if g is not None]
 
     def dead(self):
+        fired = {}
         for name, out in zip(self.order, self.outputs):
             if isinstance(self.parts[name], torch.nn.ReLU):
-                channels = (out.detach() != 0).any(dim=0)
-                if 2 * int(channels.sum()) < len(channels):
-                    return name
+                fired.setdefault(name, []).append((out.detach() != 0).any(dim=0))
+        for name, calls in fired.items():
+            channels = torch.stack(calls).any(0)
+            if 2 * int(channels.sum()) < len(channels):
+                return name
 
 def equal(a, b):
     def near(p, q):
@@ -169,7 +178,8 @@ def bare(module):
     removed = 0
     owners = [module, *module.parameters(recurse=False)]
     for owner in owners:
-        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks"):
+        for kind in ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
+                     "_post_accumulate_grad_hooks"):
             table = getattr(owner, kind, None)
             if table:
                 removed += len(table)
@@ -291,8 +301,9 @@ def findings(make, x, y, loss_fn, lr, state):
         for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"):
             getattr(twin, kind).clear()
         for p in twin._parameters.values():
-            if p is not None and p._backward_hooks is not None:
-                p._backward_hooks.clear()
+            for hooks in () if p is None else (p._backward_hooks, p._post_accumulate_grad_hooks):
+                if hooks is not None:
+                    hooks.clear()
         watched(other, others)
         for old, p in zip(before, other.parameters()):
             if (old is None) is not (p.grad is None):
@@ -327,8 +338,12 @@ def findings(make, x, y, loss_fn, lr, state):
     yield from (("exploding", n) for n, size in flow[::-1] if size / flow[-1][1] > 1e4)
 
     def dead(records):
+        largest = {}
         for module, out in records:
-            if isinstance(module, torch.nn.ReLU) and (out.abs().amax(0) == 0).sum() * 2 > out.shape[1]:
+            if isinstance(module, torch.nn.ReLU):
+                largest[module] = out.abs().amax(0) + largest.get(module, 0)
+        for module, sizes in largest.items():
+            if (sizes == 0).sum() * 2 > len(sizes):
                 yield "dead", names[module]
 
     yield from dead(records)

@@ -126,7 +126,7 @@ WRONG = [
     Wrong(
         "one list of calls for all",
         violates="rule 1: when one call\n    runs inside another",
-        check="test_a_call_inside_a_call_changes_nothing",
+        check="test_each_call_begins_anew",
         source=changed(
             BACKWARD,
             ("import torch\n", "import torch\n\nCALLED = []\n"),
@@ -135,6 +135,13 @@ WRONG = [
                 "    CALLED.clear()\n    called, came, handles, result = CALLED, {}, [], {}\n",
             ),
         ),
+    ),
+    Wrong(
+        "adds up the entries",
+        violates="one whose entries are all 0",
+        check="test_each_parameter_without_a_gradient_has_its_reason",
+        mistake="sum-is-zero",
+        source=changed(BACKWARD, ("if (came[p] == 0).all():", "if came[p].sum() == 0:")),
     ),
     Wrong(
         "computes the loss twice",

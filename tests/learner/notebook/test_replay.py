@@ -16,6 +16,7 @@ from jupyter_client.manager import start_new_kernel
 
 import graders
 from graders import check, replay
+from graders.learner.notebook.commands import LATER
 from graders.sandbox.inside import stub_package
 
 PLAIN = re.compile(r"\x1b\[[0-9;]*m")
@@ -77,6 +78,18 @@ def test_after_a_refusal_without_a_program_it_says_so(cell: Any, capsys: pytest.
     capsys.readouterr()
     replay("09-top-channels")
     assert capsys.readouterr().out.startswith("Your last refused check showed no program: ")
+
+
+def test_a_model_in_which_something_is_to_be_found_is_shown_from_the_second_refused_check_on(
+    cell: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown() -> tuple[bool, bool]:
+        check("13-diagnose")
+        said = capsys.readouterr().out
+        return LATER in said, "def make():" in said
+
+    cell("def diagnose(make, x, y, loss_fn, lr):\n    return 'healthy', None")
+    assert [shown(), shown(), shown()] == [(True, False), (False, True), (False, True)]
 
 
 def test_a_key_that_does_not_exist_is_said(capsys: pytest.CaptureFixture[str]) -> None:

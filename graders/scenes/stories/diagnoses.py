@@ -1,0 +1,79 @@
+"""Stories of 13-diagnose, in which a function of the caller makes models.
+
+What may be wrong with them is written outside, and comes in the case: `model` and `sound`, the texts of such functions,
+and the numbers `lr`, `factor` (of the loss) and `shift` (of `y`).
+"""
+
+from typing import Any
+
+import torch
+
+from graders.scenes.planted import written
+from graders.scenes.scene import Call
+from graders.scenes.stories.failing import an_error
+from graders.scenes.story import Draw, Seen, Watch, told
+
+RUNS = {
+    "dtype": ("float32", "float64"),
+    "x_is": ("data", "leaf"),
+    "failure": ("ValueError", "KeyboardInterrupt"),
+}
+
+
+@told
+def a_run(draw: Draw, case: Any) -> Any:
+    """A function that makes models, and what they get."""
+    x = draw.tensor(3, 4, low=-2, high=2)
+    y = draw.tensor(3, 4, low=-2, high=2) + case.shift
+    if case.x_is == "leaf":
+        x.requires_grad_()
+        y.requires_grad_()
+    make = written("make", case.model, x=x)
+    loss_fn = lambda out, y: case.factor * ((out - y) ** 2).mean()  # noqa: E731 - a line of the program
+    return x, y, make, loss_fn
+
+
+def diagnosed(call: Call, draw: Draw, case: Any) -> Seen:
+    """The label and the module are found."""
+    x, y, make, loss_fn = a_run(draw, case)
+    found = call(make, x, y, loss_fn, case.lr)
+    yield "the diagnosis", found
+
+
+def diagnosed_anew(call: Call, draw: Draw, case: Any) -> Seen:
+    """Each call begins anew."""
+    x, y, make, loss_fn = a_run(draw, case)
+    call(make, x, y, loss_fn, case.lr)
+    sound = written("sound", case.sound, x=x)
+    yield "the diagnosis for other models", call(sound, x, y, lambda out, y: 1e-6 * ((out - y) ** 2).mean(), 0.002)
+    yield "the diagnosis again", call(make, x, y, loss_fn, case.lr)
+
+
+def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
+    """Nothing of the caller changes."""
+    x, y, make, loss_fn = a_run(draw, case)
+    x.grad, y.grad = torch.full_like(x, 0.7), torch.full_like(y, 0.7)
+    before = Watch(x=x, y=y)
+    random = torch.get_rng_state()
+    call(make, x, y, loss_fn, case.lr)
+    yield "by the call", before.differences()
+    yield "the random numbers are as before", torch.equal(random, torch.get_rng_state())
+
+
+def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """It holds when the loss raises."""
+    x, y, make, loss_fn = a_run(draw, case)
+    x.grad, error = torch.full_like(x, 0.7), an_error(draw, case)
+
+    def fails(*args: Any) -> None:
+        raise error
+
+    before = Watch(x=x, y=y)
+    random, came = torch.get_rng_state(), None
+    try:
+        call(make, x, y, fails, case.lr)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences()
+    yield "the random numbers are as before it", torch.equal(random, torch.get_rng_state())

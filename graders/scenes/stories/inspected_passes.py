@@ -1,0 +1,168 @@
+"""Stories for functions that run passes of a model, report what they saw, and change nothing.
+
+They are called with `(model, loss_fn, x)`. The models are written outside, as text, and planted in the case: `model`,
+and `other`, which is called in between.
+"""
+
+from typing import Any
+
+import torch
+from torch import nn
+
+from graders.scenes.planted import written
+from graders.scenes.scene import Call
+from graders.scenes.stories.failing import an_error
+from graders.scenes.story import Draw, Seen, Watch, told
+
+PASSES = {
+    "dtype": ("float32", "float64"),
+    "x_is": ("data", "leaf"),
+    "grad": ("empty", "filled"),
+    "mode": ("train", "eval", "mixed"),
+    "hooks": ("none", "watching", "replacing"),
+    "failure": ("ValueError", "KeyboardInterrupt"),
+    "raised_in": ("model", "loss", "backward"),
+    "failing_run": (1,),
+}
+TWO_PASSES = PASSES | {"hooks": ("none", "watching"), "failing_run": (1, 2)}
+"""For functions that run the model twice, and once without hooks."""
+IMPOSSIBLE = (lambda raised_in, failing_run: raised_in == "model" and failing_run == 2,)  # by a hook of the model
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model in its state, and an input."""
+    model = written("model", case.model)
+    if draw.is_double:
+        model.double()
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        next(model.children()).eval()
+    if case.hooks == "watching":
+        model.register_full_backward_hook(lambda module, gi, go: None)
+    if case.hooks == "replacing":
+        model.register_forward_hook(lambda module, args, out: 2 * out)
+    x = draw.tensor(4, 3)
+    if case.x_is == "leaf":
+        x.requires_grad_()
+    k = draw.tensor(4, 3)
+    return model, x, k
+
+
+@told
+def another_model(draw: Draw, case: Any) -> Any:
+    """A model for a call in between."""
+    other = written("other", case.other)
+    if draw.is_double:
+        other.double()
+    return other
+
+
+def reported(call: Call, draw: Draw, case: Any) -> Seen:
+    """The result is right."""
+    model, x, k = a_model(draw, case)
+    found = call(model, lambda out: (out * k).sum(), x)
+    yield "the result", found
+
+
+def reported_anew(call: Call, draw: Draw, case: Any) -> Seen:
+    """A later call is not concerned with an earlier one, nor the other way round."""
+    model, x, k = a_model(draw, case)
+    found = call(model, lambda out: (out * k).sum(), x)
+    for module in model.modules():
+        module.training = not module.training
+    later = call(model, lambda out: -(out * out * k).sum(), 2 * x.detach())
+    yield "the result of a later call in the other mode", later
+    other = another_model(draw, case)
+    yield "the result for another model", call(other, lambda out: (out * k).sum(), x)
+    yield "the result of the first call after that", found
+
+
+def reported_inside(call: Call, draw: Draw, case: Any) -> Seen:
+    """The loss may call the function for another model."""
+    model, x, k = a_model(draw, case)
+    other = another_model(draw, case)
+    inner: list[Any] = []
+
+    def loss_fn(out: Any) -> Any:
+        if not inner:
+            inner.append(call(other, lambda out: (out * k).sum(), x.detach()))
+        return (out * k).sum()
+
+    found = call(model, loss_fn, x)
+    yield "the result around another call", found
+    yield "the result of the call inside", inner
+
+
+def one_run(call: Call, draw: Draw, case: Any) -> Seen:
+    """The model and the loss run once."""
+    model, x, k = a_model(draw, case)
+    calls: list[str] = []
+    model.register_forward_pre_hook(lambda module, args: calls.append("model"))
+    call(model, lambda out: [calls.append("loss_fn"), (out * k).sum()][1], x)
+    yield "the calls", calls
+
+
+def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
+    """Everything else stays as it was."""
+    model, x, k = a_model(draw, case)
+    if case.grad == "filled":
+        for leaf in (*model.parameters(), x):
+            leaf.grad = torch.full_like(leaf, 0.7)
+    before = Watch(model=model, x=x, k=k)
+    found = call(model, lambda out: (out * k).sum(), x)
+    yield "by the call", before.differences()
+    yield "the result where there are gradients before", found
+    yield "the next random number", torch.rand(1)
+
+
+def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """An exception of the model, the loss or the backward pass comes through, and nothing is left."""
+    other, x = another_model(draw, case), draw.tensor(4, 3)
+    if case.x_is == "leaf":
+        x.requires_grad_()
+    x.grad = torch.full_like(x, 0.7)
+    error, calls = an_error(draw, case), []
+
+    def fails(*args: Any) -> None:
+        calls.append(1)
+        if len(calls) == case.failing_run:
+            raise error
+
+    if case.raised_in == "model":
+        other[-1].register_forward_hook(fails)
+    before = Watch(model=other, x=x)
+    came = None
+    try:
+        if case.raised_in == "loss":
+            call(other, lambda out: [fails(), out.sum()][1], x)
+        else:
+            call(other, lambda out: [out.register_hook(fails), out.sum()][1], x)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences()
+
+
+def hooks_stay(call: Call, draw: Draw, case: Any) -> Seen:
+    """The hooks act as before, and their handles remove them."""
+    x, k, model = draw.tensor(4, 3).requires_grad_(), draw.tensor(4, 3), nn.Sequential(nn.BatchNorm1d(3), nn.Tanh())
+    if draw.is_double:
+        model.double()
+    norm: Any = model[0]
+    handles = [
+        norm.register_forward_pre_hook(lambda module, args: (args[0] * args[0],)),
+        norm.register_full_backward_pre_hook(lambda module, go: (-go[0],)),
+        norm.weight.register_hook(lambda grad: 3 * grad),
+        norm.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", p.grad / 2)),
+    ]
+    call(model, lambda out: (out * k).sum(), x)
+    (model(x) * k).sum().backward()
+    yield "what the hooks make of gradients", [norm.weight.grad, norm.bias.grad, x.grad]
+    for handle in handles:
+        handle.remove()
+    model.zero_grad()
+    (model(x) * k).sum().backward()
+    yield "the gradients after all handles are removed", [norm.weight.grad, norm.bias.grad]
+    yield "how many hooks are left", len(norm._forward_pre_hooks) + len(norm._backward_pre_hooks)

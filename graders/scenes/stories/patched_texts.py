@@ -18,7 +18,6 @@ PATCHED = {
     "hooks": ("none", "watching", "replacing"),
     "grad_mode": ("on", "off"),
     "failure": ("KeyError", "ValueError", "RuntimeError", "KeyboardInterrupt"),
-    "raised_in": ("the first run", "the third run"),
 }
 
 
@@ -83,6 +82,7 @@ def a_model(draw: Draw, case: Any) -> Any:
         model.blocks[0].register_forward_hook(lambda module, args, out: (out[0].cumsum(1), *out[1:]))
     if case.hooks == "replacing":
         model.norm.register_forward_pre_hook(lambda module, args: (-args[0],))
+        model.register_forward_hook(lambda module, args, out: out.tanh())
     clean = a_text(draw, case, range(3))
     corrupt = a_text(draw, case, range(3, 6))
     metric = lambda logits: logits.gather(2, clean[..., None]).sum().item()  # noqa: E731 - a line of the program
@@ -155,27 +155,50 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the metric of the corrupt text", metric(model(corrupt))
 
 
-def model_raises(call: Call, draw: Draw, case: Any) -> Seen:
-    """An exception of the model comes through, and nothing is left."""
-    model, clean, corrupt, metric = a_model(draw, case)
-    error = draw.error(case.failure)
+@told
+def that_fails(model: Any, error: Any, number: int) -> Any:
+    """Lets the last block raise an error in the run of this number; returns the runs."""
     runs: list[str] = []
 
     def fails(*args: Any) -> None:
         runs.append("a run")
-        if len(runs) == (1 if case.raised_in == "the first run" else 3):
+        if len(runs) == number:
             raise error
 
     model.blocks[-1].register_forward_pre_hook(fails)
+    return runs
+
+
+def first_run_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """An exception in the first run comes through, and nothing is left."""
+    model, clean, corrupt, metric = a_model(draw, case)
+    error = draw.error(case.failure)
+    runs = that_fails(model, error, 1)
     before = Watch(model=model, clean=clean, corrupt=corrupt)
     came = None
     try:
         call(model, clean, corrupt, metric)
     except (Exception, type(error)) as caught:
         came = repr(caught)
-    yield "after an exception of the model", before.differences()
-    yield "an exception of the first run", came if len(runs) == 1 else None
-    yield "an exception is swallowed", came is None and len(runs) >= 3
+    yield "the exception in the first run", came
+    yield "after an exception in the first run", before.differences()
+    yield "the runs", runs
+
+
+def third_run_raises(call: Call, draw: Draw, case: Any) -> Seen:
+    """If there is a third run, an exception in it comes through, and nothing is left."""
+    model, clean, corrupt, metric = a_model(draw, case)
+    yield "the result of a call before that", call(model, clean, corrupt, metric)
+    error = draw.error(case.failure)
+    runs = that_fails(model, error, 3)
+    before = Watch(model=model, clean=clean, corrupt=corrupt)
+    came = None
+    try:
+        call(model, clean, corrupt, metric)
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "an exception in the third run is swallowed", came is None and len(runs) >= 3
+    yield "after an exception in the third run", before.differences()
 
 
 def metric_raises(call: Call, draw: Draw, case: Any) -> Seen:
@@ -200,4 +223,4 @@ def metric_raises(call: Call, draw: Draw, case: Any) -> Seen:
     yield "after an exception of the metric", before.differences()
 
 
-RAISES = (model_raises, metric_raises)
+RAISES = (first_run_raises, metric_raises, third_run_raises)

@@ -236,7 +236,7 @@ class _Teller(ast.NodeTransformer):
                 look = self._look(*self._until.change)
                 self._finish(f"{look} == before" if self._until.change[0] == "entries" else look)
             self._finish(ast.unparse(self.visit(value)))
-        if self._until.line:
+        if self._until.line and not self._is_drawn(value):  # what a watch reports, for example, cannot fail
             text = ast.unparse(self.visit(value))
             if self._is_failing(node):
                 self._emit(text, node)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
-from graders.scenes.story import Draw, Seen, StoryScene
+from graders.scenes.story import Draw, Seen, StoryScene, Watch
 from graders.scenes.story import told as told_helper
 from graders.verdict.program_lines import Line, Untold, code_of
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
@@ -174,6 +174,22 @@ def test_what_a_helper_returns_has_the_name_that_the_story_gives_it() -> None:
         "print",
     ]
     assert lines[-1] == "print(a - b)"
+
+
+def of_a_watch_and_a_handle(call: Any, draw: Draw) -> Seen:
+    """What comes after a look at a watch may fail."""
+    t = torch.ones(2)
+    before = Watch(t=t)
+    handle = call(t)
+    yield "by the call", before.differences()
+    handle.sum()
+    yield "after it", before.differences()
+
+
+def test_a_line_after_a_watch_may_be_the_one_that_failed() -> None:
+    last = inspect.getsourcelines(of_a_watch_and_a_handle)[1] + 6
+    program = tell(of_a_watch_and_a_handle, "look", abs, {"draw": None}, Until(line=last))
+    assert program.lines == ("t = torch.ones(2)", "handle = look(t)", "handle.sum()")
 
 
 def test_a_branch_that_is_not_taken_is_left_out_of_a_class() -> None:

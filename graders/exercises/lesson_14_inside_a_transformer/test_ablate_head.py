@@ -5,7 +5,8 @@ import contextlib
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.transformer_edits import silences_a_head
+from graders.scenes.stories import ablated_heads as heads
+from graders.scenes.story import stories
 
 
 def columns(block, head):
@@ -44,7 +45,16 @@ def before_mix(block, change):
         "the handle is a context manager already. Zeros in what `attention` returns do the same, and so does a "
         "generator with `@contextlib.contextmanager` that has its `yield` inside the `with` of the handle."
     ),
-    scene=silences_a_head(),
+    scene=stories(
+        promises={
+            "the head adds nothing": heads.SILENT,
+            "everything else is as before": heads.REST,
+            "one within another works": heads.NESTED,
+            "after it the model is as it was": heads.as_it_was,
+            "an exception comes through and nothing is left": heads.something_raises,
+        },
+        axes=heads.ABLATED,
+    ),
 )
 class TestAblateHead:
     """Write the context manager `ablate_head(model, layer, head)`: inside its `with`, head number `head` of
@@ -129,6 +139,25 @@ class TestAblateHead:
             """You took as many columns as there are heads. A head has `width // heads` columns."""
             size = model.blocks[layer].attention.num_heads
             return before_mix(model.blocks[layer], lambda heads: zeroed(heads, slice(head * size, (head + 1) * size)))
+
+        def sixteen_columns(model, layer, head):
+            """You took 16 columns. That is right for the model of the example: a head has `width // heads` columns."""
+            return before_mix(model.blocks[layer], lambda heads: zeroed(heads, slice(head * 16, (head + 1) * 16)))
+
+        def tokens_off(model, layer, head):
+            """You put zeros into tokens: the second dimension counts them. Columns are the last dimension:
+            `heads[..., start:end]`.
+            """
+
+            def change(heads):
+                part = columns(model.blocks[layer], head)
+                return zeroed(heads.transpose(1, 2), part).transpose(1, 2)
+
+            return before_mix(model.blocks[layer], change)
+
+        def one_column(model, layer, head):
+            """You put zeros into one column, that with the number of the head. A head has `width // heads` columns."""
+            return before_mix(model.blocks[layer], lambda heads: zeroed(heads, head))
 
         @contextlib.contextmanager
         def edited_weights(model, layer, head):

@@ -5,6 +5,7 @@ import torch
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_05_capturing_activations.programs import copied
 from graders.exercises.lesson_14_inside_a_transformer.programs import (
+    before_others,
     first_of,
     first_of_any,
     hook_left_after_exception,
@@ -13,7 +14,8 @@ from graders.exercises.lesson_14_inside_a_transformer.programs import (
     run,
     stored_alias,
 )
-from graders.scenes.transformers import call_with_metric, reads_transformers
+from graders.scenes.stories import patched_texts as texts
+from graders.scenes.story import stories
 
 
 def put(hidden, kept, token):
@@ -28,14 +30,14 @@ def share(patched, clean, corrupt):
     return (patched - corrupt) / (clean - corrupt)
 
 
-def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_of, put=put, share=share):
-    """The right way, by forward hooks on the blocks."""
+def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_of, put=put, share=share, **options):
+    """The right way, by forward hooks on the blocks; `options` are those of `register_forward_hook`."""
     kept, shares = {}, []
 
     def keep(module, args, output):
         kept[module] = copy(take(output))
 
-    best = metric(run(model, clean, [block.register_forward_hook(keep) for block in model.blocks]))
+    best = metric(run(model, clean, [block.register_forward_hook(keep, **options) for block in model.blocks]))
     worst = metric(model(corrupt))
     for block in model.blocks:
         for token in range(clean.shape[1]):
@@ -44,7 +46,9 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
                 hidden = put(take(output), kept[module], token)
                 return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
 
-            shares.append(share(metric(run(model, corrupt, [block.register_forward_hook(patch)])), best, worst))
+            shares.append(
+                share(metric(run(model, corrupt, [block.register_forward_hook(patch, **options)])), best, worst)
+            )
     return torch.tensor(shares, dtype=torch.float32).view(len(model.blocks), -1)
 
 
@@ -68,11 +72,15 @@ def effects(model, clean, corrupt, metric, *, run=run, copy=copied, take=first_o
         "block passes on is what the next one gets, so pre-hooks on all blocks but the first and on `model.norm` "
         "would do as well; and one run on many rows can try all tokens of a block."
     ),
-    scene=reads_transformers(
-        ask=call_with_metric,
-        fails=(1, 3),
-        only={"mode": ("eval",)},
-        words={"task": "this share of the metric comes back"},
+    scene=stories(
+        promises={
+            "this share of the metric comes back": texts.SHARES,
+            "a later call starts afresh": texts.afresh,
+            "a call inside a call changes nothing": texts.called_inside,
+            "nothing of the caller changes": texts.nothing_else,
+            "an exception comes through and nothing is left": texts.RAISES,
+        },
+        axes=texts.PATCHED,
     ),
 )
 class TestPatchPath:
@@ -108,9 +116,9 @@ class TestPatchPath:
                     shares[block, token] = share(metric(model(corrupt)), best, worst)
         return shares.float()
 
-    may_differ = {"an exception in run 3": lambda mine, wanted: mine == "never raised"}  # two runs may do, on many rows
-
-    class Mistakes(wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any))):
+    class Mistakes(
+        wrong_ways(effects, (hook_left_behind, hook_left_after_exception, stored_alias, first_of_any, before_others))
+    ):
         def patched_metric(model, clean, corrupt, metric):
             """You returned the metric of the patched runs. The task asks for the share that comes back: 0 if it is as
             without the patch, and 1 if it is as in the run on `clean`.

@@ -3,7 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.transformer_edits import steers_blocks
+from graders.scenes.stories import steered_blocks as blocks
+from graders.scenes.story import stories
 
 
 def behind(block, change, **options):
@@ -37,7 +38,17 @@ def moved(stream, by, start):
         "and no weight is touched. A clone with one part added to, `torch.cat` of two parts, or a vector that is 0 at "
         "the tokens before `start` would all do."
     ),
-    scene=steers_blocks(),
+    scene=stories(
+        promises={
+            "every token from start on is moved": blocks.MOVED,
+            "the rest of what the block returns stays": blocks.rest_stays,
+            "what the block computed is not overwritten": blocks.KEPT,
+            "gradients flow through it": blocks.gradients_flow,
+            "nothing else changes": blocks.nothing_else,
+            "each handle removes its own hook": blocks.REMOVED,
+        },
+        axes=blocks.STEERED,
+    ),
 )
 class TestSteer:
     """Write `steer(model, layer, direction, scale, start=0)`: from now on, in every call, `scale * direction` is added

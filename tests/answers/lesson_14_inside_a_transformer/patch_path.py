@@ -100,6 +100,4 @@ SURVIVORS = {
     "not for all: … step=-1)": "each share has its own place, and hooks of different modules may come in any order",
     "lost copy: hidden = _not_copied(": "what a block returns in such a run is nobody else's",
     "lost copy: … _not_detached(": "floats have no graph",
-    "prepend=True: with block.register_forward_hook(hook, prepend": "hooks of others do the same to every token",
-    "prepend=True: handles = [block.register_forward_hook(patch, prepend": "hooks of others do the same to every token",
 }

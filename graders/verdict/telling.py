@@ -20,6 +20,7 @@ may contain, and what becomes of it:
     before = Watch(w=w)                             nothing
     yield "name", before.differences()              if it is the observation in question, a look at what has changed
     yield "name", value                             if it is the observation in question, print(value)
+                                                    or, of a large tensor, print(value[0, 2]), the entry that differs
     everything else, with `torch` and `nn`          as it is, without annotations
 
 A `yield` stands in a line of its own, outside of loops, `with` and `try`; its name is a text, and its value changes

@@ -10,7 +10,7 @@ from torch import nn
 LOOK = {
     "values": "{0}", "buffer": "{0}", "requires-grad": "{0}.requires_grad", "retains-grad": "{0}.retains_grad",
     "grad-filled": "{0}.grad", "grad-emptied": "{0}.grad", "grad-replaced": "{0}.grad", "grad-changed": "{0}.grad",
-    "mode": "{0}.training", "class": "type({0})", "forward": "{0}.forward", "entries": "[*map(id, {0})]",
+    "mode": "{0}.training", "class": "str(type({0}))", "forward": "{0}.forward", "entries": "[*map(id, {0})]",
     "parameters": "dict({0}.named_parameters())", "buffers": "dict({0}.named_buffers())",
     "modules": "dict({0}.named_children())", "attribute": "vars({0})", "attribute-left": "list(vars({0}))",
     "autograd-mode": "torch.is_grad_enabled()", "default-dtype": "torch.get_default_dtype()",

@@ -6,10 +6,15 @@ shortest. What the answer showed comes out of the box; nothing that a learner wr
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import dataclasses
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from graders.core.difference import Difference
 from graders.core.exercise import Inputs
@@ -131,9 +136,29 @@ def _wanted_value(
     promise: str, draw: Inputs, story: int, name: str, seen: Any, wanted: Any, why: Callable[[], Difference]
 ) -> _Wanted:
     if not isinstance(wanted, Changes):
-        return _Wanted(promise, draw, story, Until(name), seen, _values_in_words(wanted, seen, why))
+        entry = _worst_entry(wanted, seen)
+        if entry:
+            wanted, seen = _at(wanted, entry), _at(seen, entry)
+        return _Wanted(promise, draw, story, Until(name, entry=entry), seen, _values_in_words(wanted, seen, why))
     more = [change for change in seen.found if change not in wanted.found] if isinstance(seen, Changes) else []
     return _Wanted(promise, draw, story, Until(name, more[0] if more else None), note=why().note)
+
+
+def _worst_entry(wanted: Any, seen: Any) -> tuple[int, ...]:
+    """The index at which two large tensors differ most; () for others, and where all of a tensor is in question."""
+    if not (isinstance(wanted, Array) and isinstance(seen, Array)) or wanted.tensor.numel() <= NUMBERS:
+        return ()
+    one, other = wanted.tensor, seen.tensor
+    if (one.dtype, one.shape, wanted.requires_grad) != (other.dtype, other.shape, seen.requires_grad):
+        return ()
+    apart = (one.double() - other.double()).abs()
+    apart[one == other] = 0.0  # inf - inf would be NaN
+    place = int(apart.nan_to_num(math.inf).argmax())
+    return tuple(int(index) for index in np.unravel_index(place, one.shape))
+
+
+def _at(value: Array, entry: tuple[int, ...]) -> Array:
+    return dataclasses.replace(value, tensor=value.tensor[entry])
 
 
 def _of_example(comparison: Comparison, example: Sequence[Step], draw: Inputs, outcome: Outcome) -> Refusal:
@@ -144,11 +169,16 @@ def _of_example(comparison: Comparison, example: Sequence[Step], draw: Inputs, o
         if step.shows and code.startswith(step.code.strip()):
             expected = " ".join(step.shows.split())
             said = f"expected {expected}; yours: {why.seen}" if why.seen else f"expected {expected}: {why.note}"
-            lines += _with_comment([f"print({step.code.strip()})"], said)
+            lines += _with_comment([f"print({_without_comment(step.code.strip())})"], said)
             break
         if not step.shows:
             lines += step.code.strip().splitlines()
     return Refusal(EXAMPLE, code, "\n".join(lines) + "\n")
+
+
+def _without_comment(code: str) -> str:
+    """The code of an expression, without a comment behind it."""
+    return ast.get_source_segment(code, ast.parse(code).body[0]) or code
 
 
 def _shortest(comparison: Comparison, wanted: Sequence[_Wanted]) -> Refusal | None:

@@ -1,13 +1,20 @@
-"""Heat maps in which one pixel is clearly the largest once they are enlarged."""
+"""Heat maps in which one pixel is clearly the largest once they are enlarged, so that the contract decides."""
+
+from types import SimpleNamespace
 
 import pytest
-import torch
+import torch.nn.functional as F
 
-from graders.scenes.heat_maps import has_two_peaks
+from graders.scenes.stories.heat_maps import SIZES, maps_and_boxes
+from graders.scenes.story import Draw
 
 
-@pytest.mark.parametrize(("beyond", "two"), [(1.0, True), (1.0 + 1e-7, True), (1.01, False)])
-def test_the_cells_on_both_sides_of_the_largest_decide(beyond: float, two: bool) -> None:
-    # 3 columns become 8: columns 3 and 4 lie at equal distances from the middle of cell 1
-    heat = torch.tensor([[1.0, 3.0, beyond]], dtype=torch.float64)
-    assert has_two_peaks(heat, (1, 8)) is two
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_largest_pixel_is_the_one_in_the_box_and_no_other_is_nearly_as_large(sizes: str) -> None:
+    case = SimpleNamespace(sizes=sizes, dtype="float32")
+    made = maps_and_boxes(Draw(3, case), case, ["pixel"] * 50)
+    large = F.interpolate(made.cam[:, None], SIZES[sizes][1], mode="bilinear", align_corners=False)[:, 0]
+    for heat, (x0, y0, x1, y1) in zip(large, made.boxes.tolist()):
+        first, second = heat.flatten().topk(2).values
+        assert (heat[y0:y1, x0:x1] == first).all()
+        assert second < 0.99 * first

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+import torch
 
 from graders.author.prove_programs import program_problem
 from graders.core.difference import Difference, Kind
@@ -14,7 +16,9 @@ from graders.core.transcript import Outcome, raised_outcome
 from graders.marking.in_process import check_namespace, probe_outcomes
 from graders.scenes.story import STOPPED
 from graders.verdict import refusing
+from graders.verdict.looks import look_at
 from graders.verdict.scene_exercise import find_scene_exercise
+from graders.wire.data import Array
 
 SCALE = find_scene_exercise("03-scale-grad")
 SEED = 3
@@ -152,3 +156,44 @@ def test_of_two_timelines_it_shows_where_they_begin_to_differ() -> None:
         "expected […, 'h', 'i', >> 'j', 'k', 'l']; yours: […, 'h', 'i', >> 'x', 'k', 'l']"
     )
     assert values_in_words(events, events[:11]) == "expected […, 'j', 'k', >> 'l']; yours: […, 'j', 'k', >> (end)]"
+
+
+ORDINARY = """
+def guided_backprop(model, x, cls):
+    x = x.detach().clone().requires_grad_()
+    return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+"""
+
+
+def test_of_a_large_tensor_it_prints_the_entry_that_differs_most() -> None:
+    exercise = find_scene_exercise("10-guided-backprop")
+    *_, call, last = check_namespace(exercise, names(ORDINARY), SEED).program.splitlines()
+    assert call == "found = guided_backprop(model, x, c)"
+    assert re.fullmatch(r"print\(found\[\d, \d, \d, \d\]\)  # expected tensor\(.+\); yours: tensor\(.+\)", last)
+
+
+def test_tensors_of_different_shapes_are_shown_whole() -> None:
+    large = Array(torch.zeros(13), False)
+    assert refusing._worst_entry(large, Array(torch.zeros(14), False)) == ()
+    assert refusing._worst_entry(large, Array(torch.zeros(13), True)) == ()
+    assert refusing._worst_entry(large, None) == ()
+    assert refusing._worst_entry(large, Array(torch.arange(13.0), False)) == (12,)
+    assert refusing._worst_entry(Array(torch.zeros(12), False), Array(torch.ones(12), False)) == ()
+
+
+def test_an_entry_that_is_nan_differs_most() -> None:
+    seen = torch.arange(14.0).view(2, 7)
+    seen[1, 3] = torch.nan
+    assert refusing._worst_entry(Array(torch.zeros(2, 7), False), Array(seen, False)) == (1, 3)
+
+
+def test_a_comment_in_the_example_of_a_contract_is_left_out() -> None:
+    assert refusing._without_comment('f(g("# 1"), 2)  # so (and so') == 'f(g("# 1"), 2)'
+
+
+def test_the_class_of_a_module_is_told_by_its_full_name() -> None:
+    class ReLU(torch.nn.ReLU):
+        pass
+
+    looks = [eval(look_at("class", "m", [], {}), {"m": module}) for module in (ReLU(), torch.nn.ReLU())]
+    assert looks[0] != looks[1] == "<class 'torch.nn.modules.activation.ReLU'>"

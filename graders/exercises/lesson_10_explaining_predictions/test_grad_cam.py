@@ -10,7 +10,8 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
     of_class,
     wrong_explanations,
 )
-from graders.scenes.explained_nets import call_with_layer_and_class, explains_predictions
+from graders.scenes.stories import explained_predictions as explained
+from graders.scenes.story import stories
 
 
 def weighted(model, layer, x, cls, weights):
@@ -43,10 +44,11 @@ def means(gradient):
         "it and fills no `.grad`. A tensor hook on the output would do as well, if you take it off afterwards; or a "
         "forward hook that adds a tensor of zeros, with respect to which you differentiate."
     ),
-    scene=explains_predictions(
-        ask=call_with_layer_and_class,
-        only={"frozen": ("nothing",), "layer": ("block", "in place", "inside", "last")},
-        words={"task": "the map is the weighted sum of the channels"},
+    scene=stories(
+        promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.PROMISES,
+        axes={"net": ("in place", "block", "inside", "last"), **explained.IMAGES, **explained.ALIVE},
+        ask=explained.for_a_layer,
+        wanted=explained.one_class,
     ),
 )
 class TestGradCam:
@@ -62,10 +64,10 @@ class TestGradCam:
     >>> grad_cam(model, model[0], torch.tensor([[[[1.0, -3.0]]]]), 0)  # A is [[1, -3]] and [[-2, 6]], weights 1 and -2
     tensor([[[5., 0.]]])
 
-    **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes], each image on its
-    own. It calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. A has a graph,
-    since all parameters require grad; `x` may, too. `layer` may work in place, as `nn.ReLU(inplace=True)` does; nothing
-    after it overwrites A. Other people's hooks on it only watch. You may run the model repeatedly.
+    **Fine print.** `model` turns images [B, C, H, W] into logits [B, number of classes], each image on its own. It
+    calls `layer` once; A has the shape [B, K, h, w], and the result [B, h, w]: it is not scaled. A has a graph: it
+    depends on parameters, which require grad; `x` may, too. `layer` may work in place, as `nn.ReLU(inplace=True)`
+    does; nothing overwrites A later, or `x`. Other people's hooks on it only watch. The model may run repeatedly.
     """
 
     def reference(model, layer, x, cls):

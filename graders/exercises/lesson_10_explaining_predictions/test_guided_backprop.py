@@ -10,7 +10,8 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
     relus,
     wrong_explanations,
 )
-from graders.scenes.explained_nets import call_with_class, explains_predictions
+from graders.scenes.stories import explained_predictions as explained
+from graders.scenes.story import stories
 
 
 def clamp(module, grad_input, grad_output):
@@ -45,10 +46,11 @@ def with_hooks(model, x, cls, modules, hook=clamp):
         "the hook returns takes its place. A full backward pre-hook that clamps `grad_output` would do as well, "
         "because it does not matter which of the two rules comes first."
     ),
-    scene=explains_predictions(
-        ask=call_with_class,
-        backward=True,
-        words={"task": "negative gradients are 0 behind every ReLU"},
+    scene=stories(
+        promises={"negative gradients are 0 behind every ReLU": explained.EXPLAINED} | explained.PROMISES,
+        axes={"net": ("block", "kinds"), **explained.IMAGES, **explained.GUIDED},
+        ask=explained.for_the_classes,
+        wanted=explained.one_class,
     ),
 )
 class TestGuidedBackprop:
@@ -63,11 +65,11 @@ class TestGuidedBackprop:
     >>> guided_backprop(model, torch.tensor([[[[1.0, 1.0, -1.0, 0.0]]]]), 0)  # the ordinary one: 2, -3, 0, 0
     tensor([[[[2., 0., 0., 0.]]]])
 
-    **Fine print.** `model` turns images of shape [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule,
-    0 where its input was not positive, stays in force. Everything else passes gradients as always: other modules,
-    `nn.ReLU6`, `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`; none works in place, and nothing
-    overwrites its input or output; other people's hooks on it only watch. `x` and parameters may require grad or not.
-    You may run the model repeatedly.
+    **Fine print.** `model` turns images [B, C, H, W] into logits [B, number of classes]. The ReLU's own rule, 0 where
+    its input was not positive, stays in force. Everything else passes gradients as always: other modules, `nn.ReLU6`,
+    `F.relu`, skip connections. Each ReLU is called once, as `relu(t)`. Other modules may work in place, but nothing
+    overwrites `x` or a ReLU's input or output; other people's hooks on it only watch. `x` and parameters may require
+    grad. The model may run repeatedly.
     """
 
     def reference(model, x, cls):

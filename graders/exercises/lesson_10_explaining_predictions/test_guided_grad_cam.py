@@ -11,7 +11,8 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
     of_class,
     wrong_explanations,
 )
-from graders.scenes.explained_nets import call_with_layer_and_class, explains_predictions
+from graders.scenes.stories import explained_predictions as explained
+from graders.scenes.story import stories
 
 
 def times(maps, gradient, mode="bilinear", align_corners=False):
@@ -42,11 +43,12 @@ def product(model, layer, x, cls, **how):
         "forward pass with `retain_graph=True` in the first of two backward passes would do as well, if the hooks "
         "clamp only while a variable tells them to."
     ),
-    scene=explains_predictions(
-        ask=call_with_layer_and_class,
-        backward=True,
-        only={"frozen": ("nothing",), "layer": ("block", "inside", "last")},
-        words={"task": "the result is guided backprop times the enlarged heat map"},
+    scene=stories(
+        promises={"the result is guided backprop times the enlarged heat map": explained.EXPLAINED}
+        | explained.PROMISES,
+        axes={"net": ("block", "inside", "last"), **explained.IMAGES, **explained.ALIVE, **explained.GUIDED},
+        ask=explained.for_a_layer,
+        wanted=explained.one_class,
     ),
 )
 class TestGuidedGradCam:

@@ -4,7 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
-from graders.scenes.heat_maps import scores_maps
+from graders.scenes.stories import heat_maps
+from graders.scenes.story import stories
 
 
 def large(cam, size, **how):
@@ -44,7 +45,14 @@ def share(cam, boxes, place):
         "`//` and `%` turn all places into rows and columns at once, and a map whose maximum is 0 is no hit wherever "
         "its `argmax` is. A loop over the maps with `np.unravel_index` would do as well."
     ),
-    scene=scores_maps(),
+    scene=stories(
+        promises={
+            "each map alone hits or does not": heat_maps.ALONE,
+            "the score of many maps is their share": heat_maps.many_maps,
+            "the arguments are unchanged": heat_maps.left_alone,
+        },
+        axes=heat_maps.MAPS,
+    ),
 )
 class TestPointingGame:
     """Write `pointing_game(cam, boxes, size)`: the share of hits among the heat maps `cam`, a Python float. Enlarge

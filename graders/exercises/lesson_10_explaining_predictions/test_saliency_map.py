@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import gradient_at_x, of_class, wrong_explanations
-from graders.scenes.explained_nets import call_with_classes, explains_predictions
+from graders.scenes.stories import explained_predictions as explained
+from graders.scenes.story import stories
 
 
 def one_by_one(model, x, classes):
@@ -37,7 +38,12 @@ def of_pairs(classes):
         "`torch.autograd.grad` fills no `.grad`. `logits[torch.arange(len(x)), classes]` picks the same logits; "
         "`torch.func.grad` for one sample, with `torch.func.vmap` over the batch, would do as well."
     ),
-    scene=explains_predictions(ask=call_with_classes, words={"task": "each pixel has its largest absolute derivative"}),
+    scene=stories(
+        promises={"each pixel has its largest absolute derivative": explained.EXPLAINED} | explained.PROMISES,
+        axes={"net": ("block", "kinds"), **explained.IMAGES},
+        ask=explained.for_the_classes,
+        wanted=explained.some_classes,
+    ),
 )
 class TestSaliencyMap:
     """Write `saliency_map(model, x, classes)`. `model` turns images `x` into logits, and `classes` lists a class for
@@ -53,7 +59,8 @@ class TestSaliencyMap:
 
     **Fine print.** `x` has the shape [B, C, H, W], the logits [B, number of classes], the result [B, H, W]. `classes`
     is an int64 tensor of shape [B]; the logit of image b is `logits[b, classes[b]]`. The model treats each image on its
-    own. `x` and each parameter may require grad or not. You may run the model more than once.
+    own and does not overwrite `x`. `x` and each parameter may require grad or not. You may run the model more than
+    once.
     """
 
     reference = one_by_one

@@ -145,6 +145,20 @@ def guided_backprop(model, x, cls):
     return gradient
 """
 
+EVERY_MODULE = """
+import torch
+from torch import nn
+from torch.nn.modules.module import register_module_full_backward_hook
+
+def guided_backprop(model, x, cls):
+    def clamp(module, grad_input, grad_output):
+        if isinstance(module, nn.ReLU):
+            return (grad_input[0].clamp(min=0),)
+    x = x.detach().clone().requires_grad_()
+    with register_module_full_backward_hook(clamp):
+        return torch.autograd.grad(model(x)[:, cls].sum(), x)[0]
+"""
+
 BY_NAME = """
 import torch
 from torch import nn
@@ -178,6 +192,12 @@ def guided_backprop(model, x, cls):
 FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
+    Wrong(
+        "a hook for every module, which forbids in-place activations",
+        violates="Other modules may work in place",
+        check="raised",
+        source=EVERY_MODULE,
+    ),
     Wrong(
         "a ReLU whose mask is open at 0",
         violates="The ReLU's own rule, 0 where its input was not positive, stays in force.",

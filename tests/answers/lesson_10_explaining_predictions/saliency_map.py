@@ -75,6 +75,12 @@ FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
 WRONG = [
     Wrong(
+        "looks at three channels",
+        violates="at each pixel the largest absolute value, over the channels",
+        check="test_each_pixel_has_its_largest_absolute_derivative",
+        source=changed(RIGHT[3], ("x.grad.abs()", "x.grad[:, :3].abs()")),
+    ),
+    Wrong(
         "parameters stay frozen when something raises",
         violates="rule 4: Rules 2 and 3 hold then, too",
         check=FAILED,

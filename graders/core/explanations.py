@@ -67,8 +67,8 @@ BY_KIND: Mapping[Kind, Explanation] = {
     ),
     Kind.DTYPE: Explanation(
         "another-dtype",
-        "Expected is {expected}, and yours is {seen}. Make new tensors from those that you get, for example with "
-        "`torch.zeros_like(t)`, and convert nothing.",
+        "Expected is {expected}, and yours is {seen}. A tensor that is made from another, as by "
+        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.double()` and `dtype=` decide otherwise.",
     ),
     Kind.PRECISION: Explanation(
         "rounded-to-float32",

@@ -33,7 +33,6 @@ Ask = Callable[[Call, Any, nn.Module, list[str], Tensor], Told]
         "the model runs once as it is",
         "nothing of the caller changes",
         "it holds when the model raises",
-        "{also}",
     ),
     axes={
         "named": ("identity", "nested", "norm", "scalar"),
@@ -59,19 +58,17 @@ def captures_outputs(
     case: Any,
     seen: Sections,
     ask: Ask,
-    model_of: Callable[..., DrawnModel] = a_model,
-    also: Callable[[Call, Rng, dict[str, Any]], None] | None = None,
     counts_saved: bool = False,
 ) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
 
-    `ask` makes the call, and `also` makes others. The next step of the model overwrites each output. With
+    `ask` makes the call. The next step of the model overwrites each output. With
     `counts_saved` it shows how much of the graph remains after the call.
     """
-    results, kept, order, inside, runs, same, failing, more = seen.values()
+    results, kept, order, inside, runs, same, failing = seen.values()
     saved = SavedTensorCounter()
     with grad_mode(case.grad_mode):
-        drawn, callers, names = hooked_model(rng, case, model_of)
+        drawn, callers, names = hooked_model(rng, case)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
         with saved.watching() if counts_saved else contextlib.nullcontext():
@@ -88,7 +85,7 @@ def captures_outputs(
             results[f"{name} of a later call"] = copy_value(value)
         results.update({f"{name}, after a later call": value for name, value in copy_value(told).items()})
 
-        other, _, others = hooked_model(rng, case, model_of)
+        other, _, others = hooked_model(rng, case)
         t = an_input(other, case)
         with calling_inside(model.register_forward_hook, lambda: ask(call, case, other.model, others, t)) as found:
             for name, value in ask(call, case, model, names, x).items():
@@ -100,17 +97,13 @@ def captures_outputs(
         before = Witness(model=other.model, x=t, names=others)
         failing["exception"] = failure.outcome_during(lambda: ask(call, case, other.model, others, t))
         failing["changed after an exception"] = before.changes()
-        if also:
-            also(call, rng, more)
     if isinstance(result := told.get("the result"), list):
         result.clear()  # if it outlives the call, it is empty again for the next case
 
 
-def hooked_model(
-    rng: Rng, case: Any, model_of: Callable[..., DrawnModel] = a_model
-) -> tuple[DrawnModel, CallersHooks, list[str]]:
+def hooked_model(rng: Rng, case: Any) -> tuple[DrawnModel, CallersHooks, list[str]]:
     """A model, the caller's hooks on it, and the names of the modules in question."""
-    drawn, callers = model_of(rng, case, in_place=True), CallersHooks(case.hooks)
+    drawn, callers = a_model(rng, case, in_place=True), CallersHooks(case.hooks)
     names = [drawn.names[name] for name in case.named.split(", ")]
     for name in ("", *names[:2]):
         callers.on_module(drawn.model.get_submodule(name), name)
@@ -127,8 +120,3 @@ def an_input(drawn: DrawnModel, case: Any) -> Tensor:
 def call_with_name(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
     """For `function(model, name, x)`."""
     return {"the result": call(model, names[0], x)}
-
-
-def call_without_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
-    """For `function(model, x)`."""
-    return {"the result": call(model, x)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import symtable
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -79,6 +80,8 @@ def code_of(value: Any) -> str:
     if type(value) in (list, tuple):
         inner = ", ".join(map(code_of, value))
         return f"[{inner}]" if type(value) is list else f"({inner}{',' * (len(value) == 1)})"
+    if type(value) is float and not math.isfinite(value):
+        return f'float("{value}")'
     if type(value) in (bool, int, float, str, torch.dtype, type(None)):
         return repr(value)
     if isinstance(value, BaseException) and type(value).__module__ == "builtins":

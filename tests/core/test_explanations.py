@@ -56,8 +56,8 @@ def test_the_first_difference_is_quoted() -> None:
     dtype = Difference(Kind.DTYPE, "x.grad", "", "the dtype torch.float64", "torch.float32")
     assert explain_by_kind([dtype]) == Explanation(
         "another-dtype",
-        "Expected is the dtype torch.float64, and yours is torch.float32. Make new tensors from those that you get, "
-        "for example with `torch.zeros_like(t)`, and convert nothing.",
+        "Expected is the dtype torch.float64, and yours is torch.float32. A tensor that is made from another, as by "
+        "`torch.zeros_like(t)`, has its dtype; `.float()`, `.double()` and `dtype=` decide otherwise.",
     )
     container = Difference(Kind.TYPE, "grads", "", "a tuple", "a list")
     found = explain_by_kind([container, Difference(Kind.TYPE, "other", "", "a dict", "None")])

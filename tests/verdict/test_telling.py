@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +93,7 @@ def test_a_story_is_short_and_says_what_it_promises(key: str) -> None:
         (torch.tensor([1, 2]), "torch.tensor([1, 2])"),
         ((1, [None, "a"]), "(1, [None, 'a'])"),
         ((2.5,), "(2.5,)"),
+        ((math.inf, math.nan), '(float("inf"), float("nan"))'),
     ],
 )
 def test_a_drawn_value_as_code(value: Any, code: str) -> None:

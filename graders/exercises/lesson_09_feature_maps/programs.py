@@ -16,12 +16,15 @@ def watched(
     block: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     removal: Callable[[bool], bool] = lambda went_well: True,
 ) -> None:
-    """Run each batch in a `block`, and `note` names and outputs. `removal` says whether hooks are removed then."""
+    """Run each batch in a `block`, and `note` names and outputs. `removal` says whether hooks are removed then.
+
+    What `note` returns takes the place of the output, if it is not `None`.
+    """
     handles, went_well = [], False
     for name, module in modules.items():
 
-        def hook(module: nn.Module, args: Any, output: Any, name: str = name) -> None:
-            note(name, output)
+        def hook(module: nn.Module, args: Any, output: Any, name: str = name) -> Any:
+            return note(name, output)
 
         handles.append(module.register_forward_hook(hook))
     try:

@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_09_feature_maps.programs import watched
-from graders.scenes.over_batches import call_with_layers_and_step, over_batches
+from graders.scenes.stories import training_steps
+from graders.scenes.story import stories
 
 WAYS = {
     "mean": lambda values: values.mean(),
@@ -13,12 +14,25 @@ WAYS = {
 }
 
 
-def stats(layers, step, batches, copy=lambda output: output.detach().clone(), key=lambda name: name, how=None, **ways):
-    """The statistics of each layer, a row for each step; `ways` to compute some of them may differ."""
+def stats(
+    layers,
+    step,
+    batches,
+    copy=lambda output: output.detach().clone(),
+    key=lambda name: name,
+    how=None,
+    give=None,
+    **ways,
+):
+    """The statistics of each layer, a row for each step; `ways` to compute some of them may differ.
+
+    What `give` makes of an output takes its place.
+    """
     kept = {}
 
     def note(name, output):
         kept.setdefault(key(name), []).append(copy(output))
+        return give and give(output)
 
     watched(layers, note, step, batches, **how or {})
     return {
@@ -47,13 +61,16 @@ def stats(layers, step, batches, copy=lambda output: output.detach().clone(), ke
         "however long the training lasts. A class with `__enter__` and `__exit__` around the loop would do as well; so "
         "would a copy of each output for later, at the price of its memory."
     ),
-    scene=over_batches(
-        ask=call_with_layers_and_step,
-        only={"values": ("full",), "sizes": ("one",)},
-        words={
-            "task": "each layer has its statistics, a row for each step",
-            "runs": "the model trains as it does without you",
+    scene=stories(
+        promises={
+            "each layer has its statistics, a row for each step": training_steps.each_step,
+            "a later call starts afresh": training_steps.each_step_again,
+            "a call inside a call counts for itself": training_steps.each_step_inside,
+            "the model trains as it does without you": training_steps.trained,
+            "nothing else changes": training_steps.left_alone,
+            "an exception comes through and nothing is left": training_steps.step_raises,
         },
+        axes=training_steps.STEPS,
     ),
 )
 class TestActivationStats:
@@ -108,6 +125,12 @@ class TestActivationStats:
         def gradients_off(layers, step, batches):
             """You called `step` with gradients switched off, and it trains. `.detach()` what you keep instead."""
             return stats(layers, step, batches, how={"block": torch.no_grad})
+
+        def returned_what_it_looked_at(layers, step, batches):
+            """Your hook returns something, and what a hook returns takes the place of the output: here a tensor without
+            a graph, so the layers before it got no gradient. A hook that only watches returns `None`.
+            """
+            return stats(layers, step, batches, give=lambda output: output.detach())
 
         def divided_by_n(layers, step, batches):
             """Your standard deviation divides by n, as numpy's does. `output.std()` divides by n - 1."""

@@ -6,7 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_09_feature_maps.programs import watched
-from graders.scenes.over_batches import call_with_layer_and_batches, in_float64, over_batches
+from graders.scenes.stories import batches as of_batches
+from graders.scenes.story import stories
 
 
 def rows_of(output):
@@ -47,21 +48,18 @@ def described(parts, correction=0):
         " that the subtraction needs. Updating mean and squared deviations batch by batch (Chan, Golub and "
         "LeVeque) would do as well, and cancels less."
     ),
-    scene=over_batches(
-        ask=call_with_layer_and_batches,
-        exactly=in_float64,
-        only={
-            "named": ("first", "relu", "root"),
-            "source": ("list", "generator"),
-            "grad_mode": ("on", "off"),
-            "values": ("round",),
-            "sizes": ("several",),
+    scene=stories(
+        promises={
+            "the statistics describe all values of each channel": of_batches.described,
+            "a later call starts afresh": of_batches.described_again,
+            "a call inside a call counts for itself": of_batches.described_inside,
+            "each batch runs once, in its mode and without gradients": of_batches.run_in_its_mode,
+            "nothing else changes": of_batches.left_alone,
+            "an exception comes through and nothing is left": of_batches.model_raises,
+            "float64 keeps the digits": of_batches.with_a_large_mean,
+            "zeros are exact": of_batches.of_exact_zeros,
         },
-        words={
-            "task": "the statistics describe all values of each channel",
-            "runs": "each batch runs once, in its mode and without gradients",
-            "exactly": "float64 keeps the digits",
-        },
+        axes=of_batches.LAYER,
     ),
 )
 class TestChannelStats:
@@ -134,6 +132,12 @@ class TestChannelStats:
             mean = sum(part.sum(1) for part in parts) / n
             var = sum(part.square().sum(1) for part in parts) / n - mean**2
             return described(parts) | {"mean": mean.double(), "var": var.double()}
+
+        def float32_results(model, layer, batches):
+            """Your numbers come as float32. The contract asks for float64: convert each output with `.double()` in the
+            hook, and what you compute from it is float64, too.
+            """
+            return {name: value.float() for name, value in described(parts_of(model, layer, batches)).items()}
 
         def read_the_batches_twice(model, layer, batches):
             """`batches` may be a generator, which has no length and no index, and can be read only once. Loop over it

@@ -4,8 +4,8 @@ from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
-from graders.scenes.captures import call_without_names, captures_outputs
-from graders.scenes.conv_nets import a_conv_net, only_a_convolution
+from graders.scenes.stories import captures, conv_nets
+from graders.scenes.story import stories
 
 
 def convolutions(model):
@@ -44,16 +44,19 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
         "the next layer can overwrite the output. One hook for all modules, with a dict from modules to names, would "
         "do as well, and so would `functools.partial` in place of `name=name`."
     ),
-    scene=captures_outputs(
-        ask=call_without_names,
-        model_of=a_conv_net,
-        also=only_a_convolution,
-        only={"named": ("identity",), "unused": (), "length": ()},
-        words={
-            "results": "every nn.Conv2d has its map as it returned it",
-            "order": "the keys are in order of execution",
-            "also": "a model may be a convolution",
+    scene=stories(
+        promises={
+            "every nn.Conv2d has its map as it returned it": captures.returned,
+            "the keys are in order of execution": captures.in_order,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+            "a model may be a convolution": conv_nets.a_convolution_alone,
         },
+        axes={**captures.MODEL, **conv_nets.NETS},
+        names=captures.no_name,
+        function=captures.itself,
     ),
 )
 class TestConvMaps:

@@ -4,7 +4,8 @@ import numpy as np
 import torch
 
 from graders.exercises.authoring import exercise
-from graders.scenes.maps import makes_of_maps, of_many_sizes
+from graders.scenes.stories import feature_maps
+from graders.scenes.story import stories
 
 
 def scaled(values, axes=(1, 2), flat=0.0, least=0.0):
@@ -45,10 +46,15 @@ def scaled_in_place(fm):
         " leaves a flat map at 0. Doing it all in torch and calling `.numpy()` at the end would do as well, "
         "and so would `np.nan_to_num` for the flat ones."
     ),
-    scene=makes_of_maps(
-        draw=of_many_sizes,
-        only={"precision": ("float32", "float64", "bfloat16", "float16"), "requires_grad": (False, True)},
-        words={"task": "every channel goes from 0 to 1"},
+    scene=stories(
+        promises={
+            "every channel goes from 0 to 1": feature_maps.made,
+            "results of several calls are apart": feature_maps.made_again,
+            "nothing of the caller changes": feature_maps.left_alone,
+        },
+        axes=feature_maps.SCALED,
+        values=feature_maps.of_many_sizes,
+        arguments=feature_maps.nothing_more,
     ),
 )
 class TestNormalizeMaps:

@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
-from graders.scenes.maps import SHEETS, call_with_columns, makes_of_maps, sheet_maps
+from graders.scenes.stories import feature_maps
+from graders.scenes.story import stories
 
 
 def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):
@@ -42,11 +43,15 @@ def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divm
         "slice. Padding the tiles and rearranging them with `reshape` and `permute`, as `sheet` does, would "
         "do as well."
     ),
-    scene=makes_of_maps(
-        draw=sheet_maps,
-        ask=call_with_columns,
-        only={"grid": tuple(SHEETS), "fill": (-1.5, 0.3125)},
-        words={"task": "the channels stand row by row"},
+    scene=stories(
+        promises={
+            "the channels stand row by row": feature_maps.made,
+            "results of several calls are apart": feature_maps.made_again,
+            "nothing of the caller changes": feature_maps.left_alone,
+        },
+        axes=feature_maps.SHEET,
+        values=feature_maps.sheet_maps,
+        arguments=feature_maps.a_sheet,
     ),
 )
 class TestTileMaps:

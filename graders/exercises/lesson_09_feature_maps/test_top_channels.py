@@ -1,7 +1,8 @@
 """Exercise 09-top-channels."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.maps import COUNTS, call_with_count, makes_of_maps, ranked_maps
+from graders.scenes.stories import feature_maps
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -20,11 +21,15 @@ from graders.scenes.maps import COUNTS, call_with_count, makes_of_maps, ranked_m
         "`argsort(descending=True)[:k]` would do as well, and so would Python's `sorted` with the means as "
         "`key`."
     ),
-    scene=makes_of_maps(
-        draw=ranked_maps,
-        ask=call_with_count,
-        only={"dtype": ("float32", "float64"), "asked": tuple(COUNTS)},
-        words={"task": "the channels with the largest means come first"},
+    scene=stories(
+        promises={
+            "the channels with the largest means come first": feature_maps.made,
+            "results of several calls are apart": feature_maps.made_again,
+            "nothing of the caller changes": feature_maps.left_alone,
+        },
+        axes=feature_maps.RANKED,
+        values=feature_maps.ranked_maps,
+        arguments=feature_maps.how_many,
     ),
 )
 class TestTopChannels:

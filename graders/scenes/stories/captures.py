@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.scene import Call
+from graders.scenes.stories.conv_nets import a_net_with_convolutions, is_convolutional
 from graders.scenes.stories.model_states import in_its_state
 from graders.scenes.story import Draw, Seen, Watch, told
 
@@ -37,7 +38,14 @@ def names_of(case: Any) -> list[str]:
 
 def first_name(case: Any) -> str:
     """The name of the layer on which the caller has hooks."""
+    if is_convolutional(case):
+        return "stem" if case.hooks == "watching" else "head"
     return names_of(case)[0]
+
+
+def size_of(case: Any) -> tuple[int, ...]:
+    """The size of an input."""
+    return (2, 1, 2, 2) if is_convolutional(case) else (3, 2)
 
 
 def repeats(case: Any) -> bool:
@@ -139,7 +147,11 @@ def a_net(draw: Draw, case: Any) -> Any:
 @told
 def a_model(draw: Draw, case: Any) -> Any:
     """A model of this class, and an input. Something with a graph comes out of each layer while grad mode is on."""
-    Net = a_net(draw, case)
+    if is_convolutional(case):
+        torch.manual_seed(draw.choice(range(100)))
+        Net = a_net_with_convolutions(draw, case)
+    else:
+        Net = a_net(draw, case)
     model = in_its_state(Net, draw, case)
     if case.hooks == "watching":
         model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: None)
@@ -148,7 +160,7 @@ def a_model(draw: Draw, case: Any) -> Any:
     if case.odd == "transposed":
         x = draw.tensor(2, 3).mT
     else:
-        x = draw.tensor(3, 2, 2) if case.odd == "wide" else draw.tensor(3, 2)
+        x = draw.tensor(3, 2, 2) if case.odd == "wide" else draw.tensor(*size_of(case))
     if case.odd == "frozen":
         x.requires_grad_()
     if case.grad_mode == "off":
@@ -162,7 +174,7 @@ def returned(call: Call, draw: Draw, case: Any, names: Names, function: Function
     model, x = a_model(draw, case)
     found = capture(model, *names(draw, case), x)
     yield "the result", found
-    later = capture(model, *names(draw, case), draw.tensor(3, 2))
+    later = capture(model, *names(draw, case), draw.tensor(*size_of(case)))
     yield "the result of a later call", later
     yield "the result of the first call after that", found
     if type(found) is list:
@@ -182,7 +194,7 @@ def called_inside(call: Call, draw: Draw, case: Any, names: Names, function: Fun
     capture = function(call, case)
     model, x = a_model(draw, case)
     more = names(draw, case)
-    y = draw.tensor(3, 2)
+    y = draw.tensor(*size_of(case))
     other = type(model)().to(x.dtype)
     inner: list[Any] = []
     model.register_forward_hook(lambda *args: inner.append(capture(other, *more, y)))

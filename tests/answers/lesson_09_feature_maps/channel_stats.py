@@ -162,6 +162,18 @@ WRONG = [
             ('"zeros": 0}', '"zeros": 0})'),
         ),
     ),
+    Wrong(
+        "takes numbers close to zero for zeros",
+        violates="the share of exact zeros",
+        check="test_zeros_are_exact",
+        source=changed(RIGHT[1], ("(rows == 0)", "(rows.abs() < 1e-8)")),
+    ),
+    Wrong(
+        "the share of zeros in float32",
+        violates="tensors [C] of dtype float64",
+        check="test_the_statistics_describe_all_values_of_each_channel",
+        source=changed(RIGHT[5], ("(zeros / n).double()", "zeros / n")),
+    ),
 ]
 
 SURVIVORS = {

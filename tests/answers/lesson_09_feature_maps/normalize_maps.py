@@ -1,5 +1,7 @@
 """Answers to 09-normalize-maps."""
 
+from graders.author.answers import Wrong, changed
+
 RIGHT = [
     """
 import numpy as np
@@ -38,6 +40,15 @@ def normalize_maps(fm):
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num((a - low) / (high - low)).astype(np.float32)
 """,
+]
+
+WRONG = [
+    Wrong(
+        "drops the dimension of a single channel",
+        violates="of dtype float32 and the shape of `fm`",
+        check="test_every_channel_goes_from_0_to_1",
+        source=changed(RIGHT[1], ("return (a", "return np.squeeze((a"), ("1, span)", "1, span))")),
+    ),
 ]
 
 SURVIVORS = {

@@ -1,5 +1,7 @@
 """Answers to 09-tile-maps."""
 
+from graders.author.answers import Wrong, changed
+
 RIGHT = [
     """
 import math
@@ -47,6 +49,18 @@ def tile_maps(fm, ncols, pad=1, fill=0.0):
         strips += [np.full((pad, cols * w + (cols - 1) * pad), fill), np.hstack(row[1:])]
     return np.vstack(strips[1:]).astype("float32")
 """,
+]
+
+WRONG = [
+    Wrong(
+        "adds the fill up, so that infinity becomes NaN where tiles are",
+        violates="with `pad` pixels of the value `fill` between neighbours",
+        check="test_the_channels_stand_row_by_row",
+        source=changed(
+            RIGHT[0],
+            ("left:left + width] = tile", "left:left + width] += tile - fill"),
+        ),
+    ),
 ]
 
 SURVIVORS = {

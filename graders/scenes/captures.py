@@ -1,6 +1,5 @@
 """Scenes for functions that run a model and return outputs of its modules."""
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,6 @@ from graders.scenes.instruments.failures import Failure
 from graders.scenes.instruments.passes import grad_mode
 from graders.scenes.instruments.tensors import prepare_tensor
 from graders.scenes.instruments.witness import Witness
-from graders.scenes.kept_graphs import SavedTensorCounter
 from graders.scenes.models import DrawnModel, a_model
 from graders.scenes.results import copy_value
 from graders.scenes.scene import Call, Sections, family
@@ -27,7 +25,6 @@ Ask = Callable[[Call, Any, nn.Module, list[str], Tensor], Told]
 @family(
     sections=(
         "{results}",
-        "{kept}",
         "{order}",
         "a call inside a call changes nothing",
         "the model runs once as it is",
@@ -61,22 +58,17 @@ def captures_outputs(
     ask: Ask,
     model_of: Callable[..., DrawnModel] = a_model,
     also: Callable[[Call, Rng, dict[str, Any]], None] | None = None,
-    counts_saved: bool = False,
 ) -> None:
     """For a function that runs a model once, with a hook on some of its modules.
 
-    `ask` makes the call, and `also` makes others. The next step of the model overwrites each output. With
-    `counts_saved` it shows how much of the graph remains after the call.
+    `ask` makes the call, and `also` makes others. The next step of the model overwrites each output.
     """
-    results, kept, order, inside, runs, same, failing, more = seen.values()
-    saved = SavedTensorCounter()
+    results, order, inside, runs, same, failing, more = seen.values()
     with grad_mode(case.grad_mode):
         drawn, callers, names = hooked_model(rng, case, model_of)
         model, x, later = drawn.model, an_input(drawn, case), an_input(drawn, case)
         before = Witness(model=model, x=x, names=names)
-        with saved.watching() if counts_saved else contextlib.nullcontext():
-            told = ask(call, case, model, names, x)
-        kept["tensors that the graph saved, and that are still there"] = saved.count_alive()
+        told = ask(call, case, model, names, x)
         results.update(copy_value(told))
         order["the keys"] = list(told["the result"]) if isinstance(told.get("the result"), dict) else None
         runs["what the model did"] = list(model.log)
@@ -122,11 +114,6 @@ def hooked_model(
 def an_input(drawn: DrawnModel, case: Any) -> Tensor:
     """An input for the model, which requires grad or not."""
     return prepare_tensor(drawn.draw(), grad=case.grad) if case.x_is == "a leaf" else drawn.draw()
-
-
-def call_with_name(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:
-    """For `function(model, name, x)`."""
-    return {"the result": call(model, names[0], x)}
 
 
 def call_without_names(call: Call, case: Any, model: nn.Module, names: list[str], x: Tensor) -> Told:

@@ -1,13 +1,18 @@
 """Exercise 11-mean-activation."""
 
+from functools import partial
+
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import (
     outputs,
+    run_with_hooks,
     skipped_the_model,
     stored_the_input,
     wrong_runs,
 )
-from graders.scenes.captures import call_with_name, captures_outputs
+from graders.scenes.stories import captures
+from graders.scenes.stories.kept_graphs import no_graph_kept
+from graders.scenes.story import stories
 
 
 def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how):
@@ -35,10 +40,18 @@ def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how)
         "can overwrite the output in place. Running the model under `torch.no_grad()` would do as well: then there is "
         "no graph to keep."
     ),
-    scene=captures_outputs(
-        ask=call_with_name,
-        counts_saved=True,
-        words={"results": "the mean of the output is returned", "kept": "nothing keeps the graph alive"},
+    scene=stories(
+        promises={
+            "the mean of the output is returned": captures.returned,
+            "nothing keeps the graph alive": no_graph_kept,
+            "the model runs once as it is": captures.run_once,
+            "nothing of the caller changes": captures.left_alone,
+            "it holds when the model raises": captures.model_raises,
+            "a call inside a call changes nothing": captures.called_inside,
+        },
+        axes={**captures.ONE, **captures.MODEL, **captures.SHIFTED},
+        names=captures.one_name,
+        function=captures.itself,
     ),
 )
 class TestMeanActivation:
@@ -60,7 +73,20 @@ class TestMeanActivation:
 
     reference = mean
 
-    class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model)):
+    class Mistakes(wrong_runs(mean, stored_the_input, skipped_the_model, without=["returned_the_copy"])):
+        def returned_the_copy(model, name, x):
+            """Your hook returns a tensor, and what a hook returns takes the place of the output. So the model went on
+            with it: with the mean, or with an output that has lost its graph. A hook that only watches returns `None`.
+            """
+            return mean(model, name, x, run=partial(run_with_hooks, hook=lambda note, module, args, out: note(out)))
+
+        def returned_the_copy__2(model, name, x):
+            def hook(note, module, args, output):
+                note(output)
+                return output.detach()
+
+            return mean(model, name, x, run=partial(run_with_hooks, hook=hook))
+
         def graph_kept_alive(model, name, x):
             """Your mean still has its graph, and the graph holds the tensors that the forward pass saved. `cpu()` and
             `clone()` do not help: both pass the graph on. Detach before you take the mean: `output.detach().mean()`.

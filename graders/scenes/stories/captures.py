@@ -29,6 +29,9 @@ CALLS = {"layer": ("act", "again", "norm", "block.pair")}
 FIRST = {"layer": ("skip", "again", "skip2", "block.pair", "loss"), "path": ("str", "Path"), "file": ("new", "old")}
 LEAVES = {"layer": ("block.pair, skip", "loss, act", "skip2, gate", "act, skip, gate, block.pair")}
 
+SHIFTED = {"shift": (0.7,)}
+"""For a mean: that of what a norm has just normalized would be 0, but for rounding."""
+
 
 def names_of(case: Any) -> list[str]:
     """The names of the layers in question, in an order in which they do not run."""
@@ -119,6 +122,8 @@ def a_net(draw: Draw, case: Any) -> Any:
                 self.act = nn.ReLU()
                 self.again = self.act
             self.norm = nn.BatchNorm1d(2)
+            if hasattr(case, "shift"):
+                nn.init.constant_(self.norm.bias, case.shift)
 
         def forward(self, x: Tensor) -> Any:
             h = (self.norm(input=x) if case.odd == "keyword" else self.norm(x)).mul_(-0.5)
@@ -156,7 +161,9 @@ def a_model(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing":
-        model.get_submodule(first_name(case)).register_forward_hook(lambda module, args, out: torch.stack([out, -out]))
+        model.get_submodule(first_name(case)).register_forward_hook(
+            lambda module, args, out: torch.stack([out, 2 * out])
+        )
     if case.odd == "transposed":
         x = draw.tensor(2, 3).mT
     else:

@@ -5,7 +5,8 @@ import torch
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_05_capturing_activations.programs import copied
 from graders.exercises.lesson_14_inside_a_transformer.programs import RUNS, inputs_of, kept_graph, run
-from graders.scenes.transformers import call_for_each_block, reads_transformers
+from graders.scenes.stories import read_transformers as readers
+from graders.scenes.story import stories
 
 
 def pattern(model, tokens, layer, *, run=run, copy=copied, **wanted):
@@ -50,10 +51,18 @@ def by_hand(attention, normed):
         "A forward hook that calls `module.forward` once more and asks for weights would do as well, or a softmax of "
         "queries times keys."
     ),
-    scene=reads_transformers(
-        ask=call_for_each_block,
-        only={"output": (), "stream": ()},
-        words={"task": "these are the weights of each head", "runs": "the model runs once and as ever"},
+    scene=stories(
+        promises={
+            "these are the weights of each head": readers.READ,
+            "the model runs once and as ever": readers.run_once,
+            "a later call starts afresh": readers.afresh,
+            "a call inside a call changes nothing": readers.called_inside,
+            "nothing of the caller changes": readers.left_alone,
+            "an exception comes through and nothing is left": readers.model_raises,
+        },
+        axes=readers.PATTERNS,
+        made=readers.a_decoder,
+        more=readers.a_layer,
     ),
 )
 class TestAttentionPattern:
@@ -78,7 +87,7 @@ class TestAttentionPattern:
 
     def reference(model, tokens, layer):
         block = model.blocks[layer]
-        return by_hand(block.attention, *inputs_of([block.attention], model, tokens))
+        return by_hand(block.attention, inputs_of([block.attention], model, tokens)[0])
 
     class Mistakes(wrong_ways(pattern, (*RUNS, kept_graph))):
         def averaged(model, tokens, layer):
@@ -96,7 +105,7 @@ class TestAttentionPattern:
         def forgot_norm(model, tokens, layer):
             """You computed the weights from what the block gets. Attention reads it through `norm1`."""
             block = model.blocks[layer]
-            return by_hand(block.attention, *inputs_of([block], model, tokens))
+            return by_hand(block.attention, inputs_of([block], model, tokens)[0])
 
         def another_block(model, tokens, layer):
             """These are the weights of another block. `layer` counts `model.blocks` from 0."""

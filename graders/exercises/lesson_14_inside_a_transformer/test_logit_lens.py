@@ -5,7 +5,8 @@ import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, inputs_of, stream_of
-from graders.scenes.transformers import call_with_tokens, reads_transformers
+from graders.scenes.stories import read_transformers as readers
+from graders.scenes.story import stories
 
 
 def said(model, stream):
@@ -35,9 +36,18 @@ def lens(model, tokens, **how):
         "Blocks only add to the stream, so what turns its end into logits does so at every stage; and these modules "
         "take all stages at once. A hook on each block that makes its logits at once would do as well."
     ),
-    scene=reads_transformers(
-        ask=call_with_tokens,
-        words={"task": "these are the logits at each stage", "runs": "the model runs once and as ever"},
+    scene=stories(
+        promises={
+            "these are the logits at each stage": readers.READ,
+            "the model runs once and as ever": readers.run_once,
+            "a later call starts afresh": readers.afresh,
+            "a call inside a call changes nothing": readers.called_inside,
+            "nothing of the caller changes": readers.left_alone,
+            "an exception comes through and nothing is left": readers.model_raises,
+        },
+        axes=readers.STREAMS,
+        made=readers.a_model,
+        more=readers.no_more,
     ),
 )
 class TestLogitLens:
@@ -62,9 +72,8 @@ class TestLogitLens:
     """
 
     def reference(model, tokens):
-        norm, stages = model.norm, torch.stack(inputs_of([*model.blocks, model.norm], model, tokens))
-        normed = F.layer_norm(stages, norm.normalized_shape, norm.weight, norm.bias, norm.eps)
-        return (normed @ model.unembed.weight.T).detach()
+        stages = torch.stack(inputs_of([*model.blocks, model.norm], model, tokens))
+        return model.unembed(model.norm(stages)).detach()
 
     class Mistakes(wrong_ways(lens, STREAMS)):
         def kept_graph(model, tokens):

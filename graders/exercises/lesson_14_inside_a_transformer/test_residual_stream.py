@@ -4,7 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
-from graders.scenes.transformers import call_with_tokens, reads_transformers
+from graders.scenes.stories import read_transformers as readers
+from graders.scenes.story import stories
 
 
 @exercise(
@@ -26,9 +27,18 @@ from graders.scenes.transformers import call_with_tokens, reads_transformers
         "Hooks on the blocks see the stream as it is, whatever the model does before its first block. What a block "
         "passes on is also what the next one gets: pre-hooks on all blocks and on `model.norm` would do as well."
     ),
-    scene=reads_transformers(
-        ask=call_with_tokens,
-        words={"task": "the stream is there before and after each block", "runs": "the model runs once and as ever"},
+    scene=stories(
+        promises={
+            "the stream is there before and after each block": readers.READ,
+            "the model runs once and as ever": readers.run_once,
+            "a later call starts afresh": readers.afresh,
+            "a call inside a call changes nothing": readers.called_inside,
+            "nothing of the caller changes": readers.left_alone,
+            "an exception comes through and nothing is left": readers.model_raises,
+        },
+        axes=readers.STREAMS,
+        made=readers.a_model,
+        more=readers.no_more,
     ),
 )
 class TestResidualStream:
@@ -75,14 +85,12 @@ class TestResidualStream:
             return torch.stack([model.embed(tokens).detach(), *stream_of(model, tokens)[1:]])
 
         def rebuilt(model, tokens):
-            """You wrote the run of the model yourself, and the model does more than that: dropout in training mode, for
-            one. Run `model(tokens)`, and look on with hooks.
+            """You wrote the run of the model yourself, and the model does more than that, for example in training
+            mode. Run `model(tokens)`, and look on with hooks.
             """
-            count = tokens.shape[1]
-            stream = [(model.embed(tokens) + model.position(torch.arange(count))).detach()]
+            stream = [(model.embed(tokens) + model.position(torch.arange(tokens.shape[1]))).detach()]
             for block in model.blocks:
-                mask = torch.ones(count, count, dtype=torch.bool).triu(1)
-                stream.append(first_of(block(stream[-1].clone(), attn_mask=mask)).detach())
+                stream.append(first_of(block(stream[-1].clone())).detach())
             return torch.stack(stream)
 
         def what_blocks_add(model, tokens):

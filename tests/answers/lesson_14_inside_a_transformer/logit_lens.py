@@ -1,5 +1,28 @@
 """Answers to 14-logit-lens."""
 
+from graders.author.answers import Wrong
+
+SAID = """
+import torch
+
+@torch.no_grad()
+def logit_lens(model, tokens):
+    kept = {}
+    def keep(where, value):
+        kept[where] = torch.clone(value)
+    handles = [model.blocks[0].register_forward_pre_hook(lambda m, args: keep(-1, args[0]))]
+    for i, block in enumerate(model.blocks):
+        def hook(m, args, output, i=i):
+            keep(i, output if torch.is_tensor(output) else output[0])
+        handles.append(block.register_forward_hook(hook))
+    try:
+        model(tokens)
+    finally:
+        [handle.remove() for handle in handles]
+    stream = torch.stack([kept[i] for i in sorted(kept)])
+    return #
+"""
+
 RIGHT = [
     """
 import torch
@@ -35,29 +58,17 @@ def logit_lens(model, tokens):
         last.remove()
         return torch.stack([model.unembed(model.norm(stage)) for stage in stages])
 """,
-    """
-import torch
-
-@torch.no_grad()
-def logit_lens(model, tokens):
-    kept = {}
-    def keep(where, value):
-        kept[where] = torch.clone(value)
-    handles = [model.blocks[0].register_forward_pre_hook(lambda m, args: keep(-1, args[0]))]
-    for i, block in enumerate(model.blocks):
-        def hook(m, args, output, i=i):
-            keep(i, output if torch.is_tensor(output) else output[0])
-        handles.append(block.register_forward_hook(hook))
-    try:
-        model(tokens)
-    finally:
-        [handle.remove() for handle in handles]
-    stream = torch.stack([kept[i] for i in sorted(kept)])
-    return torch.einsum("...w,vw->...v", model.norm(stream), model.unembed.weight)
-""",
+    SAID.replace("#", "model.unembed(model.norm(stream))"),
 ]
 
-WRONG = []
+WRONG = [
+    Wrong(
+        "without the bias of the unembedding",
+        violates="return `model.unembed(model.norm(...))`",
+        check="test_these_are_the_logits_at_each_stage",
+        source=SAID.replace("#", 'torch.einsum("...w,vw->...v", model.norm(stream), model.unembed.weight)'),
+    ),
+]
 
 SURVIVORS = {
     "at most two dimensions": "tokens have two",

@@ -1,0 +1,226 @@
+"""Stories for functions that run a transformer once, and return what flows inside it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from graders.scenes.scene import Call
+from graders.scenes.stories.ablated_heads import some_tokens, width_of
+from graders.scenes.story import Draw, Seen, Watch, told
+
+Made = Callable[[Draw, Any], Any]
+"""Makes a model, and another one."""
+More = Callable[[Any], tuple[Any, ...]]
+"""The arguments after the model and the tokens."""
+STREAMS = {
+    "output": ("tensor", "tuple", "tuple of one"),
+    "stream": ("new", "in place"),
+    "blocks": (2, 1, 3),
+    "norm": ("layer", "root mean square", "none"),
+    "dtype": ("float32", "float64"),
+    "mode": ("eval", "train", "mixed"),
+    "grad": ("empty", "filled"),
+    "hooks": ("none", "watching", "replacing"),
+    "grad_mode": ("on", "off"),
+    "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
+}
+PATTERNS = {
+    "heads": (2, 3, 1),
+    "layer": (0, 1),
+    **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure")},
+    "hooks": ("none", "watching"),
+}
+
+
+def no_more(case: Any) -> tuple[()]:
+    """For `function(model, tokens)`."""
+    return ()
+
+
+def a_layer(case: Any) -> tuple[int]:
+    """For `function(model, tokens, layer)`."""
+    return (case.layer,)
+
+
+@told
+def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
+    """The model in the dtype and the mode of the case, and with `.grad` filled before."""
+    if draw.is_double:
+        model.double()
+    if case.mode == "eval":
+        model.eval()
+    if case.mode == "mixed":
+        model.blocks.eval()
+    if case.grad == "filled":
+        for p in model.parameters():
+            p.grad = torch.ones_like(p)
+    if case.grad_mode == "off":
+        torch.set_grad_enabled(False)
+    return model
+
+
+@told
+def a_net(case: Any) -> Any:
+    """The class of a model with blocks, which does more than embed its tokens."""
+
+    class Block(nn.Linear):
+        def forward(self, hidden: Tensor) -> Any:
+            stream = super().forward(hidden)
+            if case.stream == "in place":
+                stream = hidden.copy_(stream)
+            if case.output == "tuple":
+                return stream, None
+            elif case.output == "tuple of one":
+                return (stream,)
+            else:
+                return stream
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed, self.position = nn.Embedding(5, 3), nn.Embedding(6, 3)
+            self.blocks = nn.ModuleList(Block(3, 3) for _ in range(case.blocks))
+            if case.norm == "layer":
+                self.norm: Any = nn.LayerNorm(3)
+            elif case.norm == "root mean square":
+                self.norm = nn.RMSNorm(3)
+            else:
+                self.norm = nn.Identity()
+            self.unembed = nn.Linear(3, 5)
+
+        def forward(self, tokens: Tensor) -> Any:
+            hidden = self.embed(tokens) + self.position.weight[: tokens.shape[1]]
+            hidden = 2 * hidden if self.training else hidden
+            for block in self.blocks:
+                if case.output == "tensor":
+                    hidden = block(hidden)
+                else:
+                    hidden = block(hidden)[0]
+            return self.unembed(self.norm(hidden))
+
+    return Net
+
+
+@told
+def a_model(draw: Draw, case: Any) -> Any:
+    """A model of that class, with hooks of the caller on its first block, and another one."""
+    Net = a_net(case)
+    torch.manual_seed(draw.choice(range(100)))
+    model = Net()
+    if case.norm != "none":
+        nn.init.uniform_(model.norm.weight)
+    if case.hooks == "watching":
+        model.blocks[0].register_forward_hook(lambda module, args, out: None)
+    if case.hooks == "replacing" and case.output == "tensor":
+        model.blocks[0].register_forward_hook(lambda module, args, out: 2 * out)
+    if case.hooks == "replacing" and case.output != "tensor":
+        model.blocks[0].register_forward_hook(lambda module, args, out: (2 * out[0], *out[1:]))
+    other = Net()
+    if draw.is_double:
+        other.double()
+    in_state = in_its_state(model, draw, case)
+    return in_state, other
+
+
+@told
+def a_decoder(draw: Draw, case: Any) -> Any:
+    """A decoder of two blocks, with hooks of the caller on the attention of one, and another one."""
+    from graders.nets import Decoder
+
+    torch.manual_seed(draw.choice(range(100)))
+    model = Decoder(5, width=width_of(case), heads=case.heads, blocks=2)
+    if case.hooks == "watching":
+        model.blocks[case.layer].attention.register_forward_hook(lambda module, args, out: None)
+        model.blocks[case.layer].attention.register_forward_pre_hook(lambda module, args: None)
+    other = Decoder(5, width=width_of(case), heads=case.heads, blocks=2)
+    if draw.is_double:
+        other.double()
+    in_state = in_its_state(model, draw, case)
+    return in_state, other
+
+
+def read(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """What comes back is what flowed."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    yield "the result", call(model, tokens, *more(case))
+
+
+def one_text(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """A batch of one, and of more texts than tokens."""
+    model, other = made(draw, case)
+    text = some_tokens(draw, 1, 3)
+    texts = some_tokens(draw, 3, 2)
+    yield "the result for one text", call(model, text, *more(case))
+    yield "the result for three texts", call(model, texts, *more(case))
+
+
+READ = (read, one_text)
+
+
+def run_once(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """The model runs once, and returns what it returns without the function."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    logits: list[Any] = []
+    modes: list[bool] = []
+    model.register_forward_hook(lambda module, args, out: logits.append(out.detach()[:, -1]))
+    model.norm.register_forward_pre_hook(lambda *args: modes.append(model.blocks[0].training))
+    call(model, tokens, *more(case))
+    yield "the logits of the last token, run by run", logits
+    yield "whether the first block was in training mode", modes[0]
+
+
+def afresh(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """A later call is not concerned with an earlier one, nor the other way round."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    later_tokens = some_tokens(draw, 2, 4)
+    found = call(model, tokens, *more(case))
+    later = call(model, later_tokens, *more(case))
+    yield "the result of a later call", later
+    yield "the result of the first call after that", found
+
+
+def called_inside(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """A hook of the model may make such a call for another model."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    inner_tokens = some_tokens(draw, 1, 3)
+    inner: list[Any] = []
+
+    model.register_forward_hook(lambda *args: inner.append(call(other, inner_tokens, *more(case))))
+    found = call(model, tokens, *more(case))
+    yield "the result of the call inside", inner
+    yield "the result around it", found
+
+
+def left_alone(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """Nothing of the caller changes."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    before = Watch(model=model, tokens=tokens)
+    call(model, tokens, *more(case))
+    yield "by the call", before.differences()
+
+
+def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> Seen:
+    """An exception of the model comes through, and nothing is left."""
+    model, other = made(draw, case)
+    tokens = some_tokens(draw, 2, 4)
+    error = draw.error(case.failure)
+
+    def fails(*args: Any) -> None:
+        raise error
+
+    model.norm.register_forward_pre_hook(fails)
+    before = Watch(model=model, tokens=tokens)
+    came = None
+    try:
+        call(model, tokens, *more(case))
+    except (Exception, type(error)) as caught:
+        came = repr(caught)
+    yield "the exception", came
+    yield "by a call that raised", before.differences()

@@ -174,7 +174,7 @@ def a_workload(draw: Draw, case: Any) -> Any:
                 self.up = nn.ConvTranspose2d(6, 6, 2)
             if case.more == "one dimension":
                 self.along = nn.Conv1d(6, 6, 1)
-            self.head = Head() if case.more == "holds another" else nn.Linear(6, 2)
+            self.head = Head() if case.more == "holds another" else nn.Linear(6, 1)
 
         def forward(self, x: Any) -> Any:
             h = self.conv(input=x) if case.passing == "keyword" else self.conv(x)
@@ -254,6 +254,7 @@ def left_alone(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
 def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     model, x = made(draw, case)
+    yield "the result of a call in which nothing fails", call(model, x)
     error = draw.error(case.failure)
 
     def fails(*args: Any) -> None:

@@ -79,6 +79,7 @@ def arriving(call: Call, draw: Draw, case: Any) -> Seen:
     """Of each of these nodes there is the gradient that arrives."""
     w, h, y, names = a_graph(draw, case)
     yield "the result", call(y, names)
+    yield "the result for tiny gradients", call((1e-9 * w.exp()).sum(), names)
 
 
 def filled(call: Call, draw: Draw, case: Any) -> Seen:
@@ -96,7 +97,7 @@ def afresh(call: Call, draw: Draw, case: Any) -> Seen:
     """A later call is not concerned with an earlier one, nor the other way round."""
     w, h, y, names = a_graph(draw, case)
     found = call(y, names)
-    later = call((2 * w).exp().sum(), {"ExpBackward0"})
+    later = call((torch.addcmul(w, w, w).exp() * -3).sum(), names)
     yield "the result of a later call", later
     yield "the result of the first call after that", found
 
@@ -154,6 +155,7 @@ def no_hook_left(call: Call, draw: Draw, case: Any) -> Seen:
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of backward comes through, and no hook is left."""
     w = draw.tensor(2, 3).requires_grad_()
+    yield "the result of a call in which nothing fails", call((w * w).sum(), {"MulBackward0"})
     y = (w + w.mT.mT).sum()
     error = draw.error(case.failure)
 

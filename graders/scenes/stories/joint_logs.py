@@ -61,9 +61,14 @@ def zeros(call: Call, draw: Draw, case: Any) -> Seen:
     yield "the list after a pass of zeros", log
     (2 * c).backward()
     yield "the list after a pass that reaches none", log
-    with torch.no_grad():
-        other, of_c = call([c])
+    torch.set_grad_enabled(False)
+    other, of_c = call([c])
+    enabled = torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    yield "grad mode after a call under no_grad", enabled
     (-3 * c).backward()
+    of_c.remove()
+    (-2 * c).backward()
     yield "the list of one tensor", other
 
 
@@ -137,5 +142,6 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     before = Watch(w=w, a=a, b=b, c=c, tensors=tensors)
     log, handle = call(tensors)
     (a.sum() + 2 * b.sum()).backward()
+    yield "the list", log
     handle.remove()
     yield "after remove()", before.differences("grad")

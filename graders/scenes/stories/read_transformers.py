@@ -210,6 +210,7 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
     """An exception of the model comes through, and nothing is left."""
     model, other = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
+    yield "the result of a call in which nothing fails", call(model, tokens, *more(case))
     error = draw.error(case.failure)
 
     def fails(*args: Any) -> None:

@@ -125,7 +125,9 @@ def numbers_of_two(call: Call, draw: Draw, case: Any) -> Seen:
 def runs_as_it_is(call: Call, draw: Draw, case: Any) -> Seen:
     """It computes what it computes, in the caller's grad mode."""
     w, x, k, fn, losses = a_function(draw, case)
+    call(fn)
     modes: list[bool] = []
+    call(fn)
     call(lambda: [modes.append(torch.is_grad_enabled()), fn()])
     yield "what fn computed, run by run", [loss.detach() for loss in losses]
     with torch.no_grad():
@@ -169,6 +171,10 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def fn_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception comes through, and no hook is left."""
     w = draw.tensor(2).requires_grad_()
+    sums: list[Any] = []
+    found = call(lambda: sums.append((w * w).sum()))
+    sums[0].backward()
+    yield "the result of a call in which nothing fails, and w.grad", (found, w.grad)
     error = draw.error(case.failure)
 
     def fails() -> None:

@@ -265,4 +265,4 @@ def test_two_functions_of_one_name_are_not_mixed_up_in_the_box() -> None:
 
     a_number.__module__, a_number.__qualname__ = "graders.scenes.elsewhere", "a_number"
     with pytest.raises(NotInTheBox, match="two functions of scenes are called a_number"):
-        box_source(stories(promises=[hooks.a_number], axes={}, arguments=a_number), "f")
+        box_source(stories(promises=[hooks.a_number], axes={}, case=a_number), "f")

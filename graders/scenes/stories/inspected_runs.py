@@ -90,6 +90,10 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     call(model, x)
     yield "by the call", before.differences()
     yield "the next random number", torch.rand(1)
+    with torch.no_grad():
+        call(model, x)
+        with_gradients = torch.is_grad_enabled()
+    yield "gradients are on after a call under no_grad", with_gradients
 
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:

@@ -7,7 +7,7 @@ from torch import nn
 
 from graders.scenes.planted import written
 from graders.scenes.scene import Call
-from graders.scenes.stories.failing import an_error
+from graders.scenes.stories.failing import a_failing_call
 from graders.scenes.story import Draw, Seen, Watch, told
 
 AXES = {
@@ -107,13 +107,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     model = nn.Sequential(nn.ReLU(), nn.Identity())
-    error, runs = an_error(draw, case), []
-
-    def fails(*args: Any) -> None:
-        runs.append(1)
-        if len(runs) == case.failing_run:
-            raise error
-
+    error, fails = a_failing_call(draw, case)
     model[1].register_forward_hook(fails)
     before = Watch(model=model)
     came = None

@@ -30,11 +30,6 @@ def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
     return layer
 
 
-def drawn_linear(rng: Rng, ins: int, outs: int, **like: Any) -> nn.Linear:
-    """A linear layer with drawn parameters, small enough that a tanh behind it is not saturated."""
-    return linear(*(rng.tensor(*shape, low=-1, high=1, **like) for shape in ((outs, ins), (outs,))))
-
-
 def draw_parameters(model: nn.Module, rng: Rng, **like: Any) -> None:
     """Fill all parameters with drawn numbers; `like` goes to `rng.tensor`."""
     for parameter in model.parameters():

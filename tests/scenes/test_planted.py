@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from torch import nn
 
+from graders import exercises
 from graders.core import course
 from graders.core.exercise import Inputs
 from graders.core.results import Status, SubmissionResult
@@ -35,8 +36,8 @@ DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z
 """The names of modules and parameters in models of scenes, by which an answer has to call them."""
 LAYERS = {
     name
-    for file in Path(stories.__file__).parent.glob("*.py")
-    for name in re.findall(r"self\.(\w+) = ", file.read_text("utf-8"))
+    for file in (*Path(stories.__file__).parent.glob("*.py"), *Path(exercises.__file__).parent.rglob("*.py"))
+    for name in re.findall(r"self\.(\w+)", file.read_text("utf-8"))
 }
 """The names of layers in models of stories."""
 
@@ -67,7 +68,7 @@ def is_a_name(part: Any) -> bool:
         DRAWN_NAME.fullmatch(part) is not None
         or hasattr(nn, part)
         or part.endswith("Backward0")
-        or all(name in LAYERS for name in part.split(".") if name)
+        or all(name in LAYERS or name.isdigit() for name in part.split(".") if name)
     )
 
 

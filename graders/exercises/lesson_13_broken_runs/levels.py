@@ -30,7 +30,7 @@ MODELS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "in place": (RECTIFIER, "Rectifier(inplace=True)", (f"return {PLAIN}",)),
     "nested": (RECTIFIER, "nn.Sequential(nn.Sequential(Rectifier()))", (f"return {PLAIN}",)),
     "replaced by a hook": ("", "nn.ReLU()", (f"return {PLAIN}",)),
-    "ReLU6": ("", "nn.ReLU()", (f"return {PLAIN} + self.six(self.second(x))",)),
+    "and a ReLU6": ("", "nn.ReLU()", (f"return {PLAIN} + self.six(self.second(x))",)),
     "two ReLUs": (
         "",
         "nn.ModuleList([nn.ReLU(), nn.ReLU()])",

@@ -74,12 +74,12 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "nn.Sequential(nn.BatchNorm1d(3), Part())\nmodel[1].there = [model[0]]",
         ("model[1]",),
     ),
-    "dict": (
+    "a dict": (
         f"{FORWARD}{{'one': x, 'two': 2 * x if self.training else x}}",
         "nn.Sequential(nn.Linear(3, 3), Part())",
         ("model[1]",),
     ),
-    "tuple": (
+    "a tuple": (
         f"{FORWARD}(x, 'a text', x.argmax() if self.training else x.argmin())",
         "nn.Sequential(nn.Linear(3, 3), Part())",
         ("model[1]",),
@@ -111,9 +111,11 @@ def suspicious_modules(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model of a kind, and of another one."""
     classes, model, astray = SUSPECTS[case["suspects"]]
     lines = [classes, f"torch.manual_seed({rng.integer(0, 99)})", f"model = {model}"]
-    lines += ["model.eval()"] if case["root"] == "eval" else []
-    lines += [f"{part}.training = {case['root'] == 'eval'}" for part in rng.shuffled(astray)]
+    lines += ["model.eval()"] if case["root"] == "in evaluation" else []
+    lines += [f"{part}.training = {case['root'] == 'in evaluation'}" for part in rng.shuffled(astray)]
     return {"model": "\n".join(lines), "other": OTHER}
 
 
-IN_WRONG_MODE = Planted(axes={"suspects": tuple(SUSPECTS), "root": ("train", "eval")}, plant=suspicious_modules)
+IN_WRONG_MODE = Planted(
+    axes={"suspects": tuple(SUSPECTS), "root": ("in training", "in evaluation")}, plant=suspicious_modules
+)

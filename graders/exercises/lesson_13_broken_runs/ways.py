@@ -14,7 +14,7 @@ WAYS = {
     "plain": "h + self.it(h)",
     "tiny": "h + 1e-30 * self.it(h)",
     "sum of 0": "h + self.it(h)[:, :1] - self.it(h)[:, 1:2]",
-    "forward": "h + self.it.forward(h)",
+    "through forward()": "h + self.it.forward(h)",
     "by mode": "h + self.it(h) if self.training else 2 * h",
     "detach": "h + self.it(h).detach()",
     "no_grad": "h + torch.no_grad()(lambda: self.it(h))()",
@@ -97,12 +97,12 @@ HOOKED = {
     "accumulated": "model.it.bias.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', -p.grad))",
     "dropped": "model.it.weight.register_post_accumulate_grad_hook(lambda p: setattr(p, 'grad', None))",
     "pre": "model.it.register_forward_pre_hook(lambda module, args: (K * args[0],))",
-    "forward": "model.it.register_forward_hook(lambda module, args, out: K * out)",
+    "a forward hook": "model.it.register_forward_hook(lambda module, args, out: K * out)",
     "detaching": "model.it.register_forward_hook(lambda module, args, out: out.detach())",
     "joining": "model.norm.register_forward_hook(lambda module, args, out: out + model.it(out))",
     "zeros": "model.it.register_forward_hook(lambda module, args, out: out.detach())",
     "backward pre": "model.it.register_full_backward_pre_hook(lambda module, go: (K * go[0],))",
-    "backward": "model.it.register_full_backward_hook(lambda module, gi, go: (K * gi[0],))",
+    "a backward hook": "model.it.register_full_backward_hook(lambda module, gi, go: (K * gi[0],))",
     "last digits": "model.it.weight.register_hook(lambda g: g * (1 + 4 * torch.finfo(g.dtype).eps))",
     "by mode": "model.it.bias.register_hook(lambda grad: K * grad)",
     "nothing": "model.it.register_forward_pre_hook(lambda module, args: None)",
@@ -115,7 +115,7 @@ ADDED = {
     "a small gradient": "h + 1e-12 * self.it(torch.ones_like(h))",
     "zeros": "h + 0 * self.it(h)",
     "by mode": "h + (self.it(h) if self.training else self.it(h).detach())",
-    "backward": "h + self.it(h)",
+    "a backward hook": "h + self.it(h)",
 }
 """What the layer makes of `h`, where it does not add what it makes of a constant: then its hook concerns no other."""
 

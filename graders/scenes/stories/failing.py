@@ -20,3 +20,17 @@ def an_error(draw: Draw, case: Any) -> Any:
 
         error = Odd("on purpose")
     return error
+
+
+@told
+def a_failing_call(draw: Draw, case: Any) -> Any:
+    """An error, and a function that raises it in its `case.failing_run`-th call."""
+    error = an_error(draw, case)
+    calls: list[Any] = []
+
+    def fails(*args: Any) -> None:
+        calls.append(1)
+        if len(calls) == case.failing_run:
+            raise error
+
+    return error, fails

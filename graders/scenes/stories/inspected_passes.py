@@ -11,7 +11,7 @@ from torch import nn
 
 from graders.scenes.planted import written
 from graders.scenes.scene import Call
-from graders.scenes.stories.failing import an_error
+from graders.scenes.stories.failing import a_failing_call
 from graders.scenes.story import Draw, Seen, Watch, told
 
 PASSES = {
@@ -123,13 +123,7 @@ def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     if case.x_is == "leaf":
         x.requires_grad_()
     x.grad = torch.full_like(x, 0.7)
-    error, calls = an_error(draw, case), []
-
-    def fails(*args: Any) -> None:
-        calls.append(1)
-        if len(calls) == case.failing_run:
-            raise error
-
+    error, fails = a_failing_call(draw, case)
     if case.raised_in == "model":
         other[-1].register_forward_hook(fails)
     before = Watch(model=other, x=x)

@@ -11,7 +11,7 @@ from torch import nn
 
 from graders.scenes.planted import written
 from graders.scenes.scene import Call
-from graders.scenes.stories.failing import an_error
+from graders.scenes.stories.failing import a_failing_call
 from graders.scenes.story import Draw, Seen, Watch, told
 
 RUNS = {
@@ -90,6 +90,10 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     call(model, x)
     yield "by the call", before.differences()
     yield "the next random number", torch.rand(1)
+    with torch.no_grad():
+        call(model, x)
+        with_gradients = torch.is_grad_enabled()
+    yield "gradients are on after a call under no_grad", with_gradients
 
 
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
@@ -98,13 +102,7 @@ def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     if draw.is_double:
         model.double()
     model[1].eval()
-    error, calls = an_error(draw, case), []
-
-    def fails(*args: Any) -> None:
-        calls.append(1)
-        if len(calls) == case.failing_run:
-            raise error
-
+    error, fails = a_failing_call(draw, case)
     model[1][1].register_forward_hook(fails)  # type: ignore[index]  # it is a Sequential
     torch.manual_seed(draw.choice(range(100)))
     x = draw.tensor(4, 3)

@@ -7,7 +7,7 @@ from torch import nn
 
 from graders.scenes.planted import written
 from graders.scenes.scene import Call
-from graders.scenes.stories.failing import an_error
+from graders.scenes.stories.failing import a_failing_call
 from graders.scenes.story import Draw, Seen, Watch, told
 
 AXES = {
@@ -39,7 +39,7 @@ def a_model(draw: Draw, case: Any) -> Any:
         model.eval()
     if case.hooks == "watching":
         model.register_forward_hook(lambda module, args, out: None)
-    batches = some_batches(draw, case, 3)
+    batches = some_batches(draw, case, 4)
     return model, batches
 
 
@@ -86,8 +86,11 @@ def one_run(call: Call, draw: Draw, case: Any) -> Seen:
     model, batches = a_model(draw, case)
     runs: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: runs.append(list(args[0].shape)))
-    call(model, batches)
+    with torch.no_grad():
+        call(model, batches)
+        with_gradients = torch.is_grad_enabled()
     yield "the shapes of what the model gets", runs
+    yield "gradients are on after a call under no_grad", with_gradients
 
 
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
@@ -104,13 +107,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     model = nn.Sequential(nn.ReLU(), nn.Identity())
-    error, runs = an_error(draw, case), []
-
-    def fails(*args: Any) -> None:
-        runs.append(1)
-        if len(runs) == case.failing_run:
-            raise error
-
+    error, fails = a_failing_call(draw, case)
     model[1].register_forward_hook(fails)
     before = Watch(model=model)
     came = None

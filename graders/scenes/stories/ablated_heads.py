@@ -79,6 +79,8 @@ def logits_without(call: Call, draw: Draw, case: Any) -> Seen:
     more = some_tokens(draw, 1, 5)
     with call(model, case.layer, a_head(draw, case)):
         first = model(tokens)
+        for _ in range(3):
+            model(tokens)
         torch.set_grad_enabled(False)
         second = model(more)
         enabled = torch.is_grad_enabled()

@@ -197,6 +197,7 @@ def third_run_raises(call: Call, draw: Draw, case: Any) -> Seen:
         call(model, clean, corrupt, metric)
     except (Exception, type(error)) as caught:
         came = repr(caught)
+    yield "whether the model ran", len(runs) > 0
     yield "an exception in the third run is swallowed", came is None and len(runs) >= 3
     yield "after an exception in the third run", before.differences()
 

@@ -118,20 +118,6 @@ def call_for_each_block(call: Call, model: Transformer, tokens: Tensor) -> dict[
     return {f"the result for block {layer}": call(model, tokens, layer) for layer in range(len(model.blocks))}
 
 
-def call_with_metric(call: Call, model: Transformer, tokens: Tensor) -> dict[str, Any]:
-    """For `function(model, clean, corrupt, metric)`, where each token of `corrupt` differs from that of `clean`.
-
-    The metric uses the logit of each clean token at its own place, which the embedding makes large, so that it tells
-    the two runs apart.
-    """
-    corrupt = (tokens + 1 + torch.arange(tokens.shape[1])) % model.embed.num_embeddings
-
-    def metric(logits: Tensor) -> float:
-        return float(logits.detach().double().gather(2, tokens[..., None]).sum())
-
-    return {"the result": call(model, tokens, corrupt, metric)}
-
-
 @family(
     sections=(
         "{task}",

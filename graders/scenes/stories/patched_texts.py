@@ -46,9 +46,10 @@ def a_small_model(draw: Draw, case: Any) -> Any:
             return self.unembed(self.norm(hidden))
 
     torch.manual_seed(draw.choice(range(100)))
-    model = Net(6, width=4, heads=2, blocks=0).eval()
+    model = Net(6, width=4, heads=2, blocks=0)
     model.blocks.extend(Block(4, 4) for _ in range(case.blocks))
     model.norm = nn.Softsign()
+    model.eval()
     return model
 
 
@@ -197,6 +198,7 @@ def third_run_raises(call: Call, draw: Draw, case: Any) -> Seen:
         call(model, clean, corrupt, metric)
     except (Exception, type(error)) as caught:
         came = repr(caught)
+    yield "whether the model ran", len(runs) > 0
     yield "an exception in the third run is swallowed", came is None and len(runs) >= 3
     yield "after an exception in the third run", before.differences()
 

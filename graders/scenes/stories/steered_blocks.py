@@ -80,7 +80,8 @@ def moved_in_each_call(call: Call, draw: Draw, case: Any) -> Seen:
     """Tokens are counted anew in each call."""
     model, hidden, direction = a_model(draw, case)
     call(model, case.layer, direction, *by(draw, case))
-    model.blocks[case.layer](hidden)
+    for _ in range(4):
+        model.blocks[case.layer](hidden)
     more = draw.tensor(1, 5, 2)
     out = model.blocks[case.layer](more)
     yield "the stream of more tokens", stream_of(case, out).detach()
@@ -131,12 +132,14 @@ def not_overwritten(call: Call, draw: Draw, case: Any) -> Seen:
 
 
 def passed_through(call: Call, draw: Draw, case: Any) -> Seen:
-    """A block may return its input."""
-    hidden = draw.tensor(1, 3, 2)
+    """A block may return its input, and that may lie in memory in any way."""
+    hidden = draw.tensor(1, 2, 3).mT
     direction = draw.tensor(2)
     model = nn.Module()
     model.blocks = nn.ModuleList([nn.Identity()])
     call(model, 0, direction, 2.0, 1)
+    out = model.blocks[0](hidden)
+    yield "what the block returns", out
     model.blocks[0](hidden)
     yield "its input afterwards", hidden
 

@@ -32,6 +32,7 @@ import torch
 
 @torch.no_grad()
 def patch_effects(model, clean, corrupt, metric):
+    model.eval()
     batch, count = clean.shape
     both = torch.cat([clean, corrupt])
     logits = model(both)

@@ -93,6 +93,12 @@ class TestLogitLens:
             stream = stream_of(model, tokens)
             return model.unembed(F.layer_norm(stream, stream.shape[-1:])).detach()
 
+        def forgot_bias(model, tokens):
+            """You multiplied by `model.unembed.weight` alone. The module may have a bias, too: call `model.unembed`
+            itself.
+            """
+            return (model.norm(stream_of(model, tokens)) @ model.unembed.weight.T).detach()
+
         def normed_twice(model, tokens):
             """The last stage went through `model.norm` twice. If you take what that module returns, unembed it as it
             is.

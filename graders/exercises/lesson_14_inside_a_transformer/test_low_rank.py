@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from graders.exercises.authoring import exercise
-from graders.scenes.low_rank import adds_low_rank
+from graders.scenes.stories import low_rank as stories_of
+from graders.scenes.story import stories
 
 
 def random(rank, layer):
@@ -64,9 +65,19 @@ def added(
     why=(
         "The hook reads both parameters in every call, so training them changes the layer, and `low_rank_b` of zeros "
         "makes the start harmless. `F.linear(x, weight + alpha / rank * b @ a, bias)` in the hook gives the same "
-        "numbers, but multiplies by a whole matrix twice."
+        "numbers, but multiplies by a whole matrix twice, and loses what other hooks made of the output."
     ),
-    scene=adds_low_rank(),
+    scene=stories(
+        promises={
+            "there are two new parameters and nothing is added yet": stories_of.begun,
+            "the layer adds alpha / rank times the product": stories_of.added,
+            "training moves only the two": stories_of.trained,
+            "remove() gives all back": stories_of.removed,
+            "merged weights give the same outputs": stories_of.merged,
+            "nothing else changes": stories_of.NOTHING_ELSE,
+        },
+        axes=stories_of.AXES,
+    ),
 )
 class TestLowRank:
     """Write `add_low_rank(model, name, rank, alpha)`, known as LoRA: freeze all parameters, give the linear layer
@@ -94,10 +105,7 @@ class TestLowRank:
     """
 
     def reference(model, name, rank, alpha):
-        def merged(layer, x, output):
-            return F.linear(x, layer.weight + alpha / rank * layer.low_rank_b @ layer.low_rank_a, layer.bias)
-
-        return added(model, name, rank, merged)
+        return added(model, name, rank, scaled(alpha / rank))
 
     class Mistakes:
         def nothing_added(model, name, rank, alpha):
@@ -117,6 +125,16 @@ class TestLowRank:
                 return nn.Parameter(t, requires_grad=False)
 
             return added(model, name, rank, scaled(alpha / rank), keep=frozen)
+
+        def layer_anew(model, name, rank, alpha):
+            """Your hook computes the layer anew, so what somebody else's hook made of its output is lost. Add to the
+            output that your hook gets.
+            """
+
+            def merged(layer, x, output):
+                return F.linear(x, layer.weight + alpha / rank * layer.low_rank_b @ layer.low_rank_a, layer.bias)
+
+            return added(model, name, rank, merged)
 
         def without_scale(model, name, rank, alpha):
             """You added the product itself. Multiply it by `alpha / rank`."""

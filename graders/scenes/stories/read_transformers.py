@@ -114,9 +114,9 @@ def a_model(draw: Draw, case: Any) -> Any:
     if case.hooks == "watching":
         model.blocks[0].register_forward_hook(lambda module, args, out: None)
     if case.hooks == "replacing" and case.output == "tensor":
-        model.blocks[0].register_forward_hook(lambda module, args, out: 2 * out)
+        model.blocks[0].register_forward_hook(lambda module, args, out: -2 * out)
     if case.hooks == "replacing" and case.output != "tensor":
-        model.blocks[0].register_forward_hook(lambda module, args, out: (2 * out[0], *out[1:]))
+        model.blocks[0].register_forward_hook(lambda module, args, out: (-2 * out[0], *out[1:]))
     other = Net()
     if draw.is_double:
         other.double()

@@ -46,7 +46,7 @@ def product(model, layer, x, cls, **how):
     scene=stories(
         promises={"the result is guided backprop times the enlarged heat map": explained.EXPLAINED}
         | explained.PROMISES,
-        axes={"net": ("last", "block", "inside"), **explained.IMAGES, **explained.ALIVE, **explained.GUIDED},
+        axes={"net": ("block", "inside", "last"), **explained.IMAGES, **explained.ALIVE, **explained.GUIDED},
         ask=explained.for_a_layer,
         wanted=explained.one_class,
     ),

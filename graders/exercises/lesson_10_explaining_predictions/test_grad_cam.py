@@ -46,7 +46,7 @@ def means(gradient):
     ),
     scene=stories(
         promises={"the map is the weighted sum of the channels": explained.EXPLAINED} | explained.PROMISES,
-        axes={"net": ("in place", "block", "inside", "last"), **explained.IMAGES, **explained.ALIVE},
+        axes={"net": ("last", "in place", "block", "inside"), **explained.IMAGES, **explained.ALIVE},
         ask=explained.for_a_layer,
         wanted=explained.one_class,
     ),

@@ -48,7 +48,8 @@ def with_hooks(model, x, cls, modules, hook=clamp):
     ),
     scene=stories(
         promises={"negative gradients are 0 behind every ReLU": explained.EXPLAINED} | explained.PROMISES,
-        axes={"net": ("block", "kinds"), **explained.IMAGES, **explained.GUIDED},
+        axes={"net": ("kinds", "block"), **explained.IMAGES, **explained.GUIDED},
+        impossible=explained.IMPOSSIBLE,
         ask=explained.for_the_classes,
         wanted=explained.one_class,
     ),

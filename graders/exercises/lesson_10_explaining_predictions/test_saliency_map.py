@@ -40,7 +40,8 @@ def of_pairs(classes):
     ),
     scene=stories(
         promises={"each pixel has its largest absolute derivative": explained.EXPLAINED} | explained.PROMISES,
-        axes={"net": ("block", "kinds"), **explained.IMAGES},
+        axes={"net": ("kinds", "block"), **explained.IMAGES},
+        impossible=explained.IMPOSSIBLE,
         ask=explained.for_the_classes,
         wanted=explained.some_classes,
     ),

@@ -28,6 +28,7 @@ IMAGES = {
     "raised_in": ("backward", "model"),
     "frozen": ("nothing", "all", "the first layer"),
 }
+IMPOSSIBLE = (lambda odd, frozen: odd == "filled" and frozen != "nothing",)  # nothing adds to a `.grad` that is frozen
 ALIVE = {"frozen": ("nothing",)}
 """For functions that take the graph of the model's parameters."""
 GUIDED = {"hooks": ("none", "watching", "replacing", "backward")}

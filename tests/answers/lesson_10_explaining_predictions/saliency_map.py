@@ -73,7 +73,25 @@ SWALLOWED = """\
 """
 FAILED = "test_an_exception_comes_through_and_nothing_is_left"
 
+RESTORED = """
+import torch
+
+def saliency_map(model, x, classes):
+    kept = [(p, p.grad) for p in model.parameters()]
+    x = x.detach().clone().requires_grad_()
+    model(x).gather(1, classes[:, None]).sum().backward()
+    for p, grad in kept:
+        p.grad = grad
+    return x.grad.abs().amax(1)
+"""
+
 WRONG = [
+    Wrong(
+        "restores the `.grad` of each parameter, but not its numbers",
+        violates="rule 2",
+        check="test_nothing_of_the_caller_changes",
+        source=RESTORED,
+    ),
     Wrong(
         "looks at three channels",
         violates="at each pixel the largest absolute value, over the channels",

@@ -143,7 +143,6 @@ class StoryScene(Scene):
         to: Change | None = None,
     ) -> Sections:
         """What shows, by promise. See `Scene.shown`. An exception of `call` passes, and knows the line of the story."""
-        torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
         parts: dict[int, dict[str, Any]] = {}
         raised: dict[int, Exception] = {}
         count = len(self.stories)
@@ -152,6 +151,7 @@ class StoryScene(Scene):
             # of all must not stay without consequences.
             seed_torch(seed)
             torch.set_grad_enabled(True)
+            torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
             story, parts[number] = self.stories[number][1], {}
             try:
                 for what, value in story(call, **self.arguments(story, seed, case, to)):

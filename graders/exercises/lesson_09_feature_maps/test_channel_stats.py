@@ -60,6 +60,7 @@ def described(parts, correction=0):
             "zeros are exact": of_batches.of_exact_zeros,
         },
         axes=of_batches.LAYER,
+        impossible=of_batches.IMPOSSIBLE,
     ),
 )
 class TestChannelStats:

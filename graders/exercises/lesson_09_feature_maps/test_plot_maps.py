@@ -3,7 +3,8 @@
 import math
 
 from graders.exercises.authoring import exercise
-from graders.scenes.figures import draws_maps
+from graders.scenes.stories import figures
+from graders.scenes.story import stories
 
 
 def a_figure():
@@ -55,7 +56,16 @@ def plot(fm, ncols, shared, make=a_figure, squeeze=False, all_off=True, cmap="gr
         "map is no special case. `plt.figure` with `plt.close` at the end would do as well, and so would "
         "`figure.add_subplot` for each map."
     ),
-    scene=draws_maps(),
+    scene=stories(
+        promises={
+            "every channel has its image in its place": (figures.placed, figures.a_figure),
+            "the colour limits are right": figures.limited,
+            "images are gray and titles are indices": figures.gray_with_titles,
+            "all axes are off": figures.switched_off,
+            "no figure is left open and nothing else changes": figures.left_alone,
+        },
+        axes=figures.FIGURE,
+    ),
 )
 class TestPlotMaps:
     """Write `plot_maps(fm, ncols=8, shared=False)`: return a matplotlib `Figure` in which each channel of `fm`, [C, H,

@@ -46,9 +46,11 @@ def first_name(case: Any) -> str:
     return names_of(case)[0]
 
 
-def size_of(case: Any) -> tuple[int, ...]:
-    """The size of an input."""
-    return (2, 1, 2, 2) if is_convolutional(case) else (3, 2)
+def size_of(case: Any, turned: bool = False) -> tuple[int, ...]:
+    """The size of an input, or of one whose last dimensions are swapped."""
+    if is_convolutional(case):
+        return (2, 1, 2, 2)
+    return (2, 3) if turned else (3, 2)
 
 
 def repeats(case: Any) -> bool:
@@ -165,7 +167,7 @@ def a_model(draw: Draw, case: Any) -> Any:
             lambda module, args, out: torch.stack([out, 2 * out])
         )
     if case.odd == "transposed":
-        x = draw.tensor(2, 3).mT
+        x = draw.tensor(*size_of(case, turned=True)).mT
     else:
         x = draw.tensor(3, 2, 2) if case.odd == "wide" else draw.tensor(*size_of(case))
     if case.odd == "frozen":

@@ -9,7 +9,7 @@ from graders.scenes.story import Draw, Seen, told
 
 NETS: dict[str, tuple[Value, ...]] = {
     "layer": ("in another order", "nested", "subclass", "other kinds", "two names", "in a plain list"),
-    "odd": ("nothing", "keyword", "tuple", "dict", "frozen", "filled"),
+    "odd": ("nothing", "keyword", "tuple", "dict", "frozen", "filled", "transposed"),
 }
 
 

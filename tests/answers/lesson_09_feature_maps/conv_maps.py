@@ -100,7 +100,7 @@ WRONG = [
     Wrong(
         "takes modules without children only",
         violates="every `nn.Conv2d` in it",
-        check="test_every_nn_conv2d_has_its_map_as_it_returned_it",
+        check="test_every_nn.Conv2d_has_its_map_as_it_returned_it",
         source=changed(
             RIGHT[0], ("isinstance(module, nn.Conv2d):", "isinstance(module, nn.Conv2d) and not [*module.children()]:")
         ),

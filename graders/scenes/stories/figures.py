@@ -1,0 +1,138 @@
+"""Stories for functions that draw maps with matplotlib. A figure is read as data: what its axes show, and where."""
+
+from typing import Any
+
+from torch import Tensor
+
+from graders.scenes.scene import Call, Value
+from graders.scenes.stories.feature_maps import LAYOUT, some_maps
+from graders.scenes.story import Draw, Seen, Watch, told
+
+GRIDS = {
+    "last row not full": (3, 2, True),
+    "full": (4, 2, False),
+    "one channel": (1, 8, False),
+    "one column": (2, 1, True),
+}
+"""The number of channels, `ncols` and `shared`. The numbers are small because matplotlib takes 6 ms for each axes."""
+FIGURE: dict[str, tuple[Value, ...]] = {"dtype": ("float32",), "grid": tuple(GRIDS), **LAYOUT}
+
+
+def maps(draw: Draw, case: Any) -> Tensor:
+    """Maps with different ranges of values; the last of several is constant."""
+    fm = draw.tensor(GRIDS[case.grid][0], 1, 3)
+    for number, channel in enumerate(fm):
+        channel *= number + 1
+    if len(fm) > 1:
+        fm[-1] = 10.5
+    return fm
+
+
+def in_a_grid(draw: Draw, case: Any) -> tuple[int, bool]:
+    """`ncols` and `shared`."""
+    _, columns, shared = GRIDS[case.grid]
+    return columns, shared
+
+
+@told
+def places_in(figure: Any) -> Any:
+    """The visible axes of a figure without colour bars, with their places, from the top and from the left."""
+    axes = [ax for ax in figure.axes if ax.get_visible() and not hasattr(ax, "_colorbar")]
+    place = {}
+    for ax in axes:
+        if ax.get_axes_locator():
+            ax.apply_aspect(ax.get_axes_locator()(ax, None))
+        box = ax.get_window_extent()
+        place[ax] = (round(-box.y0 - box.y1), round(box.x0 + box.x1))
+    return axes, place
+
+
+@told
+def images_in(figure: Any) -> Any:
+    """The visible images of a figure, row by row, and the places of all axes."""
+    axes, place = places_in(figure)
+    images = [im for ax in sorted(axes, key=place.get) for im in ax.get_images() if im.get_visible()]
+    return images, place
+
+
+def placed(call: Call, draw: Draw, case: Any) -> Seen:
+    """Every channel has its image in its place."""
+    fm = some_maps(draw, case, maps)
+    figure = call(fm, *in_a_grid(draw, case))
+    images, place = images_in(figure)
+    yield "the images, row by row", [im.get_array().tolist() for im in images]
+    rows = [place[im.axes][0] for im in images]
+    yield "the number of images in each row", [rows.count(row) for row in sorted({*rows})]
+    rows = [row for row, column in {*place.values()}]
+    yield "the largest number of axes in a row", max(map(rows.count, rows))
+
+
+def a_figure(call: Call, draw: Draw, case: Any) -> Seen:
+    """The result is a figure of its own."""
+    from matplotlib.figure import Figure
+
+    fm = some_maps(draw, case, maps)
+    figure = call(fm, *in_a_grid(draw, case))
+    yield "whether the result is a Figure", isinstance(figure, Figure)
+    call(-fm[:1])
+    images, place = images_in(figure)
+    yield "the images of the first figure after a second call", [im.get_array().tolist() for im in images]
+
+
+def limited(call: Call, draw: Draw, case: Any) -> Seen:
+    """The colour limits are right."""
+    fm = some_maps(draw, case, maps)
+    figure = call(fm, *in_a_grid(draw, case))
+    images, place = images_in(figure)
+    yield "the colour limits", [[float(end) for end in im.get_clim()] for im in images]
+
+
+def gray_with_titles(call: Call, draw: Draw, case: Any) -> Seen:
+    """Images are gray and titles are indices."""
+    import matplotlib
+
+    fm = some_maps(draw, case, maps)
+    with matplotlib.rc_context({"image.cmap": "viridis"}):
+        figure = call(fm, *in_a_grid(draw, case))
+    images, place = images_in(figure)
+    titles = [[im.axes.get_title(loc) for loc in ("left", "center", "right")] for im in images]
+    yield "the titles", ["".join(parts).strip() for parts in titles]
+    colours = [im.get_cmap()([0.0, 0.3, 0.6, 1.0])[:, :3] for im in images]
+    yield "the colours from the lower limit to the upper one", [some.round(1).tolist() for some in colours]
+
+
+def switched_off(call: Call, draw: Draw, case: Any) -> Seen:
+    """All axes are off."""
+    fm = some_maps(draw, case, maps)
+    figure = call(fm, *in_a_grid(draw, case))
+    axes, place = places_in(figure)
+    on = [ax for ax in axes if ax.axison]
+    frames = [any(line.get_visible() for line in ax.spines.values()) for ax in on if ax.get_frame_on()]
+    yield "the number of axes with a frame", sum(frames)
+    ticks = [axis.get_ticklocs() for ax in on for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()]
+    yield "the number of directions with ticks", sum(len(some) > 0 for some in ticks)
+    yield "the number of images", sum(len(ax.get_images()) for ax in axes)
+
+
+def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
+    """No figure is left open, and nothing else changes."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    fm = some_maps(draw, case, maps)
+    theirs = plt.figure()
+    ax = theirs.add_subplot()
+    kept = plt.get_fignums()
+    before = Watch(fm=fm)
+    with matplotlib.rc_context({"image.cmap": "magma", "lines.linewidth": 2.5}):
+        settings = matplotlib.rcParams.copy()
+        call(fm, *in_a_grid(draw, case))
+        now = matplotlib.rcParams.copy()
+    left = [number for number in plt.get_fignums() if number not in kept]
+    yield "the number of figures left open", len(left)
+    yield "by the call", before.differences()
+    yield "whether a figure of the caller is still open", theirs.number in plt.get_fignums()
+    yield "its axes", [len(theirs.axes), ax.axison, ax.get_title(), len(ax.get_children()), ax.get_position().bounds]
+    yield "the settings that changed", [name for name in now if "backend" not in name and now[name] != settings[name]]
+    for number in [*left, theirs.number]:
+        plt.close(number)

@@ -260,10 +260,8 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     def fails(*args: Any) -> None:
         raise error
 
-    if case.fails_in == "the head":
-        failing = model.head.register_forward_pre_hook(fails)
-    else:
-        failing = model.register_forward_hook(fails)
+    place = model.head if case.fails_in == "the head" else model
+    failing = place.register_forward_pre_hook(fails)
     before = Watch(model=model, x=x)
     came = None
     try:

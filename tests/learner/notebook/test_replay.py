@@ -73,10 +73,10 @@ def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
 
 
 def test_after_a_refusal_without_a_program_it_says_so(cell: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    cell("def top_channels(*_):\n    return None")
-    check("09-top-channels")
+    cell("def backward_times(*_):\n    return None")
+    check("08-backward-times")
     capsys.readouterr()
-    replay("09-top-channels")
+    replay("08-backward-times")
     assert capsys.readouterr().out.startswith("Your last refused check showed no program: ")
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import pytest
 from torch import nn
 
-from graders import exercises
 from graders.core import course
 from graders.core.exercise import Inputs
 from graders.core.results import Status, SubmissionResult
@@ -36,10 +35,12 @@ DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z
 """The names of modules and parameters in models of scenes, by which an answer has to call them."""
 LAYERS = {
     name
-    for file in (*Path(stories.__file__).parent.glob("*.py"), *Path(exercises.__file__).parent.rglob("*.py"))
-    for name in re.findall(r"self\.(\w+)", file.read_text("utf-8"))
+    for file in Path(stories.__file__).parent.glob("*.py")
+    for name in re.findall(r"self\.(\w+) = ", file.read_text("utf-8"))
 }
 """The names of layers in models of stories."""
+LAYERS_MADE = re.compile(r"^ +(self\.\w+.*) = ", re.MULTILINE)
+"""A line of a planted model that makes some of its layers."""
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -62,13 +63,19 @@ def is_plain(value: Any) -> bool:
     return True
 
 
-def is_a_name(part: Any) -> bool:
-    """Whether it is what a module, a class or a node of a graph is called."""
+def planted_names(draw: Inputs) -> set[str]:
+    """The names of what a planted model consists of: it is there, and the answer gets it."""
+    texts = [value for value in draw["case"].values() if type(value) is str]
+    return {name for text in texts for line in LAYERS_MADE.findall(text) for name in re.findall(r"self\.(\w+)", line)}
+
+
+def is_a_name(part: Any, layers: Set[str]) -> bool:
+    """Whether it is what a module, a class or a node of a graph is called. `layers` are names in a planted model."""
     return type(part) is str and (
         DRAWN_NAME.fullmatch(part) is not None
         or hasattr(nn, part)
         or part.endswith("Backward0")
-        or all(name in LAYERS or name.isdigit() for name in part.split(".") if name)
+        or all(name in LAYERS | layers or name.isdigit() for name in part.split(".") if name)
     )
 
 
@@ -84,7 +91,10 @@ def secrets(exercise: SceneExercise, draws: Sequence[Inputs]) -> list[list[Any]]
     known += {
         name for case in exercise.cases for name in str(case.get("layer", "")).split(", ")
     }  # it is asked for these
-    return [[part for part in parts if part not in known and not is_a_name(part)] + words for parts in tasks]
+    return [
+        [part for part in parts if part not in known and not is_a_name(part, planted_names(draw))] + words
+        for parts, draw in zip(tasks, draws, strict=True)
+    ]
 
 
 def leaks(folder: Path, exercises: Sequence[SceneExercise]) -> dict[str, set[str]]:

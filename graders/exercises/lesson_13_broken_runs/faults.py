@@ -3,7 +3,8 @@
 They are written here as text, for an answer can read everything that is beside it in the box.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,22 @@ from graders.exercises.authoring import Planted, Rng
 LINEAR = "nn.Linear(4, 4)"
 HEAD = "h = self.head(h)"
 RELU_BIAS = "h = self.it(h) + self.body[2].bias / 4"
+
+
+def in_pairs(assigned: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Assignments, two in a line."""
+    for at in range(0, len(assigned), 2):
+        yield " = ".join(", ".join(side) for side in zip(*assigned[at : at + 2], strict=True))
+
+
+def nested(steps: Iterable[str]) -> list[str]:
+    """The steps, with two calls of parts that follow each other in a line."""
+    lines: list[str] = []
+    for step in steps:
+        inner = re.fullmatch(r"h = (self\.\w+\(\w\))", lines[-1]) if lines else None
+        outer = re.fullmatch(r"h = (self\.\w+)\(h\)", step)
+        lines[-1:] = [f"h = {outer[1]}({inner[1]})"] if inner and outer else [*lines[-1:], step]
+    return lines
 
 
 @dataclass
@@ -43,12 +60,12 @@ class Draft:
         """A program that defines a function of this name, which makes such a model; its layers in any order."""
         steps = [*self.steps, "return h"] if self.steps[-1] != HEAD else [*self.steps[:-1], "return self.head(h)"]
         net, state = ("Net", "state") if name == "make" else ("Other", "other_state")
-        parts = [f"        self.{part} = {self.parts[part]}" for part in rng.shuffled(list(self.parts))]
+        parts = in_pairs([(f"self.{part}", self.parts[part]) for part in rng.shuffled(list(self.parts))])
         return "\n".join(
             [
                 f"class {net}(nn.Module):",
-                *("    def __init__(self):", "        super().__init__()", *parts),
-                *("    def forward(self, x):", *(f"        {step}" for step in steps)),
+                *("    def __init__(self):", "        super().__init__()", *(f"        {line}" for line in parts)),
+                *("    def forward(self, x):", *(f"        {step}" for step in nested(steps))),
                 f"torch.manual_seed({rng.integer(0, 99)})",
                 f"{state} = {net}().state_dict()",
                 f"def {name}():",
@@ -147,9 +164,9 @@ def silent_once(net: Draft) -> None:
 
 
 def drops(net: Draft) -> None:
-    """A dropout in training mode, a part that is never called, and a container in eval mode."""
-    net.parts |= {"drop": "nn.Dropout(0.125)", "spare": "nn.ReLU()"}
-    net.insert("body", "h = self.drop(h)")
+    """A dropout in training mode, with a hook that watches, in a container in eval mode; a part that is not called."""
+    net.parts |= {"body": f"nn.Sequential({LINEAR}, nn.Tanh(), {LINEAR}, nn.Dropout(0.125))", "spare": "nn.ReLU()"}
+    net.lines.append("model.body[3].register_forward_hook(lambda module, args, out: None)")
     net.lines.append("model.body.training = False")
 
 

@@ -12,6 +12,7 @@ PART = "class Part(nn.Module):\n"
 FORWARD = f"{PART}    def forward(self, x):\n        return "
 COUNTING = f"""{PART}    def __init__(self):
         super().__init__()
+        self.register_buffer("still", torch.ones(()))
         self.register_buffer("seen", torch.zeros(()))
     def forward(self, x):
         self.seen += """
@@ -84,7 +85,7 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "nn.Sequential(nn.Linear(3, 3), Part())",
         ("model[1]",),
     ),
-    "by keyword": (f"{FORWARD}3 * x if self.training else x\n{NET}self.part(x=self.first(x))", "Net()", IN_NET),
+    "by keyword": (f"{FORWARD}x.mul_(3) if self.training else x\n{NET}self.part(x=self.first(x))", "Net()", IN_NET),
     "asked by another": (
         f"{FORWARD}3 * x\n{NET}self.part(self.first(x)) * (2 if self.part.training else 1)",
         "Net()",

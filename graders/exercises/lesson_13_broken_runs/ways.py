@@ -71,7 +71,8 @@ def program(run: Sequence[str], lines: Sequence[str], seed: int) -> str:
 def ways_without_gradient(rng: Rng, case: Mapping[str, Any]) -> dict[str, Any]:
     """The text of a model with a fault and one more, and of a model with a frozen bias."""
     way = case["way"]
-    also = rng.choice([one for one in WAYS if one not in (way, "weight of one that is cut", "whole model cut")])
+    alone = (way, "weight of one that is cut", "whole model cut", "whole model frozen")  # would hide the other one
+    also = rng.choice([one for one in WAYS if one not in alone])
     places = rng.shuffled(LAYERS)
     if way == "weight of one that is cut":  # it comes first among the names, and is called by none
         also, places = "detach", list(LAYERS)

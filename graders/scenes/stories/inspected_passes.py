@@ -18,7 +18,7 @@ PASSES = {
     "dtype": ("float32", "float64"),
     "x_is": ("data", "leaf"),
     "grad": ("empty", "filled"),
-    "mode": ("train", "eval", "mixed"),
+    "modes": ("train", "eval", "mixed"),
     "hooks": ("none", "watching", "replacing"),
     "failure": ("ValueError", "KeyboardInterrupt"),
     "raised_in": ("model", "loss", "backward"),
@@ -35,9 +35,9 @@ def a_model(draw: Draw, case: Any) -> Any:
     model = written("model", case.model)
     if draw.is_double:
         model.double()
-    if case.mode == "eval":
+    if case.modes == "eval":
         model.eval()
-    if case.mode == "mixed":
+    if case.modes == "mixed":
         next(model.children()).eval()
     if case.hooks == "watching":
         model.register_full_backward_hook(lambda module, gi, go: None)

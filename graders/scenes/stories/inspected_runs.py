@@ -91,8 +91,10 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     yield "by the call", before.differences()
     yield "the next random number", torch.rand(1)
     with torch.no_grad():
-        call(model, x)
+        found = call(model, x)
         with_gradients = torch.is_grad_enabled()
+    yield "the list of a call under no_grad", found
+    yield "by a call under no_grad", before.differences()
     yield "gradients are on after a call under no_grad", with_gradients
 
 

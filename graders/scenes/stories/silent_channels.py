@@ -13,7 +13,7 @@ from graders.scenes.story import Draw, Seen, Watch, told
 AXES = {
     "dtype": ("float32", "float64"),
     "rank": (2, 3, 4, 5),
-    "mode": ("train", "eval"),
+    "modes": ("train", "eval"),
     "hooks": ("none", "watching"),
     "failure": ("ValueError", "KeyboardInterrupt"),
     "failing_run": (2, 1),
@@ -35,7 +35,7 @@ def some_batches(draw: Draw, case: Any, count: int) -> list[torch.Tensor]:
 def a_model(draw: Draw, case: Any) -> Any:
     """A model in its mode, and batches."""
     model = written("model", case.model)
-    if case.mode == "eval":
+    if case.modes == "eval":
         model.eval()
     if case.hooks == "watching":
         model.register_forward_hook(lambda module, args, out: None)

@@ -195,15 +195,11 @@ def changed_by_hooks(model, loss_fn, x):
 ]
 
 SURVIVORS = {
-    "at least one dimension": "the input of a norm has two",
-    "at most two dimensions": "the input of a norm has two",
-    ".view(-1)": "every input can be seen as one row",
     "not for all: … step=-1": "the other order",
     "not for all: for module, mode in _part(modes, ": "no hook changes a mode",
     "not for all: modes = ": "no hook changes a mode",
     "another method: modes = ": "no hook changes a mode",
     "lost statement: without module.training = mode": "no hook changes a mode",
-    "a hook that works at times: @_not_the_first_call def same": "the gradient of the first parameter always differs",
     "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "truth for None: saved": "an empty dict has no hook to put back",
     "lost statement: without hooks.clear()": "they are empty already",

@@ -97,8 +97,6 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "a linear layer needs one",
-    ".view(-1)": "every input can be seen as one row",
     "clean-up only after an `Exception`: with": "a forgotten context is left",
     "not for all: … step=-1": "the other order",
     "not for all: if any((True for _ in _part(module.children(),": "one child is enough",

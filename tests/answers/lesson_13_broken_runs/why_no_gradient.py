@@ -153,14 +153,10 @@ WRONG = [
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
-    "not for all: for leaf in _part(leaves, start=1)": "the first parameter never gets a gradient",
     "a hook that works at times: @_not_the_first_call def note": (
         "the first call of all is that of the model, which holds no parameter"
     ),
     "a hook that works at times: @_only_without_none def note": "no module here gets or returns `None`",
-    "at least one dimension": "the input of a norm has two",
-    "at most two dimensions": "the input of a norm has two",
-    ".view(-1)": "every input can be seen as one row",
     "prepend=True": "the hook notes that a module is called, which no hook of the caller changes",
     "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "condition dropped: held = {id(p)": "the id of `None` is that of no parameter",

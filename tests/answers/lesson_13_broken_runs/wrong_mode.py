@@ -238,13 +238,8 @@ def wrong_mode(model, x):
 ]
 
 SURVIVORS = {
-    "values that lose digits": "what comes out are names, and a difference of 0.01 stays one",
-    ".view(-1)": "no input is a number alone",
-    "at least one dimension": "no input is a number alone",
     "not for all: … step=-1": "the other order",
-    "not for all: … stop=3": "no module is called more than three times",
-    "a hook that works at times: … _only_three_calls(": "no module is called more than three times",
-    "not for all: for n, b in ": "which buffer is the first is drawn, and most of them never change",
+    "not for all: … stop=3": "no module is called more than three times, and no fourth buffer changes",
     "clean-up only after an `Exception`: without try": "where an interrupt comes, nothing may be changed yet",
     "clean-up not after an exception: without try": "where an interrupt comes, nothing may be changed yet",
     "not for all: … odules(), start=1": "the model itself is in its own mode",
@@ -259,7 +254,6 @@ SURVIVORS = {
     "prepend=True": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "condition dropped": "a module gets one tensor, and nothing else",
     "under no_grad": "nothing is asked of the graph",
-    "lost copy: inputs = ": "no layer here writes into its input",
     "lost copy: return [_not_copied(": "no other module runs between the two calls",
     "lost copy: out = _not_copied(out)": "the list is not changed",
     "lost statement: without put_back(*now)": "the next call puts back first; the model may run with any numbers",
@@ -268,6 +262,7 @@ SURVIVORS = {
     "lost statement: without torch.manual_seed(11)": "both runs begin with the numbers of the caller",
     "clean-up … torch.random.fork_rng()": "a forgotten context is left",
     "clean-up … torch.inference_mode()": "a forgotten context is left",
+    "lost copy: return [_not_detached(": "a graph that is kept costs memory, and no more",
+    "almost: busy = False": "a module in a container is only looked at once more, and found to be what it is",
     "one global slot: result = ": "both entries are written for each call",
-    "one global slot: handles = ": "a handle may be removed twice",
 }

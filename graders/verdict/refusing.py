@@ -149,7 +149,8 @@ def _worst_entry(wanted: Any, seen: Any) -> tuple[int, ...]:
     if not (isinstance(wanted, Array) and isinstance(seen, Array)) or wanted.tensor.numel() <= NUMBERS:
         return ()
     one, other = wanted.tensor, seen.tensor
-    if (one.dtype, one.shape, wanted.requires_grad) != (other.dtype, other.shape, seen.requires_grad):
+    alike = [(value.kind, value.requires_grad, value.tensor.dtype, value.tensor.shape) for value in (wanted, seen)]
+    if alike[0] != alike[1]:
         return ()
     apart = (one.double() - other.double()).abs()
     apart[one == other] = 0.0  # inf - inf would be NaN
@@ -157,8 +158,10 @@ def _worst_entry(wanted: Any, seen: Any) -> tuple[int, ...]:
     return tuple(int(index) for index in np.unravel_index(place, one.shape))
 
 
-def _at(value: Array, entry: tuple[int, ...]) -> Array:
-    return dataclasses.replace(value, tensor=value.tensor[entry])
+def _at(value: Array, entry: tuple[int, ...]) -> Any:
+    """An entry, of a numpy array as a number."""
+    part = value.tensor[entry]
+    return part.item() if value.kind == "array" else dataclasses.replace(value, tensor=part)
 
 
 def _of_example(comparison: Comparison, example: Sequence[Step], draw: Inputs, outcome: Outcome) -> Refusal:

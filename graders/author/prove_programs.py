@@ -80,7 +80,7 @@ def program_problem(refusal: Refusal, wrong: Mapping[str, Any], right: Mapping[s
         return f"{told}after a right answer it ends with {trouble}"
     if refusal.error or error:
         return "" if error[:SAME_WORDS] == refusal.error[:SAME_WORDS] else f"{told}it ends with {error or 'nothing'}"
-    if refusal.expected is not MISSING and not _alike(by_right, _plain(refusal.expected)):
+    if refusal.expected is not MISSING and not _alike(by_right, refusal.expected):
         return f"{told}after a right answer it shows {by_right}"
     if refusal.seen is not MISSING and not _alike(by_wrong, refusal.seen):
         return f"{told}it shows {by_wrong}"
@@ -95,12 +95,8 @@ def _shown_by(program: str, names: Mapping[str, Any]) -> tuple[Any, str]:
             exec(program, {"torch": torch, "nn": nn, "F": nn.functional, **names, "print": shown.append})
         except Exception as error:
             return None, f"{type(error).__name__}: {error}"
-        return decode(*encode(copy_value(_plain(shown[-1])))), ""
-
-
-def _plain(value: Any) -> Any:
-    """An entry of a numpy array as a number; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+        last = shown[-1].item() if isinstance(shown[-1], np.generic) else shown[-1]
+        return decode(*encode(copy_value(last))), ""
 
 
 def _alike(shown: Any, wanted: Any) -> bool:

@@ -297,8 +297,9 @@ def _tell_all(comparison: Comparison, wanted: Sequence[tuple[Inputs, int, Until]
                     story, comparison.stage.name, reference, scene.arguments(story, draw["seed"], draw["case"]), until
                 )
         if program is not None:
-            known = program.expected is not MISSING
-            found.append([list(program.lines), known, program.expected if known else None])
+            known, expected = program.expected is not MISSING, program.expected
+            expected = expected.item() if isinstance(expected, np.generic) else expected  # an entry of a numpy array
+            found.append([list(program.lines), known, expected if known else None])
         else:
             found.append(None)
     tree, body = encode(found)

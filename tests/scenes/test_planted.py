@@ -31,6 +31,7 @@ from tests.make_class import SETUP, hand_in
 from tests.scenes.spying import SPY, spied
 
 SEED = 5
+FEW = 2
 DRAWN_NAME = re.compile(r"(n[b-z][a-z]{1,4}(net)?|\d+|weight|bias)(\.(n[b-z][a-z]{1,4}|\d+|weight|bias))*")
 """The names of modules and parameters in models of scenes, by which an answer has to call them."""
 LAYERS = {
@@ -99,7 +100,8 @@ def secrets(exercise: SceneExercise, draws: Sequence[Inputs]) -> list[list[Any]]
 
 def leaks(folder: Path, exercises: Sequence[SceneExercise]) -> dict[str, set[str]]:
     """The secrets that an answer reaches, by exercise."""
-    draws = {exercise.key: exercise.draws(SEED) for exercise in exercises}
+    # Where nothing is planted, few cases are enough: each story of each case looks around for a second or two.
+    draws = {exercise.key: exercise.draws(SEED)[: None if exercise.planted.axes else FEW] for exercise in exercises}
     reached = spied(folder, [probes_for([exercise], draws, SEED) for exercise in exercises])
     found: dict[str, set[str]] = {}
     for exercise, cases in zip(exercises, reached, strict=True):

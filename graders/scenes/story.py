@@ -190,14 +190,15 @@ def stories(
     promises: Promises | Sequence[Story],
     axes: Mapping[str, Sequence[Value]],
     impossible: Sequence[Callable[..., bool]] = (),
+    pairs: Sequence[tuple[str, str]] = (),
     **given: Any,
 ) -> Scene:
     """The scene of an exercise that consists of stories.
 
     `promises` maps what must hold, in the words of the learner, to a story or several; of stories in a list, the
     docstrings say it. The first promise is the task itself. The first value of each axis is the plainest. `impossible`
-    is as in a `Scene`, and `given` holds further arguments of the stories, by name. Raises `TypeError` if no story has
-    such an argument.
+    and `pairs` are as in a `Scene`, and `given` holds further arguments of the stories, by name. Raises `TypeError` if
+    no story has such an argument.
     """
     if not isinstance(promises, Mapping):
         promises = {_promise_of(story): story for story in promises}
@@ -210,6 +211,7 @@ def stories(
         names={promise: promise for promise in promises},
         axes=chosen,
         impossible=impossible,
+        pairs=pairs,
         options={"promises": promises, "given": given},
         given={"promises": promises, "axes": chosen, **given},
     )

@@ -50,5 +50,5 @@ def test_what_an_answer_raises_is_its_own_exception(scale_grad: Callable[..., An
 
 
 def test_an_option_that_no_story_has_is_refused() -> None:
-    with pytest.raises(TypeError, match="no story has an argument pairs"):
-        stories(promises=[hooks.differentiated_again], axes=hooks.TENSOR, pairs=(("dtype", "rank"),))
+    with pytest.raises(TypeError, match="no story has an argument partners"):
+        stories(promises=[hooks.differentiated_again], axes=hooks.TENSOR, partners=(("dtype", "rank"),))

@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from graders.exercises.authoring import exercise
-from graders.exercises.lesson_11_hygiene.culprits import CULPRITS
-from graders.scenes.nonfinite import finds_nonfinite_layer
+from graders.exercises.lesson_11_hygiene.culprits import PLANTED
+from graders.scenes.stories import bad_values
+from graders.scenes.story import stories
 
 
 def finite(value):
@@ -74,8 +75,20 @@ def blamed(model, x, **how):
         "first call to blame. Ending the run with an exception of your own would do as well, if it cannot be mistaken "
         "for one of the model's."
     ),
-    scene=finds_nonfinite_layer(),
-    planted=CULPRITS,
+    scene=stories(
+        promises={
+            "the first leaf to blame is named": bad_values.named,
+            "a model may be a leaf itself": bad_values.alone,
+            "each call begins anew": bad_values.anew,
+            "the model runs once as it is": bad_values.run_once,
+            "nothing of the caller changes": bad_values.left_alone,
+            "it holds when the model raises": bad_values.model_raises,
+        },
+        axes=bad_values.NETS,
+        pairs=[("culprit", "calls"), ("culprit", "hooks")],
+        impossible=[bad_values.always_alike],
+    ),
+    planted=PLANTED,
 )
 class TestFirstNonfinite:
     """Write `first_nonfinite(model, x)`: run the model on `x`, and find the first call of a leaf whose output has a NaN
@@ -106,11 +119,30 @@ class TestFirstNonfinite:
             """
             return first(reversed(blamed(model, x)))
 
+        def first_by_definition(model, x):
+            """Several layers make something non-finite out of finite inputs, and you returned the one that is defined
+            first. The task asks for the one that runs first: `named_modules()` does not know that order, but the hooks
+            do. Note the name in the hook.
+            """
+            names = blamed(model, x)
+            return first(name for name, _ in leaves(model) if name in names)
+
         def nan_only(model, x):
             """You looked for NaN only. Inf counts, too: the log of 0 and a division by 0 give Inf, and NaN comes later.
             `torch.isfinite` is false for both.
             """
             return first(blamed(model, x, finite=lambda value: not bool(value.isnan().any())))
+
+        def only_when_all_are_bad(model, x):
+            """You asked whether all entries are NaN or infinite, but one is enough: `torch.isfinite(value).all()` is
+            false as soon as one entry is bad.
+            """
+            return first(blamed(model, x, finite=lambda value: bool(torch.isfinite(value).any())))
+
+        def only_when_all_are_bad__2(model, x):
+            calls = watched(model, x, finite=lambda value: bool(torch.isfinite(value).any()))
+            fine = [good for _, good, _, _ in watched(model, x)]
+            return first(name for (name, _, _, some), good in zip(calls, fine) if good and not some)
 
         def blamed_the_victim(model, x):
             """The layer got a NaN or an Inf and only passed it on. Look at the inputs, too: the layer to blame gets

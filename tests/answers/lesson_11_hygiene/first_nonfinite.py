@@ -163,6 +163,36 @@ def first_nonfinite(model, x):
 
 WRONG = [
     Wrong(
+        "uses no hook, and looks at the weights in the order of the run",
+        violates="find the first call of a leaf",
+        check="test_the_first_leaf_to_blame_is_named",
+        source="""
+def first_nonfinite(model, x):
+    model(x)
+    parts = dict(model.named_modules())
+    for name in ("stem", "block.1", "head", ""):
+        if hasattr(parts.get(name), "w") and parts[name].w.min() <= 0:
+            return name
+    return None
+""",
+    ),
+    Wrong(
+        "names containers, but not the model itself",
+        violates="A leaf is a module of `model.named_modules()` without children",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(FIRST, "            if list(module.children()):\n", "            if module is model:\n"),
+    ),
+    Wrong(
+        "judges a leaf by its last call",
+        violates="Each call of a leaf is judged by itself.",
+        check="test_the_first_leaf_to_blame_is_named",
+        source=changed(
+            FIRST,
+            "found.append(name)",
+            "found.append(name)\n                elif name in found:\n                    found.remove(name)",
+        ),
+    ),
+    Wrong(
         "runs twice",
         violates="rule 7: Call `model(x)` exactly once",
         check="test_the_model_runs_once_as_it_is",
@@ -171,16 +201,13 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "lost return: None": "a function without a return returns None",
     "prepend=True": "nobody replaces inputs, so all pre-hooks see the same",
     "almost: stack.enter_context(module.register_forward_pre_hook(pre, with_kwargs=True, prepend=False))": (
         "nobody replaces inputs, so all pre-hooks see the same"
     ),
     "a list for a tuple": "only its entries are used",
     "under no_grad": "nothing is asked of the graph",
-    "lost return: return (module.register_forward_pre_hook(lambda m, a: flags": "the hook returns None anyway",
     "truth for None": "a module without `__len__` is true",
-    "lost copy: return isinstance(value, torch.Tensor) and (not math.isfinite(_not_detached": "it is read as a number",
     "almost: self.name, self.clean = (None, True)": "it is set before each call",
     "one global slot: flags = ": "leaves are not nested: it is written before each call, and read after it",
     "not for all: for name, module in _part(model.named_modules(), step=-1)": "their order does not matter",
@@ -195,4 +222,7 @@ SURVIVORS = {
     "not for all: result.append([n for n in _part(names, step=-1)": "one name fits",
     "not for all: names.append(next((name for name, other in _part(model.named_modules(), step=-1)": "one name fits",
     "not for all: if not any((True for _ in _part(module.children(), ": "whether there is one is all that is asked",
+    "another method: return isinstance(value, torch.Tensor) and (not math.isfinite(value.detach().mul(0).mean()))": (
+        "they differ for a tensor without entries only"
+    ),
 }

@@ -12,7 +12,6 @@ from torch import Tensor, nn
 from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.instruments.failures import KINDS, Failure
 from graders.scenes.instruments.models import fill_grads, freeze_part, in_mode, tie_parameters
-from graders.scenes.instruments.passes import compute_gradients
 from graders.scenes.instruments.tensors import prepare_tensor, with_layout
 from graders.scenes.instruments.witness import Witness
 
@@ -91,20 +90,6 @@ def test_replacing_hooks_double_outputs_and_gradients_and_go_away_again() -> Non
     assert witness.changes() == [["hook-left", "model"], ["grad-filled", "x"], ["hook-left", "x"]]
     hooks.remove()
     assert witness.changes() == [["grad-filled", "x"]]
-
-
-@pytest.mark.parametrize("way", ["plain", "create_graph", "autograd.grad", "after an aborted one"])
-@pytest.mark.filterwarnings("ignore:Using backward")  # with create_graph: it is what is tried
-def test_every_way_of_a_pass_gives_the_gradient_and_leaves_grad_alone(way: str) -> None:
-    x = prepare_tensor(torch.tensor([3.0]), grad="filled")
-    witness, calls = Witness(x=x), []
-    handle = x.register_hook(lambda grad: calls.append(grad.item()))
-    (grad,) = compute_gradients(lambda: (x * x).sum(), [x], way)
-    handle.remove()
-    assert grad is not None
-    assert (grad.tolist(), grad.requires_grad) == ([6.0], False)
-    assert calls == ([6.0, 6.0] if way == "after an aborted one" else [6.0])
-    assert witness.changes() == []
 
 
 def calls_twice(raise_if_due: Callable[[], None]) -> None:

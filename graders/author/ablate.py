@@ -22,7 +22,6 @@ from graders.author.workers import worker_pool
 from graders.core.exercise import Inputs
 from graders.marking.in_process import probe_outcomes
 from graders.scenes.scene import EXAMPLE, Scene
-from graders.scenes.story import StoryScene
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.implementations import Implementation
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
@@ -140,25 +139,20 @@ def _program_namespace(exercise: SceneExercise, program: Implementation | str) -
 
 
 def _family(scene: Scene) -> str:
-    """The name of what several exercises share: a family of scenes, or a file of stories."""
-    if isinstance(scene, StoryScene):
-        return scene.stories[0][1].__module__.rpartition(".")[2]
-    return scene.family.__name__
+    """The name of what several exercises share: a file of stories."""
+    return scene.stories[0][1].__module__.rpartition(".")[2]
 
 
 def _observation_name(exercise: SceneExercise, path: str) -> str:
     """The observation that a path such as "the gradient is scaled: x.grad[2]" leads to.
 
-    It begins with the family's name for the section, or with the name of the story.
+    It begins with the name of the story, or with the section if that is the example.
     """
     section, _, inner = path.partition(": ")
     name = inner.partition("[")[0].partition(": ")[0]
-    if isinstance(exercise.scene, StoryScene):
-        own = {
-            (promise, shown): story.__name__
-            for promise, story in exercise.scene.stories
-            for shown in observations_of(story)
-        }
-        return f"{own.get((section, name), section)}: {name}"
-    given = {name: given for given, name in exercise.scene.names.items()}
-    return f"{given.get(section, section)}: {name}"
+    own = {
+        (promise, shown): story.__name__
+        for promise, story in exercise.scene.stories
+        for shown in observations_of(story)
+    }
+    return f"{own.get((section, name), section)}: {name}"

@@ -18,7 +18,6 @@ from graders.core.shown import MISSING
 from graders.marking.in_process import probe_outcomes
 from graders.probing.known_state import known_state
 from graders.scenes.results import copy_value
-from graders.scenes.story import StoryScene
 from graders.verdict.comparing import DEFAULT_TOLERANCE, find_differences
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.refusing import Refusal
@@ -36,8 +35,6 @@ def unshown_programs(exercise: SceneExercise, answers: Sequence[Answer], draws: 
 
     Every mistake and every wrong answer is marked on these draws, and its program runs after it and after a right one.
     """
-    if not isinstance(exercise.scene, StoryScene):
-        return
     programs = exercise.comparison.stage.programs
     wrong: dict[str, Callable[[], Mapping[str, Any]]] = {}
     for program in (programs[index] for index in exercise.comparison.mistakes):

@@ -31,9 +31,6 @@ class Kind(str, Enum):
     HOOK_LEFT = "hook-left"
     HOOK_GONE = "hook-gone"
     CHANGED = "changed"
-    ALIASED = "aliased"
-    SWALLOWED = "swallowed"
-    EXCEPTION = "exception"
     CONDITION = "condition"
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graders.core.difference import Difference, Kind
-from graders.core.mistakes import COMMON_MESSAGES
 
 
 @dataclass(frozen=True)
@@ -47,19 +46,11 @@ BY_KIND: Mapping[Kind, Explanation] = {
         "A hook of yours stays behind. Keep each handle and call its `remove()`; where something may raise, in "
         "`finally`.",
     ),
-    Kind.SWALLOWED: Explanation(
-        "swallowed-exception",
-        "An exception that was not yours did not reach the caller. Clean up in `finally` and not in `except`: then it "
-        "gets through by itself.",
-    ),
-    # Either the function ended too early or it raised another exception; the sentence of the check says which.
-    Kind.EXCEPTION: Explanation("exception-lost", "{sentence}."),
     Kind.CHANGED: Explanation(
         "changed-what-was-given",
         "{sentence}. Leave what your function is given as it was: work on a copy, and put back in `finally` what you "
         "have to switch.",
     ),
-    Kind.ALIASED: Explanation("stored-alias", COMMON_MESSAGES["stored-alias"]),
     Kind.GRAPH: Explanation(
         "graph-kept",
         "The values are right, but a graph is attached to them, which keeps memory alive. Return `.detach()` of a "
@@ -101,23 +92,13 @@ AXIS_DESCRIPTIONS = {
 }
 """Axes that many scenes have, in words for learners. An axis that is not listed here is never given as a reason."""
 
-COINCIDENTAL_AXES = frozenset({"values"})
-"""Axes that are never a reason: they separate failing from passing cases only by chance."""
-
 COINCIDENTAL_VALUES = (
     ("grad_mode", frozenset({"on"})),  # little can go wrong under `no_grad`
-    ("failing_run", frozenset({"first"})),  # most mistakes don't need an exception to show
+    ("failing_run", frozenset({1})),  # most mistakes don't need an exception to show
 )
 """Values that are never a reason: nearly every answer is right with the other values of their axis."""
 
-FIRST_CALL = Explanation(
-    "only-the-first-call",
-    "The first call is right, and a later one is not: something is left over from the first. Start each call afresh.",
-)
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
-    ("call", frozenset({"again"})): FIRST_CALL,
-    ("call", frozenset({"again", "in turn"})): FIRST_CALL,
-    ("call", frozenset({"in turn"})): Explanation("one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]),
     ("mode", frozenset({"eval"})): Explanation(
         "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
     ),
@@ -153,7 +134,7 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
         "It is right when the caller's hooks only watch, and not when one replaces a value: the next layer gets what "
         "that hook returned.",
     ),
-    ("failing_run", frozenset({"second"})): Explanation(
+    ("failing_run", frozenset({2})): Explanation(
         "only-the-first-run-is-safe",
         "An exception in the first run leaves everything in order, and one in the second run does not. Put both runs "
         "inside the `try`.",
@@ -218,8 +199,8 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
 
 
 def _varied_axes(cases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The axes that may be a reason: those whose values are all plain, without `COINCIDENTAL_AXES`."""
-    names = dict.fromkeys(name for case in cases for name in case if name not in COINCIDENTAL_AXES)
+    """The axes that may be a reason: those whose values are all plain."""
+    names = dict.fromkeys(name for case in cases for name in case)
     plain = (str, int, float, bool, type(None))
     return [name for name in names if all(type(case.get(name)) in plain for case in cases)]
 

@@ -14,7 +14,8 @@ from graders.scenes.instruments.failures import KINDS, Failure
 from graders.scenes.instruments.models import fill_grads
 from graders.scenes.instruments.tensors import prepare_tensor
 from graders.scenes.instruments.witness import Witness
-from graders.scenes.scene import Call, Sections, family
+from graders.scenes.scene import Sections
+from graders.scenes.story import Call, family
 from graders.wire.draws import Rng
 
 LONGEST = 200

@@ -22,7 +22,8 @@ from graders.scenes.hooked_models import (
 )
 from graders.scenes.instruments.models import fill_grads, tie_parameters
 from graders.scenes.instruments.witness import Witness
-from graders.scenes.scene import Call, Sections, family
+from graders.scenes.scene import Sections
+from graders.scenes.story import Call, family
 from graders.wire.draws import Rng
 
 

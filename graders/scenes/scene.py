@@ -1,144 +1,197 @@
-"""Defines scenes. A scene acts as a caller of the learner's function, and records what can be observed.
+"""The scene of an exercise: its stories, run one after another.
 
-    @family(
-        sections=("the gradient is {changed}", "nothing else changes"),
-        axes={"dtype": ("float32", "float64"), "place": ("leaf", "non-leaf")},
-    )
-    def changes_gradient(call, rng, case, seen, arguments):
-        change, rest = seen.values()
-        ...
-        change["x.grad of a pass"] = x.grad
-
-    changes_gradient(arguments=a_number, words={"changed": "scaled"})   # in a grader: the scene of an exercise
-
-A scene runs twice from the same seed: in the box with the learner's function as `call`, and outside with the
-reference. What it writes into each section is compared, and each section is a check. The scene never knows what is
-right.
+It runs twice from the same seed: in the box with the learner's function as `call`, and outside with the reference.
+What the stories yield is compared, and each promise is a check. The scene never knows what is right.
 """
 
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from types import SimpleNamespace, TracebackType
+from typing import Any
 
 import torch
 
+from graders.probing.asking import NotAttempted, ask, describe_exception, note_place
 from graders.probing.known_state import seed_torch
-from graders.wire.draws import Rng
+from graders.scenes.results import copy_value
+from graders.scenes.story import Call, Change, Draw, Story, Value
 
-Value = str | int | bool | float | None
+Stories = Story | Sequence[Story]
+Promises = Mapping[str, Stories]
+"""In the words of the learner what must hold, and the stories that show it. The first is the task itself."""
 Sections = dict[str, dict[str, Any]]
-Call = Callable[..., Any]
-"""The learner's function."""
-
+"""What shows, by promise: each observation with its value."""
 EXAMPLE = "the example of the contract comes out"
 """The section for the example in the contract. It runs once, along with the first case."""
+STOPPED = "the line of the caller that failed"
+"""The observation in place of those that are missing because a line of the story itself raised an exception."""
+ELSEWHERE = 100_000
+"""Is added to the number of a line that is not in the file of its story, but in that of a helper."""
+ADDRESS = re.compile(r"<[^<>]* at 0x[0-9a-f]+>|\b\d{9,}\b")
+"""What differs from run to run in the message of an exception: an object that has no text of its own, or an `id`."""
+OURS = ("graders.scenes.", "graders.probing.", "torch")
+"""The modules whose code is in the way of every exception."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The scene of one exercise: a family of scenes with the options of that exercise."""
+    """The stories of an exercise, and the circumstances in which they run."""
 
-    family: Callable[..., None]
-    names: Mapping[str, str]
-    """The sections in the order of the checks: the family's names for them, and those with the words of the exercise.
-
-    The first is the task itself. A section that is left out has an empty name."""
+    promises: Promises
     axes: Mapping[str, tuple[Value, ...]]
-    """The values of each circumstance, by its name. Every marking covers every value of every axis."""
+    """The values of each circumstance, by its name; the first is the plainest. Every marking covers every value."""
     pairs: Sequence[tuple[str, str]] = ()
     """Pairs of axes whose values all occur together, each combination in some case."""
     impossible: Sequence[Callable[..., bool]] = ()
     """Functions that return True for impossible combinations; their parameters have the names of axes."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """What the exercise passes to its family: plain values, and functions of scene files."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """All arguments of the exercise, from which the box makes this scene again."""
-    begins_plainly: ClassVar[bool] = False
-    """Whether the first case has the first value of every axis."""
+    """Further arguments of the stories, by name: plain values, and functions of scene files."""
 
     @property
-    def sections(self) -> tuple[str, ...]:
-        """The names of the sections, in the words of the exercise."""
-        return tuple(filter(None, self.names.values()))
+    def stories(self) -> tuple[tuple[str, Story], ...]:
+        """Each story with its promise, in order."""
+        return tuple((promise, story) for promise, some in self.promises.items() for story in _as_sequence(some))
 
     def shown(
         self,
-        call: Callable[..., Any],
+        call: Call,
         name: str,
         seed: int,
         case: Mapping[str, Any],
         example: Sequence[Sequence[Any]] = (),
-        to: Callable[[torch.Tensor], torch.Tensor] | None = None,
+        to: Change | None = None,
     ) -> Sections:
-        """What shows, by section, when the function `call`, which learners know as `name`, is used in a case.
+        """What shows, by promise, when the function `call`, which learners know as `name`, is used in a case.
 
         `seed` determines all inputs. `example` holds pairs of a line of code and whether its value shows. `to` is
-        applied to each float32 tensor that is drawn.
+        applied to each float32 tensor that is drawn. An exception of `call` passes, and knows the line of the story.
         """
-        parts: Sections = {given: {} for given in self.names}
-        seed_torch(seed)
-        self.family(call, Rng("scene", seed, to=to), SimpleNamespace(**case), parts, **self.options)
-        seen = {name: parts[given] for given, name in self.names.items() if name}
+        parts: dict[int, dict[str, Any]] = {}
+        raised: dict[int, Exception] = {}
+        count = len(self.stories)
+        for number in (count - 1, *range(count - 1)):
+            # The last one is first: it asks the most of what an answer leaves, and what goes wrong in the first call
+            # of all must not stay without consequences.
+            seed_torch(seed)
+            torch.set_grad_enabled(True)
+            torch.set_default_dtype(torch.float32)  # the dtypes of a story are those of its case
+            story, parts[number] = self.stories[number][1], {}
+            try:
+                for what, value in story(call, **self.arguments(story, seed, case, to)):
+                    parts[number][what] = copy_value(value)
+            except (NotAttempted, MemoryError):
+                raise
+            except Exception as caught:
+                # A story is a generator: Python turns a StopIteration of the answer into a RuntimeError there.
+                error = caught.__cause__ if isinstance(caught.__cause__, StopIteration) else caught
+                line = _line_of_story(error.__traceback__, story)
+                if _came_from_elsewhere(error):
+                    note_place(error, number, line)
+                    raised[number] = error
+                text = ADDRESS.sub("…", ": ".join(describe_exception(error)))[:200]
+                parts[number][STOPPED] = {"story": number, "line": line, "error": text}
+        first = min((number for number in parts if STOPPED in parts[number]), default=-1)
+        if first in raised:  # otherwise a line of a story failed before: that is what is shown
+            raise raised[first]
+        seen: Sections = {promise: {} for promise in self.promises}
+        for number, (promise, _) in enumerate(self.stories):
+            seen[promise] = {**parts[number], **seen[promise]}  # the first line that failed is the one that counts
         if example:
             seed_torch(seed)
-            seen[EXAMPLE] = run_example(call, name, example)
+            seen[EXAMPLE] = _run_example(call, name, example)
         return seen
 
+    def arguments(self, story: Story, seed: int, case: Mapping[str, Any], to: Change | None = None) -> dict[str, Any]:
+        """The arguments of a story besides `call`: of `draw`, `case` and what the exercise gives, those it names."""
+        circumstances = SimpleNamespace(**case)
+        have = {"draw": Draw(seed, circumstances, to), "case": circumstances, **self.given}
+        return {name: have[name] for name in _arguments_of(story)}
 
-def family(
+    def line_of_story(self, number: Any, line: Any) -> str:
+        """The text of a line of the file of a story; "" if there is none. Both numbers may be anything."""
+        if type(number) is not int or type(line) is not int:
+            return ""
+        if not 0 <= number < len(self.stories) or not 0 < line < ELSEWHERE:
+            return ""
+        return linecache.getline(inspect.getsourcefile(self.stories[number][1]) or "", line).strip()
+
+
+def stories(
     *,
-    sections: Sequence[str],
+    promises: Promises | Sequence[Story],
     axes: Mapping[str, Sequence[Value]],
-    pairs: Sequence[tuple[str, str]] = (),
     impossible: Sequence[Callable[..., bool]] = (),
-) -> Callable[[Callable[..., None]], Callable[..., Scene]]:
-    """Turn a function into a family of scenes, which is a function that makes the scene of an exercise.
+    pairs: Sequence[tuple[str, str]] = (),
+    **given: Any,
+) -> Scene:
+    """The scene of an exercise.
 
-    The decorated function is called as `function(call, rng, case, seen, **options)`, with the learner's function, the
-    source of all inputs, the values of the axes as attributes, and an empty dict for each section.
-
-    The family takes those options; `words`, which fill the `{...}` in the names of sections (a section with a missing
-    word is left out); and `only`, such as `{"place": ("leaf",)}`, which changes the values of an axis, adds an axis, or
-    drops one, with `()` as its values.
+    `promises` maps what must hold, in the words of the learner, to a story or several; of stories in a list, the
+    docstrings say it. The first promise is the task itself. The first value of each axis is the plainest. `impossible`
+    and `pairs` are as in a `Scene`, and `given` holds further arguments of the stories, by name. Raises `TypeError` if
+    no story has such an argument.
     """
-
-    def make(function: Callable[..., None]) -> Callable[..., Scene]:
-        def scene(
-            *,
-            words: Mapping[str, str] | None = None,
-            only: Mapping[str, Sequence[Value]] | None = None,
-            **options: Any,
-        ) -> Scene:
-            chosen = {name: tuple(values) for name, values in {**axes, **(only or {})}.items() if values}
-            return Scene(
-                family=function,
-                names={section: _in_words(section, words or {}) for section in sections},
-                axes=chosen,
-                pairs=pairs,
-                impossible=impossible,
-                options=options,
-                given={"words": words, "only": only, **options},
-            )
-
-        scene.__doc__, scene.__name__, scene.__module__ = function.__doc__, function.__name__, function.__module__
-        return scene
-
-    return make
+    if not isinstance(promises, Mapping):
+        promises = {_promise_of(story): story for story in promises}
+    known = {name for some in promises.values() for story in _as_sequence(some) for name in _arguments_of(story)}
+    if strange := sorted(given.keys() - known):
+        raise TypeError(f"no story has an argument {' or '.join(strange)}")
+    return Scene(promises, {axis: tuple(values) for axis, values in axes.items()}, pairs, impossible, given)
 
 
-def _in_words(section: str, words: Mapping[str, str]) -> str:
-    """The name of a section with the words of an exercise; empty when a word is missing."""
-    try:
-        return section.format(**words)
-    except KeyError:
-        return ""
+def _arguments_of(story: Story) -> list[str]:
+    """The names of a story's arguments besides `call`."""
+    return list(inspect.signature(story).parameters)[1:]
 
 
-def run_example(call: Callable[..., Any], name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
+def _promise_of(story: Story) -> str:
+    """The docstring of a story as a promise: "The gradient is scaled." is "the gradient is scaled"."""
+    text = " ".join((story.__doc__ or story.__name__.replace("_", " ")).split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _as_sequence(some: Stories) -> Sequence[Story]:
+    return some if isinstance(some, list | tuple) else (some,)
+
+
+def _came_from_elsewhere(error: BaseException) -> bool:
+    """Whether an exception came out of the learner's function or went through code of others, such as a hook.
+
+    Then it is the learner's, and not that of a story's line. A function in C, or one with other parameters, leaves no
+    trace of its own: its call does.
+    """
+    trace = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code is ask.__code__ or not str(frame.f_globals.get("__name__")).startswith(OURS):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _line_of_story(trace: TracebackType | None, story: Story) -> int:
+    """The line of a story, or of a helper that it called, at which an exception came out."""
+    line = 0
+    while trace is not None:
+        code, home = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
+        is_helper = home.startswith("graders.scenes.") and not code.co_flags & inspect.CO_NESTED
+        if code is story.__code__ or (line and is_helper):
+            line = trace.tb_lineno + (0 if home == story.__module__ else ELSEWHERE)
+        elif line:
+            break
+        trace = trace.tb_next
+    return line
+
+
+def _run_example(call: Call, name: str, lines: Sequence[Sequence[Any]]) -> dict[str, Any]:
     """What the lines of an example show, by their code. The code is ours and calls the learner's function.
 
-    If a line raises, this and all later ones show the error. A function that always raises has done so in the scene
+    If a line raises, this and all later ones show the error. A function that always raises has done so in a story
     already, so this is a failure in the example alone.
     """
     space: dict[str, Any] = {"torch": torch, "nn": torch.nn, "F": torch.nn.functional, name: call}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Mismatch, Seen, expect
-from graders.verdict.conditions import check_exception_passed_on, unwanted_changes
+from graders.verdict.changes import unwanted_changes
 from graders.wire.data import Array, Changes
 
 TOLERANCE_BY_DTYPE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16: 1e-2}
@@ -21,14 +20,6 @@ TOLERANCE_BY_DTYPE = {torch.float64: 1e-10, torch.bfloat16: 1e-2, torch.float16:
 DEFAULT_TOLERANCE = 1e-5
 FLOAT_TOLERANCE = 1e-9
 """Allowed relative error of a Python float computed from float64 tensors; for others it is `DEFAULT_TOLERANCE`."""
-CHANGED = "changed"
-"""First word of the names under which a witness reports changes. Changing less than the reference is right as well."""
-CAME_THROUGH = "came through"
-"""What a `Failure` reports when its exception reached the caller."""
-SHARED = "shared"
-"""Names that begin so hold sentences on tensors that share memory. Sharing less than the reference is right as well."""
-
-
 Found = Iterator[tuple[str, Callable[[], Difference]]]
 """Paths, each with a function that describes the difference: most are never shown, and words take the most time."""
 
@@ -39,12 +30,7 @@ def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -
     `floats` is the relative error that is allowed for a Python float.
     """
     if isinstance(wanted, Changes):
-        found = [list(change) for change in seen.value.found] if isinstance(seen.value, Changes) else None
-        yield from _unwanted_changes(Seen(found, seen.path), map(list, wanted.found))
-    elif tells_changes(_last_key(seen)):
         yield from _unwanted_changes(seen, wanted)
-    elif _last_key(seen).startswith(SHARED):
-        yield from _unwanted_sharing(seen, wanted)
     elif isinstance(wanted, Mapping):
         yield from _of_keys(seen, wanted)
         for key in wanted if type(seen.value) is dict else ():
@@ -60,21 +46,12 @@ def find_differences(seen: Seen, wanted: Any, floats: float = FLOAT_TOLERANCE) -
             yield seen.path, mismatch.describe
 
 
-def tells_changes(name: str) -> bool:
-    """Whether an observation of this name comes from a witness. `changed_by_hooks(model)`, in an example, does not."""
-    return name.split(maxsplit=1)[:1] == [CHANGED]
-
-
 def tensor_tolerance(wanted: Tensor) -> tuple[float, float]:
     """(rtol, atol) for a tensor. Small entries beside large ones are allowed the absolute error of the large ones."""
     finite = wanted[torch.isfinite(wanted)].abs() if wanted.is_floating_point() else wanted.new_empty(0)
     most = float(finite.max()) if finite.numel() else 1.0
     limit = TOLERANCE_BY_DTYPE.get(wanted.dtype, DEFAULT_TOLERANCE)
     return limit, limit * (min(1.0, most) or 1e-30)
-
-
-def _last_key(seen: Seen) -> str:
-    return seen.path.rsplit("[", 1)[-1].strip("]'\"")
 
 
 def _same_container(seen: Seen, wanted: Any) -> bool:
@@ -93,23 +70,15 @@ def _of_keys(seen: Seen, wanted: Mapping[Any, Any]) -> Found:
         yield seen.path, mismatch.describe
 
 
-def _unwanted_changes(seen: Seen, wanted: Any) -> Found:
-    when = _last_key(seen).removeprefix(CHANGED).strip()
+def _unwanted_changes(seen: Seen, wanted: Changes) -> Found:
     try:
-        for kind, sentence in unwanted_changes(seen, [glob.escape(" ".join(change)) for change in wanted]):
-            note = f"{when}, {sentence}" if when else sentence
-            yield f"{seen.path}: {sentence}", partial(Difference, kind, note=note)
-    except Mismatch as mismatch:
-        yield seen.path, mismatch.describe
-
-
-def _unwanted_sharing(seen: Seen, wanted: Any) -> Found:
-    try:
-        for sentence in expect(seen).list_of(str):
-            if sentence not in wanted:
-                yield f"{seen.path}: {sentence}", partial(Difference, Kind.ALIASED, note=f"{sentence}; store a copy")
-    except Mismatch as mismatch:
-        yield seen.path, mismatch.describe
+        found = unwanted_changes(seen.value, wanted)
+    except (AttributeError, ValueError):  # it comes out of the box, where anybody could have written it
+        yield seen.path, partial(Difference, Kind.CONDITION, note=f"{seen.path}: the watch told nothing")
+        return
+    when = seen.path.rsplit("[", 1)[-1].strip("]'\"")
+    for kind, sentence in found:
+        yield f"{seen.path}: {sentence}", partial(Difference, kind, note=f"{when}, {sentence}")
 
 
 def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
@@ -128,8 +97,6 @@ def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
         expect(seen).equals_timeline(wanted)
     elif type(wanted) in (list, tuple) and not _same_container(seen, wanted):
         expect(seen).has_length(len(wanted), container=type(wanted))
-    elif wanted == CAME_THROUGH:
-        check_exception_passed_on(seen, "what you call")
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
         expect(seen).equals(wanted)
     elif seen.value != wanted:

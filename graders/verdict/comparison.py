@@ -14,8 +14,7 @@ from graders.core.expect import Seen
 from graders.core.shown import MISSING
 from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
-from graders.scenes.scene import EXAMPLE, Scene
-from graders.scenes.story import STOPPED, line_of_story
+from graders.scenes.scene import EXAMPLE, STOPPED, Scene
 from graders.verdict.comparing import DEFAULT_TOLERANCE, FLOAT_TOLERANCE, Found, find_differences, tensor_tolerance
 from graders.verdict.conditioning import ROUNDING_SHARE, looks_like_rounding, share_used
 from graders.verdict.implementations import (
@@ -53,7 +52,7 @@ class Comparison:
 
         `example` maps each line of code in the contract's example that shows something to the expected value.
         """
-        self.key, self.sections = key, (*scene.sections, *([EXAMPLE] if example else []))
+        self.key, self.sections = key, (*scene.promises, *([EXAMPLE] if example else []))
         self.references, self.mistakes = range(len(references)), range(len(references), len(references) + len(mistakes))
         self.stage = Stage(key, name, scene, (*references, *mistakes))
         self._allowed, self._example = may_differ, dict(example)
@@ -136,7 +135,7 @@ class Comparison:
 
 def _failed_line(scene: Scene, stopped: Seen) -> Difference:
     """A line of a story that failed on what the answer had returned, or on a hook of it."""
-    line = line_of_story(scene, stopped["story"].value, stopped["line"].value)
+    line = scene.line_of_story(stopped["story"].value, stopped["line"].value)
     text = f"`{line}`, a line of the caller," if line else "a line of the caller"
     return Difference(Kind.CONDITION, note=f"{text} failed with {shorten_text(stopped['error'].value, 160)}")
 

@@ -200,13 +200,13 @@ def _is_explained(path: str, shown: Sequence[_Shown]) -> bool:
 
 
 def _is_change(path: str) -> bool:
-    """Whether a path is that of a change that a witness reported: "section: changed: the values of `w` changed"."""
+    """Whether a path is that of a change that a watch reported: "section: by the call: the values of `w` changed"."""
     section, _, inner = path.partition(": ")
     return section != EXAMPLE and ": " in inner
 
 
 def _observation(path: str) -> str:
-    """The part of a path that names the observation; of the changes of a witness, each is one."""
+    """The part of a path that names the observation; of the changes that a watch reported, each is one."""
     return path if _is_change(path) else path.partition("[")[0]
 
 

@@ -21,8 +21,7 @@ from graders.core.exercise import Inputs
 from graders.core.expect import Seen
 from graders.core.transcript import Outcome, raised_outcome
 from graders.probing.asking import Answer, answer_probe
-from graders.scenes.scene import Scene
-from graders.scenes.story import STOPPED
+from graders.scenes.scene import STOPPED, Scene
 from graders.verdict.conditioning import disturb_last_digits
 from graders.wire import forking
 from graders.wire.data import Array, arrays_to_tensors, decode, encode

@@ -1,4 +1,4 @@
-"""Finds the program that shows why an answer was refused, for exercises whose scenes are stories.
+"""Finds the program that shows why an answer was refused.
 
 It is about the first promise that does not hold, in the plainest cases in which it fails, and of these programs the
 shortest. What the answer showed comes out of the box; nothing that a learner wrote runs here.
@@ -23,8 +23,7 @@ from graders.core.text import shorten_text
 from graders.core.transcript import Outcome
 from graders.probing.asking import Answer
 from graders.probing.known_state import known_state, seed_torch
-from graders.scenes.scene import EXAMPLE
-from graders.scenes.story import STOPPED, StoryScene
+from graders.scenes.scene import EXAMPLE, STOPPED, Scene
 from graders.verdict.comparison import Comparison, Differences
 from graders.verdict.contract import Step
 from graders.verdict.implementations import reference_sections
@@ -77,8 +76,6 @@ def find_refusal(
 ) -> Refusal | None:
     """The program that shows what is wrong with an answer; None if there is none, or if the answer is right."""
     scene = comparison.stage.scene
-    if not isinstance(scene, StoryScene):
-        return None
     ended = next((index for index, outcome in enumerate(outcomes) if outcome.seen is None), None)
     if ended is not None:
         return _shortest(comparison, list(_of_exception(scene, draws[ended], outcomes[ended])))
@@ -98,12 +95,12 @@ def _differences(comparison: Comparison, draw: Inputs, outcome: Outcome, promise
     return comparison.differences(outcome.seen, draw, promise)
 
 
-def _oddity(scene: StoryScene, draw: Inputs) -> int:
+def _oddity(scene: Scene, draw: Inputs) -> int:
     """How many circumstances of a case are not the plainest."""
     return sum(draw["case"][axis] != values[0] for axis, values in scene.axes.items())
 
 
-def _of_exception(scene: StoryScene, draw: Inputs, outcome: Outcome) -> Iterator[_Wanted]:
+def _of_exception(scene: Scene, draw: Inputs, outcome: Outcome) -> Iterator[_Wanted]:
     if outcome.stopped_at is not None and outcome.stopped_at[0] < len(scene.stories):
         number, line = outcome.stopped_at
         error = ": ".join(filter(None, (outcome.error, outcome.message)))
@@ -111,7 +108,7 @@ def _of_exception(scene: StoryScene, draw: Inputs, outcome: Outcome) -> Iterator
 
 
 def _of_difference(
-    comparison: Comparison, scene: StoryScene, draw: Inputs, outcome: Outcome, promise: str
+    comparison: Comparison, scene: Scene, draw: Inputs, outcome: Outcome, promise: str
 ) -> _Wanted | None:
     """What to tell of a case in which a promise does not hold: the first observation that differs."""
     assert outcome.seen is not None

@@ -1,7 +1,7 @@
 """Defines exercises that are marked in a scene, with a contract, a reference, and wrong programs.
 
     @exercise("03-scale-grad", points=1, minutes=5, difficulty=1, title="Scale a gradient on its way back",
-              hints=(...), why=..., scene=changes_gradient(arguments=a_number))
+              hints=(...), why=..., scene=stories(promises=[scaled], axes={"dtype": ("float32", "float64")}))
     class TestScaleGrad:
         '''Multiply by `s` ... the gradient that arrives at `t`. Return the handle.
 
@@ -47,7 +47,7 @@ from graders.core.expect import Mismatch, Seen
 from graders.core.explanations import Findings
 from graders.core.mistakes import COMMON_MESSAGES
 from graders.core.transcript import Outcome
-from graders.scenes.scene import Scene
+from graders.scenes.scene import Scene, stories
 from graders.verdict.comparison import Comparison
 from graders.verdict.contract import Contract
 from graders.verdict.covering import covering_cases
@@ -116,7 +116,7 @@ class SceneExercise(Exercise):
         return explain_outcomes(self.comparison, draws, outcomes)
 
     def tell(self, draws: Sequence[Inputs], outcomes: Sequence[Outcome]) -> str:
-        """The program that shows why an answer was refused; "" if there is none, as in scenes without stories."""
+        """The program that shows why an answer was refused; "" if there is none."""
         try:
             found = self.refusal(draws, outcomes)
         except Exception:  # the verdict stands without it; `build --check` lists what is not told
@@ -213,14 +213,13 @@ def exercise(
 
 
 def _covering_cases(scene: Scene, planted: Planted) -> tuple[Case, ...]:
-    """The cases of a covering design over all axes, at least `LEAST_CASES`, repeated if need be."""
+    """The plainest case and those of a covering design over all axes, at least `LEAST_CASES`, repeated if need be."""
     axes = {**planted.axes, **scene.axes}
     rules = [(tuple(inspect.signature(rule).parameters), rule) for rule in (*planted.impossible, *scene.impossible)]
     rules = [(names, rule) for names, rule in rules if set(names) <= set(axes)]
     pairs = [pair for pair in scene.pairs if set(pair) <= set(axes)]
-    found = covering_cases(axes, pairs, rules)
-    if scene.begins_plainly:
-        found.insert(0, {axis: values[0] for axis, values in axes.items()})
+    plainest = {axis: values[0] for axis, values in axes.items()}
+    found = [plainest, *covering_cases(axes, pairs, rules)]
     return tuple(found[index % len(found)] for index in range(max(len(found), LEAST_CASES)))
 
 
@@ -263,15 +262,16 @@ def expected_value(text: str) -> Any:
 
 def box_source(scene: Scene, name: str) -> str:
     """Python source that defines `probe` for this scene. Raises `NotInTheBox` for an option that it cannot express."""
-    imports: dict[str, str] = {scene.family.__name__: scene.family.__module__}
-    options = ", ".join(f"{option}={_as_code(value, imports)}" for option, value in scene.given.items())
+    imports = {stories.__name__: stories.__module__}
+    given = {"promises": scene.promises, "axes": scene.axes, **scene.given}
+    arguments = ", ".join(f"{argument}={_as_code(value, imports)}" for argument, value in given.items())
     lines = [f"from {module} import {what}" for what, module in imports.items()]
     return "\n".join(
         [
             "from __future__ import annotations",
             *lines,
             "def probe(student, seed, case, example):",
-            f"    scene = {scene.family.__name__}({options})",
+            f"    scene = {stories.__name__}({arguments})",
             f"    return scene.shown(getattr(student, {name!r}), {name!r}, seed, case, example)",
         ]
     )

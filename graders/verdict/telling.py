@@ -47,7 +47,9 @@ from torch import nn
 from graders.core.shown import MISSING
 from graders.scenes.planted import written
 from graders.scenes.results import copy_value
-from graders.scenes.story import ELSEWHERE, Story, Watch
+from graders.scenes.scene import ELSEWHERE
+from graders.scenes.story import Story
+from graders.scenes.watch import Watch
 from graders.verdict.looks import look_at
 from graders.verdict.program_lines import Line, Untold, code_of, shortened
 

@@ -9,7 +9,7 @@ without its own methods. Decoding checks every size before it allocates memory.
     float       nan, inf                                        {"f": "nan"}
     list, tuple, dict, and subclasses of them                   {"l": [...]}, {"u": [...]}, {"d": [[key, value], ...]}
     tensor, numpy array                                         {"t": [dtype, shape, offset, requires_grad, kind]}
-    Changes, what a witness found different                     {"c": [[kind, place], ...]}
+    Changes, what a watch found different                       {"c": [[kind, place], ...]}
     everything else                                             {"x": [type name, why]}
 """
 

@@ -9,22 +9,21 @@ import os
 import pytest
 
 from graders.author.prove_scenes import contract_problems, draws_by_seed, seed_independent_cases, unrecognised_mistakes
-from graders.scenes.scene import family
+from graders.scenes.scene import stories
 from graders.verdict.scene_exercise import exercise
 from graders.wire.forking import can_fork
 
 
-@family(sections=("the sum comes out",), axes={"dtype": ("float32", "float64")})
-def sums(call, rng, case, seen, numbers=None):
-    (result,) = seen.values()
-    x = rng.tensor(3, dtype=case.dtype) if numbers is None else rng.tensor(3, dtype=case.dtype) * 0 + numbers
-    result["the sum"] = call(x)
+def sums(call, draw, case, numbers):
+    x = draw.tensor(3) if numbers is None else draw.tensor(3) * 0 + numbers
+    yield "the sum", call(x)
 
 
 def made(docstring="Add.\n\n**Example.**\n\n>>> made(torch.ones(2))\ntensor(2.)", numbers=None, **slips):
     mistakes = type("Mistakes", (), slips)
     body = type("Made", (), {"__doc__": docstring, "reference": lambda x: x.sum(), "Mistakes": mistakes})
-    return exercise("99-made", points=1, title="Made", hints=("a", "b"), scene=sums(numbers=numbers))(body)
+    scene = stories(promises=[sums], axes={"dtype": ("float32", "float64")}, numbers=numbers)
+    return exercise("99-made", points=1, title="Made", hints=("a", "b"), scene=scene)(body)
 
 
 def named(function, message):

@@ -23,9 +23,7 @@ def why(*differences: Difference) -> str | None:
     [
         (Kind.HOOK_GONE, "callers-hook-removed"),
         (Kind.HOOK_LEFT, "hook-left"),
-        (Kind.SWALLOWED, "swallowed-exception"),
         (Kind.CHANGED, "changed-what-was-given"),
-        (Kind.ALIASED, "stored-alias"),
         (Kind.GRAPH, "graph-kept"),
         (Kind.DTYPE, "another-dtype"),
         (Kind.PRECISION, "rounded-to-float32"),
@@ -36,7 +34,6 @@ def why(*differences: Difference) -> str | None:
         (Kind.ORDER, None),
         (Kind.MISSING, None),
         (Kind.CONDITION, None),
-        (Kind.EXCEPTION, "exception-lost"),
     ],
 )
 def test_a_kind_of_difference_that_all_share_explains_them_or_says_nothing(kind: Kind, name: str | None) -> None:

@@ -10,8 +10,8 @@ import pytest
 from graders.core import course
 from graders.core.results import Status
 from graders.marking.in_process import check_namespace
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
-from graders.scenes.story import stories
 
 
 class _Nameless(type):

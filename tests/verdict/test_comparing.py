@@ -10,7 +10,7 @@ import torch
 from graders.core.difference import Kind
 from graders.core.expect import Seen
 from graders.verdict.comparing import find_differences, tensor_tolerance
-from graders.wire.data import Array, decode, encode
+from graders.wire.data import Array, Changes, decode, encode
 
 
 def sent(value: Any) -> Any:
@@ -55,8 +55,6 @@ def test_everything_equals_itself(value: Any) -> None:
         ({"a": {"b": T}}, {"a": {"b": T + 1}}, {"a['b']": Kind.VALUE}),
         ([T, T], [T, T + 1], {"[1]": Kind.VALUE}),
         (["a", "b"], ["b", "a"], {"the result": Kind.ORDER}),
-        ("swallowed", "came through", {"the result": Kind.SWALLOWED}),
-        ("KeyError: 'a'", "came through", {"the result": Kind.EXCEPTION}),
     ],
 )
 def test_a_difference_is_named_by_its_path_and_its_kind(mine: Any, wanted: Any, found: dict[str, Kind]) -> None:
@@ -64,11 +62,12 @@ def test_a_difference_is_named_by_its_path_and_its_kind(mine: Any, wanted: Any, 
 
 
 def test_who_changes_less_than_the_reference_is_right_and_who_changes_more_is_not() -> None:
-    allowed = [["grad-filled", "model.weight"], ["hook-left", "t"]]
-    assert kinds({"changed": allowed[:1]}, {"changed": allowed}) == {}
-    (path,) = kinds({"changed after it": [*allowed, ["mode", "model"]]}, {"changed after it": allowed})
-    assert path.startswith("changed after it: the mode (training or eval) of `model`")
-    assert kinds({"changed": "nothing"}, {"changed": []}) == {"changed": Kind.CONDITION}
+    allowed = (("grad-filled", "model.weight"), ("hook-left", "t"))
+    assert kinds({"by it": Changes(allowed[:1])}, {"by it": Changes(allowed)}) == {}
+    (path,) = kinds({"by it": Changes((*allowed, ("mode", "model")))}, {"by it": Changes(allowed)})
+    assert path.startswith("by it: the mode (training or eval) of `model`")
+    for forged in ("nothing", Changes((("forged", "model"),))):
+        assert kinds({"by it": forged}, {"by it": Changes()}) == {"by it": Kind.CONDITION}
 
 
 def test_the_tolerance_is_a_part_of_the_largest_entry_up_to_1() -> None:

@@ -14,7 +14,7 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.transcript import Outcome, raised_outcome
 from graders.marking.in_process import check_namespace, probe_outcomes
-from graders.scenes.story import STOPPED
+from graders.scenes.scene import STOPPED
 from graders.verdict import refusing
 from graders.verdict.looks import look_at
 from graders.verdict.scene_exercise import find_scene_exercise

@@ -20,26 +20,27 @@ from graders.core.expect import Seen
 from graders.core.results import Status
 from graders.core.transcript import Outcome
 from graders.marking.in_process import check_namespace
-from graders.scenes.scene import family
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
-from graders.scenes.story import stories
+from graders.scenes.watch import Watch
 from graders.verdict.implementations import ReferenceFailed
 from graders.verdict.judge_exercise import judge_exercise
 from graders.verdict.scene_exercise import NotInTheBox, box_source, exercise
 from tests.observations import anything_odd, forgeries, observed, part_by_part
 
 
-@family(
-    sections=("the numbers are {changed}", "it keeps what it was given"),
-    axes={"dtype": ("float32", "float64"), "size": (1, 3)},
-)
-def numbers(call, rng, case, seen, by):
-    result, kept = seen.values()
-    x = rng.tensor(case.size, dtype=case.dtype)
-    before = x.clone()
-    result["result"] = call(x, by)
-    result["again"] = call(x, by)
-    kept["x"] = [x, bool((x == before).all())]
+def scaled(call, draw, case, by):
+    x = draw.tensor(case.size)
+    yield "result", call(x, by)
+    yield "again", call(x, by)
+
+
+def kept(call, draw, case, by):
+    x = draw.tensor(case.size)
+    before = Watch(x=x)
+    call(x, by)
+    call(x, by)
+    yield "x", before.differences()
 
 
 @exercise(
@@ -47,7 +48,11 @@ def numbers(call, rng, case, seen, by):
     points=2,
     title="Scale",
     hints=("Think.", "Multiply."),
-    scene=numbers(by=3.0, words={"changed": "scaled"}),
+    scene=stories(
+        promises={"the numbers are scaled": scaled, "it keeps what it was given": kept},
+        axes={"dtype": ("float32", "float64"), "size": (1, 3)},
+        by=3.0,
+    ),
 )
 class SCALED:
     """Return `x` times `by`.

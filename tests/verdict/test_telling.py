@@ -15,8 +15,10 @@ from torch import Tensor, nn
 from graders.core import course
 from graders.probing.known_state import known_state, seed_torch
 from graders.scenes.results import copy_value
-from graders.scenes.story import Draw, Seen, StoryScene, Watch
+from graders.scenes.scene import Scene
+from graders.scenes.story import Draw, Seen
 from graders.scenes.story import told as told_helper
+from graders.scenes.watch import Watch
 from graders.verdict.program_lines import Line, Untold, code_of
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
 from graders.verdict.telling import Until, observations_of, tell
@@ -25,9 +27,7 @@ from graders.wire.data import Changes, encode
 LONGEST = 20
 """The most lines of a story."""
 TOLD = [
-    exercise.key
-    for exercise in course.every_exercise()
-    if isinstance(find_scene_exercise(exercise.key).scene, StoryScene)
+    exercise.key for exercise in course.every_exercise() if isinstance(find_scene_exercise(exercise.key).scene, Scene)
 ]
 
 

@@ -293,7 +293,7 @@ def test_what_is_read_lies_in_ordinary_memory_whatever_the_default_device_is() -
 
 
 @pytest.mark.parametrize("found", [(), (("hook-left", "model.fc"), ("mode", "model"))])
-def test_what_a_witness_found_has_a_type_of_its_own(found: tuple[tuple[str, str], ...]) -> None:
+def test_what_a_watch_found_has_a_type_of_its_own(found: tuple[tuple[str, str], ...]) -> None:
     assert decode(*encode({"by the call": Changes(found)})) == {"by the call": Changes(found)}
 
 

@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import one_pass, passes
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -3,9 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
 from graders.scenes.stories import watching_gradients as watching
-from graders.scenes.story import stories
 
 
 @exercise(

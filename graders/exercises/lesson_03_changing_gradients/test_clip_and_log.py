@@ -3,9 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
 from graders.scenes.stories import gradient_logs as logs
-from graders.scenes.story import stories
 
 
 @exercise(

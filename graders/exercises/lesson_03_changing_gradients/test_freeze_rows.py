@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -4,9 +4,9 @@ import torch
 from torch import nn
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.scene import stories
 from graders.scenes.stories import guarded_nets as nets
 from graders.scenes.stories.gradient_hooks import two_bounds
-from graders.scenes.story import stories
 
 
 @exercise(

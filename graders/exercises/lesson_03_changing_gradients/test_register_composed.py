@@ -1,9 +1,9 @@
 """Exercise 03-register-composed."""
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
 from graders.scenes.stories import hook_lists
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -6,8 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_04_after_accumulation.programs import hooked
+from graders.scenes.scene import stories
 from graders.scenes.stories import joint_clipping as clipping
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -1,10 +1,10 @@
 """Exercise 04-pass-and-total-norms."""
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_hooks as hooks
 from graders.scenes.stories import total_norms as norms
 from graders.scenes.stories import watching_gradients as watching
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_04_after_accumulation.programs import hooked
+from graders.scenes.scene import stories
 from graders.scenes.stories import steps_in_backward as steps
-from graders.scenes.story import stories
 
 
 @exercise(

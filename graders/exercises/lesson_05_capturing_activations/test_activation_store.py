@@ -1,8 +1,8 @@
 """Exercise 05-activation-store."""
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import stores
-from graders.scenes.story import stories
 
 
 class Store:

@@ -7,8 +7,8 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     stored_the_input,
     wrong_runs,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import captures
-from graders.scenes.story import stories
 
 
 def capture(model, name, x, **how):

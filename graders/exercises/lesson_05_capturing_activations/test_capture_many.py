@@ -2,8 +2,8 @@
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, stored_the_input, wrong_runs
+from graders.scenes.scene import stories
 from graders.scenes.stories import captures
-from graders.scenes.story import stories
 
 
 def capture(model, names, x, **how):

@@ -6,8 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import outputs, run_with_hooks, wrong_runs
+from graders.scenes.scene import stories
 from graders.scenes.stories import captures
-from graders.scenes.story import stories
 
 
 def save(model, name, x, path, which=0, **how):

@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward.programs import run, wrong_runs
+from graders.scenes.scene import stories
 from graders.scenes.stories import edited_runs as edits
-from graders.scenes.story import stories
 
 
 def zeros(output, channels, dim=1):

@@ -1,9 +1,9 @@
 """Exercise 06-force-kwargs."""
 
 from graders.exercises.authoring import a_hook_for_all, exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import changed_calls as calls
 from graders.scenes.stories import forced_keywords
-from graders.scenes.story import stories
 
 
 @exercise(

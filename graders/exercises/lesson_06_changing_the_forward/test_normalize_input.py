@@ -1,8 +1,8 @@
 """Exercise 06-normalize-input."""
 
 from graders.exercises.authoring import a_hook_for_all, exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import changed_calls as calls
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -6,8 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_06_changing_the_forward import programs
+from graders.scenes.scene import stories
 from graders.scenes.stories import edited_runs as edits
-from graders.scenes.story import stories
 
 
 def put(output, kept, channels, dim=1):

@@ -3,9 +3,9 @@
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import changed_calls as calls
 from graders.scenes.stories import first_hooks
-from graders.scenes.story import stories
 
 
 @exercise(

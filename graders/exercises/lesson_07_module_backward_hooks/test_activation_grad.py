@@ -3,8 +3,8 @@
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import inner_activations as activations
-from graders.scenes.story import stories
 
 
 def with_hook(model, name, x, loss_fn, hook, **options):

@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.scenes.scene import stories
 from graders.scenes.stories import flowing_back
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -3,8 +3,8 @@
 from itertools import combinations
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import gradient_flows as flows
-from graders.scenes.story import stories
 
 
 def blocks_as_they_like(mine, wanted):

@@ -2,9 +2,9 @@
 
 from graders.exercises.authoring import exercise, no_graph_for_zeros
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.scenes.scene import stories
 from graders.scenes.stories import flowing_back
 from graders.scenes.stories.gradient_hooks import a_number
-from graders.scenes.story import stories
 
 
 @exercise(

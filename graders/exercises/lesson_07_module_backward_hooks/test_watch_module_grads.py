@@ -4,8 +4,8 @@ from functools import partial
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_07_module_backward_hooks.programs import each
+from graders.scenes.scene import stories
 from graders.scenes.stories import watching_modules as modules
-from graders.scenes.story import stories
 
 
 def keep(d, module, grad_input, grad_output):

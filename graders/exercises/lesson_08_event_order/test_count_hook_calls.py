@@ -5,8 +5,8 @@ from torch.nn.modules import module as for_all
 from torch.utils.checkpoint import checkpoint
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import hook_events as events
-from graders.scenes.story import stories
 
 
 def result(model, x, ckpt):

@@ -1,8 +1,8 @@
 """Exercise 08-predict-autograd-order."""
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import told_orders as orders
-from graders.scenes.story import stories
 
 LEAF = ("tensor", "node_pre", "post_acc", "node_post")
 NON_LEAF = ("tensor", "retain_grad", "node_pre", "node_post")

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn.modules import module as for_all
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import told_orders as orders
-from graders.scenes.story import stories
 
 
 def twelve(forward, backward):

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from torch.nn.modules import module as for_all
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import hook_events as events
-from graders.scenes.story import stories
 
 KINDS = ("fpre", "fwd", "bpre", "bwd")
 METHODS = ("forward_pre", "forward", "full_backward_pre", "full_backward")

@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_09_feature_maps.programs import watched
+from graders.scenes.scene import stories
 from graders.scenes.stories import training_steps
-from graders.scenes.story import stories
 
 WAYS = {
     "mean": lambda values: values.mean(),

@@ -6,8 +6,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_09_feature_maps.programs import watched
+from graders.scenes.scene import stories
 from graders.scenes.stories import batches as of_batches
-from graders.scenes.story import stories
 
 
 def rows_of(output):

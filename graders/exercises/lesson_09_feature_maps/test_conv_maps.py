@@ -4,8 +4,8 @@ from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_05_capturing_activations.programs import run_with_hooks, wrong_runs
+from graders.scenes.scene import stories
 from graders.scenes.stories import captures, conv_nets
-from graders.scenes.story import stories
 
 
 def convolutions(model):

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import feature_maps
-from graders.scenes.story import stories
 
 
 def scaled(values, axes=(1, 2), flat=0.0, least=0.0):

@@ -3,8 +3,8 @@
 import math
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import figures
-from graders.scenes.story import stories
 
 
 def a_figure():

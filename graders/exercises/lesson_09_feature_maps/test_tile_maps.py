@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import feature_maps
-from graders.scenes.story import stories
 
 
 def sheet(fm, columns, pad, fill, rows=None, place=lambda k, rows, columns: divmod(k, columns), empty=None, rim=0):

@@ -1,8 +1,8 @@
 """Exercise 09-top-channels."""
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import feature_maps
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -10,8 +10,8 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
     relus,
     wrong_explanations,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import explained_predictions as explained
-from graders.scenes.story import stories
 
 
 def clamp(module, grad_input, grad_output):

@@ -11,8 +11,8 @@ from graders.exercises.lesson_10_explaining_predictions.programs import (
     of_class,
     wrong_explanations,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import explained_predictions as explained
-from graders.scenes.story import stories
 
 
 def times(maps, gradient, mode="bilinear", align_corners=False):

@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import heat_maps
-from graders.scenes.story import stories
 
 
 def large(cam, size, **how):

@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_10_explaining_predictions.programs import gradient_at_x, of_class, wrong_explanations
+from graders.scenes.scene import stories
 from graders.scenes.stories import explained_predictions as explained
-from graders.scenes.story import stories
 
 
 def one_by_one(model, x, classes):

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_11_hygiene.culprits import PLANTED
+from graders.scenes.scene import stories
 from graders.scenes.stories import bad_values
-from graders.scenes.story import stories
 
 
 def finite(value):

@@ -10,9 +10,9 @@ from graders.exercises.lesson_05_capturing_activations.programs import (
     stored_the_input,
     wrong_runs,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import captures
 from graders.scenes.stories.kept_graphs import no_graph_kept
-from graders.scenes.story import stories
 
 
 def mean(model, name, x, statistic=lambda output: output.detach().mean(), **how):

@@ -6,8 +6,8 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import counted_calls
-from graders.scenes.story import stories
 
 
 def calls(model, x):

@@ -8,8 +8,8 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import counted_calls
-from graders.scenes.story import stories
 
 LAYERS = (nn.Conv2d, nn.Linear)
 

@@ -4,8 +4,8 @@ import contextlib
 from functools import partial
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import graph_nodes
-from graders.scenes.story import stories
 
 
 def nodes_of(y, following=lambda node: node.next_functions):

@@ -6,8 +6,8 @@ import torch
 from torch.autograd.graph import register_multi_grad_hook
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import joint_logs
-from graders.scenes.story import stories
 
 
 def logged(tensors, number, mode="all"):

@@ -4,8 +4,8 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import saving_functions
-from graders.scenes.story import stories
 
 
 def size(tensor):

@@ -8,8 +8,8 @@ from graders.exercises.authoring import exercise
 from graders.exercises.lesson_11_hygiene.programs import KINDS
 from graders.exercises.lesson_13_broken_runs.programs import grads_and_buffers_kept
 from graders.exercises.lesson_13_broken_runs.ways import CHANGED
+from graders.scenes.scene import stories
 from graders.scenes.stories import inspected_passes as passes
-from graders.scenes.story import stories
 
 OF_PARAMETERS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 

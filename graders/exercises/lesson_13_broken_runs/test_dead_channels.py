@@ -7,8 +7,8 @@ from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.levels import SILENT
+from graders.scenes.scene import stories
 from graders.scenes.stories import silent_channels as silent
-from graders.scenes.story import stories
 
 
 def fired(

@@ -16,8 +16,8 @@ from graders.exercises.lesson_13_broken_runs.labels import (
     nan,
     vanishing,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import diagnoses
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -6,9 +6,9 @@ import torch
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.leaves import SIGNALS
+from graders.scenes.scene import stories
 from graders.scenes.stories import inspected_passes as passes
 from graders.scenes.stories import signals
-from graders.scenes.story import stories
 
 
 def calls_of(model, loss_fn, x, *, keep=torch.clone, recording=torch.enable_grad, **how):

@@ -3,8 +3,8 @@
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.reasons import held_by, one_pass, reasons, told
 from graders.exercises.lesson_13_broken_runs.ways import WITHOUT
+from graders.scenes.scene import stories
 from graders.scenes.stories import inspected_passes as passes
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -7,8 +7,8 @@ import torch
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_13_broken_runs.programs import State
 from graders.exercises.lesson_13_broken_runs.suspects import IN_WRONG_MODE
+from graders.scenes.scene import stories
 from graders.scenes.stories import inspected_runs as runs
-from graders.scenes.story import stories
 
 
 def in_another_mode(model):

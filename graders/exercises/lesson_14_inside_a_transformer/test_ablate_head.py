@@ -5,8 +5,8 @@ import contextlib
 import torch
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import ablated_heads as heads
-from graders.scenes.story import stories
 
 
 def columns(block, head):

@@ -5,8 +5,8 @@ import torch
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_05_capturing_activations.programs import copied
 from graders.exercises.lesson_14_inside_a_transformer.programs import RUNS, inputs_of, kept_graph, run
+from graders.scenes.scene import stories
 from graders.scenes.stories import read_transformers as readers
-from graders.scenes.story import stories
 
 
 def pattern(model, tokens, layer, *, run=run, copy=copied, **wanted):

@@ -7,8 +7,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from graders.exercises.authoring import exercise
+from graders.scenes.scene import stories
 from graders.scenes.stories import low_rank as stories_of
-from graders.scenes.story import stories
 
 
 def random(rank, layer):

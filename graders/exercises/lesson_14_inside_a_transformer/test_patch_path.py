@@ -14,8 +14,8 @@ from graders.exercises.lesson_14_inside_a_transformer.programs import (
     run,
     stored_alias,
 )
+from graders.scenes.scene import stories
 from graders.scenes.stories import patched_texts as texts
-from graders.scenes.story import stories
 
 
 def put(hidden, kept, token):

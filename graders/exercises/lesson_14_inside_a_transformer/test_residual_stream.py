@@ -4,8 +4,8 @@ import torch
 
 from graders.exercises.authoring import exercise, wrong_ways
 from graders.exercises.lesson_14_inside_a_transformer.programs import STREAMS, first_of, inputs_of, stream_of
+from graders.scenes.scene import stories
 from graders.scenes.stories import read_transformers as readers
-from graders.scenes.story import stories
 
 
 @exercise(

@@ -15,7 +15,7 @@ from pathlib import Path
 from graders.sandbox.outside.leftovers import remove_leftovers, temporary_folder
 
 PACKAGE = Path(__file__).parents[2]
-BOX_PACKAGES = ("sandbox", "sandbox/inside", "wire", "probing", "scenes", "scenes/instruments", "scenes/stories")
+BOX_PACKAGES = ("sandbox", "sandbox/inside", "wire", "probing", "scenes", "scenes/stories")
 """What runs inside, the protocol it speaks, and what asks a learner's function: the modules of these folders."""
 STUB_PACKAGES = {"graders": "sandbox/inside/stub_package.py", "pip": "sandbox/inside/stub_pip.py"}
 """Packages that a notebook finds instead of the real ones, and the file that becomes their `__init__.py`."""

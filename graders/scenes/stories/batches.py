@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call, Value
 from graders.scenes.stories.failing import FAILURES, an_error
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, Value, told
+from graders.scenes.watch import Watch
 
 LAYER: dict[str, tuple[Value, ...]] = {
     "dtype": ("float32", "float64"),

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.conv_nets import a_net_with_convolutions, is_convolutional
 from graders.scenes.stories.model_states import in_its_state
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Names = Callable[[Draw, Any], tuple[Any, ...]]
 """The arguments between the model and its input."""

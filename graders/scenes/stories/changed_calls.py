@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import TENSOR, the_gradient
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Register = Callable[[Call, Draw, Any, nn.Module], Any]
 """Calls the learner's function for a module, and returns the handle."""

@@ -4,8 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call, Value
-from graders.scenes.story import Draw, Seen, told
+from graders.scenes.story import Call, Draw, Seen, Value, told
 
 NETS: dict[str, tuple[Value, ...]] = {
     "layer": ("in another order", "nested", "subclass", "other kinds", "two names", "in a plain list"),

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from graders.scenes.planted import written
-from graders.scenes.scene import Call
 from graders.scenes.stories.failing import an_error
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 RUNS = {
     "dtype": ("float32", "float64"),

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.model_states import in_its_state
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Ask = Callable[[Call, Any, nn.Module, list[int], Tensor, Tensor], Any]
 """Calls the learner's function for a model, channels, its input, and an input from which channels may be taken."""

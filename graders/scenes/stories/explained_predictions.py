@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Ask = Callable[[Call, nn.Module, str, Tensor, Any], Any]
 Wanted = Callable[[Draw, Any], Any]

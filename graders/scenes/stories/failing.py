@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from graders.scenes.scene import Value
-from graders.scenes.story import Draw, told
+from graders.scenes.story import Draw, Value, told
 
 FAILURES: dict[str, tuple[Value, ...]] = {"failure": ("ValueError", "KeyboardInterrupt")}
 

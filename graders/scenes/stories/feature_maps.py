@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.scenes.scene import Call, Value
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, Value, told
+from graders.scenes.watch import Watch
 
 Maps = Callable[[Draw, Any], Tensor]
 """Makes the values of maps."""

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from graders.scenes.scene import Call, Value
 from graders.scenes.stories.feature_maps import LAYOUT, some_maps
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, Value, told
+from graders.scenes.watch import Watch
 
 GRIDS = {
     "last row not full": (3, 2, True),

@@ -4,8 +4,7 @@ from typing import Any
 
 from torch import nn
 
-from graders.scenes.scene import Call
-from graders.scenes.story import Draw, Seen, told
+from graders.scenes.story import Call, Draw, Seen, told
 
 HOOK = {"hooks": ("replacing", "watching", "none"), "returns": ("a tensor", "nothing")}
 

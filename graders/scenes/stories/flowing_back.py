@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import TENSOR, Arguments, the_gradient
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 FLOW = {
     "dtype": ("float32", "float64"),

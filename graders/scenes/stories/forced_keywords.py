@@ -4,9 +4,8 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.changed_calls import a_keeper, a_module
-from graders.scenes.story import Draw, Seen, told
+from graders.scenes.story import Call, Draw, Seen, told
 
 
 @told

@@ -5,8 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.scene import Call
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 MODEL = {
     "dtype": ("float32", "float64"),

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import Arguments, a_tensor, the_gradient
-from graders.scenes.story import Draw, Seen
+from graders.scenes.story import Call, Draw, Seen
 
 
 def logged_in_each_pass(call: Call, draw: Draw, case: Any, arguments: Arguments) -> Seen:

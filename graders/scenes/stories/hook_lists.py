@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.failing import FAILURES, an_error
 from graders.scenes.stories.gradient_hooks import Arguments, a_tensor
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 FUNCTIONS = {"collection": ("many", "one", "repeated"), **FAILURES}
 

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.linear_layers import a_loss_that_keeps_its_gradient
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 NAMES = {"first": "0", "nested": "0.1", "last": "2", "root": "", "tuple": "part", "dict": "part"}
 MODEL = {

@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.captures import Function, Names, a_model
-from graders.scenes.story import Draw, Seen
+from graders.scenes.story import Call, Draw, Seen
 
 
 def no_graph_kept(call: Call, draw: Draw, case: Any, names: Names, function: Function) -> Seen:

@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.failing import an_error
 from graders.scenes.stories.passes import a_leaf
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 # For `function(tensors, loss)`, with a dict of tensors.
 

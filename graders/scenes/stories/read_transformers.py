@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.ablated_heads import some_tokens, width_of
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Made = Callable[[Draw, Any], Any]
 """Makes a model, and another one."""

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import Arguments, a_tensor, the_gradient
-from graders.scenes.story import Draw, Seen, Watch
+from graders.scenes.story import Call, Draw, Seen
+from graders.scenes.watch import Watch
 
 
 def a_positive_number(draw: Draw, case: Any) -> tuple[float]:

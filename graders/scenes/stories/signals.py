@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.inspected_passes import PASSES, a_model
-from graders.scenes.story import Draw, Seen
+from graders.scenes.story import Call, Draw, Seen
 
 AXES = PASSES | {"x_is": ("data",)}
 

@@ -6,9 +6,9 @@ import torch
 from torch import nn
 
 from graders.scenes.planted import written
-from graders.scenes.scene import Call
 from graders.scenes.stories.failing import a_failing_call
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 AXES = {
     "dtype": ("float32", "float64"),

@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.failing import an_error
 from graders.scenes.stories.passes import LEAF, a_leaf
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 EMPTY_LEAF = {
     **{axis: values for axis, values in LEAF.items() if axis != "raised_in"},

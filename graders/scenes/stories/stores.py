@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.captures import MODEL, a_model, names_of
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 AXES = {
     "layer": ("skip, norm", "block.pair, again, act", "loss, norm, skip2, block.pair, skip"),

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import TENSOR, a_tensor
-from graders.scenes.story import Draw, Seen, Watch
+from graders.scenes.story import Call, Draw, Seen
+from graders.scenes.watch import Watch
 
 LEAF = {
     **TENSOR,

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.gradient_hooks import a_tensor, the_gradient
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 Watching = Callable[[Call, Tensor, list[Any]], Any]
 

@@ -5,10 +5,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from graders.scenes.scene import Call
 from graders.scenes.stories.flowing_back import rows
 from graders.scenes.stories.gradient_hooks import TENSOR, the_gradient
-from graders.scenes.story import Draw, Seen, Watch, told
+from graders.scenes.story import Call, Draw, Seen, told
+from graders.scenes.watch import Watch
 
 MODULE = {
     "dtype": ("float32", "float64"),

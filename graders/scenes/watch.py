@@ -1,14 +1,13 @@
-"""The witness: it records everything that must stay the same, and tells afterwards what has changed.
+"""A watch records everything that must stay the same, and tells afterwards what has changed.
 
-    witness = Witness(model=model, x=x, rows=rows)
-    result = student.some_function(model, x, rows)
-    seen = {"result": result, "changed": witness.changes()}
+    before = Watch(model=model, x=x, rows=rows)
+    call(model, x, rows)
+    yield "by the call", before.differences()
 
 It compares values, `requires_grad` and `.grad` of tensors; modes, parameters, buffers, submodules, classes, flags and
 `forward` of modules; hooks of every kind on tensors, on modules and for all modules, by identity and order; the entries
 of lists and dicts; grad mode, default dtype and `nn.Module.__call__`. It only reads, so it can be used after an
-exception, too. A check judges the changes with `graders.verdict.conditions.unwanted_changes`, which has a sentence for
-each kind.
+exception, too. `graders.verdict.changes` has a sentence for each kind of change.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from torch import Tensor, nn
 from torch.nn.modules import module as _module
 
 from graders.probing.known_state import GLOBAL_HOOK_TABLES, saved_tensor_hooks_active
+from graders.wire.data import Changes
 
-Change = list[str]
-"""What changed and where, as in ["hook-removed", "model.block.0"]."""
 Hooks = dict[tuple[str, Any], Any]
 """The hook for each (kind, number of its handle), in the order in which hooks of a kind are called."""
 
@@ -38,22 +36,25 @@ _COMPARED_APART = {*MODULE_HOOKS, *_OPTIONS, *_TABLES, "training", "forward",
 _GONE = object()
 
 
-class Witness:
-    """Records the state of the caller's things when it is made."""
+class Watch:
+    """Records the state of the caller's things when it is made, under the names that they have in the story."""
 
     def __init__(self, **things: Any) -> None:
-        """Changes are reported under these names; a part of a model is called `model.block.0.weight`."""
+        """A part of a model is called `model.block.0.weight`."""
         self._surroundings = _TorchState()
         self._states = [
             (place, thing, kind, kind(thing)) for place, thing, kind in _reachable_states(list(things.items()))
         ]
 
-    def changes(self) -> list[Change]:
-        """Return everything that differs now: first the state of torch, then the things in their order."""
-        found = [[what, "torch"] for what in self._surroundings.differences_from(_TorchState())]
+    def differences(self, *but: str) -> Changes:
+        """What differs now, except for kinds that begin with one of `but`, such as "grad".
+
+        First comes the state of torch, then the things in their order.
+        """
+        found = [(what, "torch") for what in self._surroundings.differences_from(_TorchState())]
         for place, thing, kind, before in self._states:
-            found += [[what, place] for what in before.differences_from(kind(thing))]
-        return found
+            found += [(what, place) for what in before.differences_from(kind(thing))]
+        return Changes(tuple((kind, place) for kind, place in found if not kind.startswith(but or ("-",))))
 
 
 def _reachable_states(queue: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, Any]]:

@@ -1,4 +1,4 @@
-"""The witness sees each change, names it and its place, and sees nothing where nothing changed."""
+"""A watch sees each change, names it and its place, and sees nothing where nothing changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.modules.module import register_module_forward_hook
 
-from graders.scenes.instruments.witness import Witness
+from graders.scenes.watch import Watch
 
 
 def model() -> nn.Sequential:
@@ -93,36 +93,36 @@ CHANGES: list[tuple[str, Callable[..., Any], list[list[str]]]] = [
 @pytest.mark.parametrize(("change", "expected"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
 def test_each_change_is_seen_and_no_other(change: Callable[..., Any], expected: list[list[str]]) -> None:
     caller = things()
-    witness = Witness(**caller)
+    before = Watch(**caller)
     change(**caller)
-    assert witness.changes() == expected
+    assert list(map(list, before.differences().found)) == expected
 
 
 def test_running_a_model_changes_buffers_alone() -> None:
     net = model()
-    witness = Witness(model=net)
+    before = Watch(model=net)
     net(torch.randn(4, 2))
-    assert {kind for kind, _ in witness.changes()} == {"buffer"}
+    assert {kind for kind, _ in before.differences().found} == {"buffer"}
 
 
 def test_retain_grad_on_a_tensor_of_the_caller() -> None:
     h = torch.ones(2, requires_grad=True) * 3
-    witness = Witness(h=h)
+    before = Watch(h=h)
     h.retain_grad()
-    assert witness.changes() == [["retains-grad", "h"]]
+    assert list(map(list, before.differences().found)) == [["retains-grad", "h"]]
 
 
 def test_the_call_of_all_modules() -> None:
-    witness, call = Witness(), nn.Module.__call__
+    before, call = Watch(), nn.Module.__call__
     nn.Module.__call__ = lambda self, *args: call(self, *args)  # type: ignore[method-assign]
     try:
-        assert witness.changes() == [["module-call", "torch"]]
+        assert list(map(list, before.differences().found)) == [["module-call", "torch"]]
     finally:
         nn.Module.__call__ = call  # type: ignore[method-assign]
 
 
 def test_the_surroundings() -> None:
-    witness = Witness()
+    before = Watch()
     with torch.no_grad(), register_module_forward_hook(watching):
-        assert witness.changes() == [["autograd-mode", "torch"], ["hook-left", "torch"]]
-    assert witness.changes() == []
+        assert list(map(list, before.differences().found)) == [["autograd-mode", "torch"], ["hook-left", "torch"]]
+    assert list(map(list, before.differences().found)) == []

@@ -21,7 +21,7 @@ from graders.author.mutate.score import every_mutant
 from graders.author.workers import worker_pool
 from graders.core.exercise import Inputs
 from graders.marking.in_process import probe_outcomes
-from graders.scenes.scene import EXAMPLE, Scene
+from graders.scenes.scene import EXAMPLE
 from graders.verdict.explaining import NOTHING_DONE
 from graders.verdict.implementations import Implementation
 from graders.verdict.scene_exercise import SceneExercise, find_scene_exercise
@@ -34,9 +34,10 @@ Observations = frozenset[str]
 
 @dataclass(frozen=True)
 class AblatedExercise:
-    """Where the wrong programs of one exercise show themselves. Sections have the names that the family gives them."""
+    """Where the wrong programs of one exercise show themselves."""
 
-    family: str
+    stories: str
+    """The name of the file of its stories, which several exercises may share."""
     observations: tuple[str, ...]
     programs: tuple[Observations, ...]
     unneeded: tuple[str, ...]
@@ -46,19 +47,19 @@ class AblatedExercise:
 def ablate_exercises(keys: Sequence[str], report: Callable[[str], None]) -> Iterator[str]:
     """Yield sentences on what the exercises with these keys could do without; `report` gets a line for each key.
 
-    An observation belongs to a family of scenes, and is needed if one of these exercises needs it.
+    An observation belongs to a file of stories, and is needed if one of the exercises that share it needs it.
     """
-    families: dict[str, list[AblatedExercise]] = {}
+    by_file: dict[str, list[AblatedExercise]] = {}
     with worker_pool(__name__) as pool:
         for key, job in [(key, pool.submit(ablate_exercise, key)) for key in keys]:
             tried = job.result()
             report(f"{key}: {len(tried.programs)} wrong programs tried")
-            families.setdefault(tried.family, []).append(tried)
+            by_file.setdefault(tried.stories, []).append(tried)
             yield from (f"{key}: {what} shows nothing that a mistake or a mutant does not" for what in tried.unneeded)
-    for family, members in families.items():
+    for file, members in by_file.items():
         observations = list(dict.fromkeys(name for tried in members for name in tried.observations))
         for name in superfluous_observations(observations, [shown for tried in members for shown in tried.programs]):
-            yield f"{family}: no wrong program shows itself in this observation alone: {name}"
+            yield f"{file}: no wrong program shows itself in this observation alone: {name}"
 
 
 def ablate_exercise(key: str) -> AblatedExercise:
@@ -80,7 +81,7 @@ def ablate_exercise(key: str) -> AblatedExercise:
     sections = [(section, shown[section]) for shown in expected if shown for section in shown.keys]
     seen = [(section, name) for section, values in sections if section != EXAMPLE for name in values.keys]
     return AblatedExercise(
-        family=_family(exercise.scene),
+        stories=exercise.scene.stories[0][1].__module__.rpartition(".")[2],
         observations=tuple(dict.fromkeys(_observation_name(exercise, f"{section}: {name}") for section, name in seen)),
         programs=(*known, *filter(None, wrong.values())),
         unneeded=tuple(unneeded_answers(wrong, known)),
@@ -136,11 +137,6 @@ def _program_namespace(exercise: SceneExercise, program: Implementation | str) -
     namespace: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(program, "<answer>", "exec"), namespace)
     return namespace
-
-
-def _family(scene: Scene) -> str:
-    """The name of what several exercises share: a file of stories."""
-    return scene.stories[0][1].__module__.rpartition(".")[2]
 
 
 def _observation_name(exercise: SceneExercise, path: str) -> str:

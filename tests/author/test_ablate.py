@@ -35,7 +35,7 @@ def test_a_wrong_answer_is_needed_when_nothing_known_shows_itself_in_a_part_of_t
 @pytest.mark.slow
 def test_an_exercise_of_the_course_is_tried_with_its_mistakes_its_mutants_and_its_wrong_answers() -> None:
     tried = ablate_exercise("03-scale-grad")
-    assert tried.family == "gradient_hooks"
+    assert tried.stories == "gradient_hooks"
     assert "changed_in_a_pass: the gradient of w" in tried.observations
     assert len(tried.programs) > 50
     assert all(tried.programs), "a program that shows itself nowhere is right"

@@ -1,9 +1,9 @@
-"""Small modules with given numbers, and helpers for scenes about module hooks."""
+"""A module made from a function, and drawn parameters, for scenes about module hooks."""
 
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from graders.wire.draws import Rng
 
@@ -21,13 +21,6 @@ class Fn(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the function."""
         return self.function(self, *args, **kwargs)
-
-
-def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    """A linear layer with copies of these parameters."""
-    layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-    layer.weight, layer.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
-    return layer
 
 
 def draw_parameters(model: nn.Module, rng: Rng, **like: Any) -> None:

@@ -45,13 +45,11 @@ class Rng:
         high: float = 3.0,
         away: float = 0.25,
         values: str = "round",
-        layout: str = "contiguous",
     ) -> torch.Tensor:
         """A tensor of `shape` with entries in [low, high], none closer to zero than `away`.
 
         `dtype` may be a name such as "float64". With `values="full"` the entries use all digits of the dtype, so the
-        order of a sum may show in its result. With `layout="expanded"` all entries along the first dimension are equal;
-        a probe makes that layout, and every other, with `graders.scenes.instruments.tensors.with_layout`.
+        order of a sum may show in its result.
         """
         grid = np.arange(np.ceil(low * 8), np.floor(high * 8) + 1) / 8
         grid = grid[np.abs(grid) >= away]
@@ -59,21 +57,8 @@ class Rng:
         if values == "full":
             step = np.sign(drawn) * self._numpy.uniform(0, 1 / 8, size=shape)
             drawn = np.where((low <= drawn + step) & (drawn + step <= high), drawn + step, drawn - step)
-        if layout == "expanded":
-            drawn = np.broadcast_to(drawn[:1], shape).copy()
         t = torch.tensor(drawn, dtype=getattr(torch, dtype) if isinstance(dtype, str) else dtype)
         return t if self._to is None or t.dtype != torch.float32 else self._to(t)
-
-    def shape(self, rank: int) -> tuple[int, ...]:
-        """A shape with `rank` dimensions, at most 4. The sizes are all different, from 2 to 4; of four, one is 1."""
-        return tuple(self.shuffled((2, 3, 4, 1)[: max(rank, 3)])[:rank])
-
-    def number(self, number: str) -> float:
-        """A number that is "zero", "negative" (-3 to -1/2), a "fraction" (1/8 to 7/8) or "large" (3/2 to 4)."""
-        low, high = {"zero": (0.0, 0.0), "negative": (-3.0, -0.5), "fraction": (0.125, 0.875), "large": (1.5, 4.0)}[
-            number
-        ]
-        return self.uniform(low, high)
 
     def uniform(self, low: float, high: float) -> float:
         """A float in [low, high] on the grid of eighths."""

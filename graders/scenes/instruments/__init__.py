@@ -1,1 +1,1 @@
-"""What scenes see with: a witness of what changed, ways to run a pass, failures, hooks of the caller."""
+"""What scenes see with: a witness of what changed, models, failures, hooks of the caller."""

@@ -1,4 +1,4 @@
-"""The instruments of probes: tensors, models, hooks, passes and failures as a caller may have them."""
+"""The instruments of probes: models, hooks and failures as a caller may have them."""
 
 from __future__ import annotations
 
@@ -12,35 +12,7 @@ from torch import Tensor, nn
 from graders.scenes.instruments.callers_hooks import CallersHooks
 from graders.scenes.instruments.failures import KINDS, Failure
 from graders.scenes.instruments.models import fill_grads, freeze_part, in_mode, tie_parameters
-from graders.scenes.instruments.tensors import prepare_tensor, with_layout
 from graders.scenes.instruments.witness import Witness
-
-
-@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4), (2, 1, 3, 2)])
-@pytest.mark.parametrize("layout", ["contiguous", "transposed", "slice"])
-def test_a_layout_keeps_shape_and_values(shape: tuple[int, ...], layout: str) -> None:
-    t = torch.randn(shape)
-    laid = with_layout(t, layout)
-    assert torch.equal(laid, t)
-    assert laid.untyped_storage().data_ptr() != t.untyped_storage().data_ptr()
-    assert laid.storage_offset() == (layout == "slice")
-    assert laid.is_contiguous() == (layout == "contiguous" or len(shape) < (2 if layout == "transposed" else 1))
-
-
-def test_an_expanded_tensor_has_one_cell_for_its_first_dimension() -> None:
-    rows = torch.tensor([[1.0, 2.0]] * 3)
-    assert with_layout(rows, "expanded").stride() == (0, 1)
-
-
-def test_leaves_parameters_and_non_leaves() -> None:
-    t = torch.ones(2)
-    leaf, parameter, inner = (prepare_tensor(t, place=place) for place in ("leaf", "parameter", "non-leaf"))
-    assert [tensor.is_leaf for tensor in (leaf, parameter, inner)] == [True, True, False]
-    assert isinstance(parameter, nn.Parameter)
-    assert inner.requires_grad
-    filled = prepare_tensor(t, grad="filled")
-    assert filled.grad is not None
-    assert filled.grad.tolist() == torch.full((2,), 0.7).tolist()
 
 
 def test_modes_frozen_parts_ties_and_gradients() -> None:

@@ -1,11 +1,9 @@
-"""Small modules with given numbers, and helpers for scenes about module hooks."""
+"""A module that is a function."""
 
 from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
-
-from graders.wire.draws import Rng
+from torch import nn
 
 
 class Fn(nn.Module):
@@ -21,16 +19,3 @@ class Fn(nn.Module):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The result of the function."""
         return self.function(self, *args, **kwargs)
-
-
-def linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    """A linear layer with copies of these parameters."""
-    layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-    layer.weight, layer.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
-    return layer
-
-
-def draw_parameters(model: nn.Module, rng: Rng, **like: Any) -> None:
-    """Fill all parameters with drawn numbers; `like` goes to `rng.tensor`."""
-    for parameter in model.parameters():
-        parameter.data.copy_(rng.tensor(*parameter.shape, **like))

@@ -89,6 +89,18 @@ def a_hooked_model(draw: Draw, case: Any) -> Any:
 
 
 @told
+def a_full_model(draw: Draw, case: Any) -> Any:
+    """A model with hooks of all four kinds on every module."""
+    model = a_model(draw, case)
+    for part in model.modules():
+        part.register_forward_pre_hook(lambda *args: None)
+        part.register_forward_hook(lambda *args: None)
+        part.register_full_backward_pre_hook(lambda *args: None)
+        part.register_full_backward_hook(lambda *args: None)
+    return model
+
+
+@told
 def hooks_left(model: Any) -> Any:
     """How many hooks there are of each of the four kinds, module by module."""
     left = [
@@ -113,12 +125,7 @@ def all_removed(call: Call, draw: Draw, case: Any) -> Seen:
 
 def removed_everywhere(call: Call, draw: Draw, case: Any) -> Seen:
     """All four kinds are removed from every module."""
-    model = a_model(draw, case)
-    for part in model.modules():
-        part.register_forward_pre_hook(lambda *args: None)
-        part.register_forward_hook(lambda *args: None)
-        part.register_full_backward_pre_hook(lambda *args: None)
-        part.register_full_backward_hook(lambda *args: None)
+    model = a_full_model(draw, case)
     n = call(model)
     yield "the result with hooks of all four kinds on every module", n
     left = hooks_left(model)

@@ -5,8 +5,8 @@ from contextlib import ExitStack
 from torch.nn.modules.module import register_module_full_backward_hook
 
 from graders.exercises.authoring import exercise
-from graders.scenes.event_models import nested_model
-from graders.scenes.event_order import a_clock, a_layer, runs_passes
+from graders.scenes.scene import stories
+from graders.scenes.stories import timed_passes as passes
 
 
 def with_gradient(x):
@@ -57,20 +57,16 @@ def timed(model, x, clock, took=lambda before, time: before + time, first=True, 
         "for what is inside its module; `prepend=True` lets it stop the clock before other people's hooks run. "
         "`x.clone()` would do as well, and an object for each module that holds its start and its sum."
     ),
-    scene=runs_passes(
-        model=nested_model,
-        arguments=a_clock,
-        alone=a_layer,
-        only={
-            "rank": (0, 1, 2, 3),
-            "hooks": ("none", "watching"),
-            "hooked": ("root", "named"),
+    scene=stories(
+        promises={
+            "each time is right": (passes.timed, passes.timed_again),
+            "a model without parts has a time": passes.one_slow_layer,
+            "a call inside a call changes nothing": passes.timed_inside,
+            "it is one plain pass": (passes.gradients_accumulated, passes.one_timed_pass),
+            "nothing else changes": passes.nothing_else,
+            "all is in order when something raises": passes.something_raises,
         },
-        words={
-            "task": "each time is right",
-            "alone": "a model without parts has a time",
-            "plain": "it is one plain pass",
-        },
+        axes=passes.PASS,
     ),
 )
 class TestBackwardTimes:

@@ -7,7 +7,9 @@ from torch import nn
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
-from graders.scenes.hooks_off import copies_models
+from graders.scenes.scene import stories
+from graders.scenes.stories import bare_copies
+from graders.scenes.stories.hooks_everywhere import both_backward
 
 
 def stripped_copy(model, modules=nn.Module.modules, **how):
@@ -34,7 +36,19 @@ def stripped_copy(model, modules=nn.Module.modules, **how):
         "alone. You could also take the hooks off the original while it is being copied, if you put them back into "
         "the same dicts, in the same order, in `finally`."
     ),
-    scene=copies_models(),
+    scene=stories(
+        promises={
+            "the copy has no hooks and computes the same": (bare_copies.without_hooks, bare_copies.none_anywhere),
+            "the copy has everything else": (bare_copies.everything_else, bare_copies.other_hooks_too),
+            "what is shared inside the model is shared inside the copy": bare_copies.shared_inside,
+            "copy and original share nothing": bare_copies.nothing_in_common,
+            "the original stays as it was": bare_copies.ORIGINAL,
+            "new hooks can be registered on the copy": bare_copies.new_on_the_copy,
+            "it holds when a part cannot be copied": bare_copies.cannot_be_copied,
+        },
+        axes=bare_copies.COPIED,
+        impossible=(both_backward,),
+    ),
 )
 class TestCleanCopy:
     """Write `clean_copy(model)`: return a deep copy of `model`, as `copy.deepcopy` makes it, but without module hooks
@@ -48,11 +62,11 @@ class TestCleanCopy:
     >>> torch.equal(model(x), 2 * copied(x))
     True
 
-    **Fine print.** Everything that `copy.deepcopy` copies, apart from module hooks, is in the copy: modes,
-    `requires_grad`, hooks of `state_dict` and `load_state_dict`; and what is shared inside the model stays shared. It
-    leaves out `.grad` and hooks on parameters. Copy and original share no memory. No hook of the original fires in the
-    meantime. New hooks can be registered on the copy; only its flag `_is_full_backward_hook` may be that of the
-    original, or `None`. What `copy.deepcopy` raises comes through. No hook causes it.
+    **Fine print.** Everything but module hooks that `copy.deepcopy` copies is in the copy: modes, `requires_grad`,
+    hooks of `state_dict` and `load_state_dict`; what is shared inside the model stays shared. It leaves out `.grad` and
+    hooks on parameters. Copy and original share no memory. No hook of the original fires in the meantime. New hooks can
+    be registered on the copy; only its flag `_is_full_backward_hook` may be the original's, or `None`. Every hook can
+    be copied. What `copy.deepcopy` raises for another part comes through.
     """
 
     reference = stripped_copy

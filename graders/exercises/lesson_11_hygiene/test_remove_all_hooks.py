@@ -6,7 +6,8 @@ from torch.nn.modules import module as module_file
 
 from graders.exercises.authoring import exercise
 from graders.exercises.lesson_11_hygiene.programs import KINDS, stripped
-from graders.scenes.hooks_off import removes_hooks
+from graders.scenes.scene import stories
+from graders.scenes.stories import hooks_everywhere
 
 
 def with_new_dicts(model, new):
@@ -36,7 +37,18 @@ def with_new_dicts(model, new):
         "as usual. A new `OrderedDict` in place of each would do as well; a plain `{}` would not, since a handle "
         "cannot refer to it weakly."
     ),
-    scene=removes_hooks(),
+    scene=stories(
+        promises={
+            "all module hooks are removed": (hooks_everywhere.all_removed, hooks_everywhere.removed_everywhere),
+            "the number of hooks is returned": hooks_everywhere.counted,
+            "hooks of other kinds stay": (hooks_everywhere.others_stay, hooks_everywhere.global_hooks_stay),
+            "new hooks can be registered": hooks_everywhere.new_ones,
+            "old handles are harmless": hooks_everywhere.old_handles,
+            "nothing else changes": hooks_everywhere.nothing_else,
+        },
+        axes=hooks_everywhere.REMOVED,
+        impossible=(hooks_everywhere.both_backward,),
+    ),
 )
 class TestRemoveAllHooks:
     """Write `remove_all_hooks(model)`: remove all module hooks of `model` and of every module in it: forward pre-hooks,
@@ -53,8 +65,9 @@ class TestRemoveAllHooks:
 
     **Fine print.** A function that was registered twice is two hooks; a module with two names counts once. Those of
     `register_backward_hook` are backward hooks, too. Hooks on parameters, those of `state_dict` and `load_state_dict`,
-    and global hooks stay. New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or
-    become `None`. Old handles are harmless: `remove()` raises nothing and removes no new hook.
+    and global hooks (`register_module_forward_hook`, for example, registers one for all modules) stay and do not count.
+    New hooks can be registered as usual; only the flag `_is_full_backward_hook` may stay, or become `None`. Old handles
+    are harmless: `remove()` raises nothing and removes no new hook.
     """
 
     def reference(model):

@@ -42,7 +42,6 @@ PRELOADED_MODULES = (
     *("ipykernel.debugger", "tornado.platform.asyncio", "faulthandler"),
     *("IPython.core.completer", "IPython.core.completerlib", "IPython.core.debugger", "IPython.core.logger"),
     *("IPython.core.oinspect", "IPython.extensions.storemagic", "sqlite3", "encodings.unicode_escape"),
-    *(f"graders.scenes.{name}" for name in ("scene", "watch", "planted")),
 )
 """Modules that every kernel, every process that runs a notebook, or most probes import."""
 BROUGHT_BY_SCENES = ("safetensors.torch", "graders.nets.echo", "graders.nets.shapes")

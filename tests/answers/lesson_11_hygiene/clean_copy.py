@@ -147,8 +147,14 @@ WRONG = [
         + "    return copied\n",
     ),
     Wrong(
+        "puts back hooks of earlier calls",
+        violates="rule 3: Hooks that were there before",
+        check="test_the_original_stays_as_it_was",
+        source="SAVED = []\n" + changed(PUT_BACK, "    saved = []\n", "    saved = SAVED\n"),
+    ),
+    Wrong(
         "returns nothing when something cannot be copied",
-        violates="What `copy.deepcopy` raises comes through.",
+        violates="What `copy.deepcopy` raises for another part comes through.",
         check="test_it_holds_when_a_part_cannot_be_copied",
         source=changed(
             COPY,

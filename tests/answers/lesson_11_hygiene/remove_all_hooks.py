@@ -76,6 +76,35 @@ def remove_all_hooks(model):
 """,
     ),
     Wrong(
+        "numbers hooks anew",
+        violates="`remove()` raises nothing and removes no new hook.",
+        check="test_old_handles_are_harmless",
+        source="from torch.utils.hooks import RemovableHandle\n"
+        + changed(REMOVE, "    return count", "    RemovableHandle.next_id = 0\n    return count"),
+    ),
+    Wrong(
+        "removes global hooks, too, and counts them",
+        violates="stay and do not count",
+        check="test_hooks_of_other_kinds_stay",
+        source="from torch.nn.modules import module as modules\n"
+        + changed(
+            REMOVE,
+            "    return count",
+            "    for hooks in (modules._global_backward_hooks, modules._global_backward_pre_hooks):\n"
+            "        count += len(hooks)\n        hooks.clear()\n    return count",
+        ),
+    ),
+    Wrong(
+        "a flag for all",
+        violates="only the flag `_is_full_backward_hook` may stay, or become `None`",
+        check="test_new_hooks_can_be_registered",
+        source=changed(
+            REMOVE,
+            "    return count",
+            "        module._is_full_backward_hook = False\n    return count",
+        ),
+    ),
+    Wrong(
         "eval mode",
         violates="rule 2: the mode of each part",
         check="test_nothing_else_changes",
@@ -86,8 +115,6 @@ def remove_all_hooks(model):
 SURVIVORS = {
     "not for all: … step=-1": "the order does not matter",
     "not for all: for name, value in _part(vars(module).items()": "the entries at both ends are no hooks",
-    "a list for a tuple": "only its entries are used",
-    "under no_grad": "nothing is computed",
     "lost statement: without module._is_full_backward_hook = None": "the flag may stay",
     "lost statement: without emptied(module._forward_hooks_with_kwargs)": "options of hooks that are gone do no harm",
 }

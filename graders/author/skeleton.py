@@ -21,8 +21,6 @@ GRADER = '''\
 from graders.exercises.authoring import exercise
 from graders.scenes.stories import @NAME@
 from graders.scenes.scene import stories
-from graders.scenes.story import Call, Draw, Seen
-from graders.scenes.watch import Watch
 
 
 @exercise(
@@ -68,6 +66,9 @@ SCENE = '''\
 """Stories of @KEY@. This file is copied into the box, so it must not give away an answer."""
 
 from typing import Any
+
+from graders.scenes.story import Call, Draw, Seen
+from graders.scenes.watch import Watch
 
 AXES = {"dtype": ("float32", "float64"), "rank": (1, 0, 2)}
 # @TODO@ what may differ from call to call, the plainest value first: each value occurs in every marking

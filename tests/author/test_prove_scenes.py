@@ -39,14 +39,14 @@ def test_an_exercise_that_is_in_order() -> None:
     right = made(
         mean=named(lambda x: x.mean(), "You took the mean."), total=named(add_to_all, "You kept the sums of before.")
     )
-    assert [problem for problem in contract_problems(right) if "into the box" not in problem] == []
+    assert [problem for problem in contract_problems(right) if "in the box" not in problem] == []
     assert list(unrecognised_mistakes(right, draws_by_seed(right, range(2)))) == []
     assert list(seed_independent_cases(right, draws_by_seed(right, range(3)))) == []
 
 
 def test_a_contract_that_is_too_long_or_shows_nothing() -> None:
     long = made(f"{'word ' * 46}\n\n**Example.**\n\n>>> made(1)\n\n**Fine print.** {'word ' * 81}")
-    assert [problem for problem in contract_problems(long) if "into the box" not in problem] == [
+    assert [problem for problem in contract_problems(long) if "in the box" not in problem] == [
         "99-made: its task has 46 words, more than 45",
         "99-made: its fine print has 81 words, more than 80",
         "99-made: its example shows nothing: it needs lines after >>>, and what comes out",

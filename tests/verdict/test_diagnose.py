@@ -17,7 +17,7 @@ WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
 NOTHING = Difference(Kind.MISSING, "the result", "", "a tensor", "None")
 CHANGED = Difference(Kind.CHANGED, note="the values of `x` changed")
-SWALLOWED = Difference(Kind.SWALLOWED, note="the exception did not come through")
+GRAPH = Difference(Kind.GRAPH, "total", note="it has a graph")
 
 
 def found(
@@ -43,7 +43,7 @@ def test_without_one_the_kind_of_the_differences_explains() -> None:
 
 
 def test_each_check_is_explained_by_itself_up_to_two_causes() -> None:
-    assert found([[LEFT, CHANGED, SWALLOWED]]) == ("hook-left", "changed-what-was-given")
+    assert found([[LEFT, CHANGED, GRAPH]]) == ("hook-left", "changed-what-was-given")
     assert found([[LEFT, WRONG, CHANGED]]) == ("hook-left", "changed-what-was-given")
     assert found([[NOTHING, LEFT]]) == ("missing-return", "hook-left")
 

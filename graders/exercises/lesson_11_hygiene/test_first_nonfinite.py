@@ -82,7 +82,7 @@ def blamed(model, x, **how):
             "each call begins anew": bad_values.anew,
             "the model runs once as it is": bad_values.run_once,
             "nothing of the caller changes": bad_values.left_alone,
-            "it holds when the model raises": bad_values.model_raises,
+            "it holds when the model raises": (bad_values.after_an_exception, bad_values.model_raises),
         },
         axes=bad_values.NETS,
         pairs=[("culprit", "calls"), ("culprit", "hooks")],

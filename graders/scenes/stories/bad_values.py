@@ -174,6 +174,29 @@ def left_alone(call: Call, draw: Draw, case: Any) -> Seen:
     yield "by the call", before.differences()
 
 
+def after_an_exception(call: Call, draw: Draw, case: Any) -> Seen:
+    """What raised once is found out when it does not."""
+    Net = a_net(draw, case)
+    net = Net(*case.third)
+    model = prepared(net, draw, case)
+    x = an_input(draw, case)
+    error = draw.error(case.failure)
+    raised: list[Any] = []
+
+    def fails_once(*args: Any) -> None:
+        if not raised:
+            raised.append(error)
+            raise error
+
+    model.head.register_forward_pre_hook(fails_once)
+    try:
+        call(model, x)
+    except (Exception, type(error)):
+        pass
+    after = call(model, x)
+    yield "the result of a call after that", after
+
+
 def model_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     Net = a_net(draw, case)
@@ -185,7 +208,7 @@ def model_raises(call: Call, draw: Draw, case: Any) -> Seen:
     def fails(*args: Any) -> None:
         raise error
 
-    failing = model.head.register_forward_pre_hook(fails)
+    model.head.register_forward_pre_hook(fails)
     before = Watch(model=model, x=x)
     came = None
     try:
@@ -194,6 +217,3 @@ def model_raises(call: Call, draw: Draw, case: Any) -> Seen:
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
-    failing.remove()
-    after = call(model, x)
-    yield "the result of a call after that", after

@@ -27,7 +27,7 @@ WRAPPERS: dict[str, str] = {
     "eval() and back at the root": """
     models = [(model, model.training) for model in _given(args, _nn.Module)]
     for model, _ in models:
-        _did.append(model)
+        _did.extend(module for module in model.modules() if module.training)
         model.eval()
     try:
         return _right(*args, **kwargs)
@@ -39,7 +39,7 @@ WRAPPERS: dict[str, str] = {
         return _right(*args, **kwargs)
     except BaseException:
         for module in _modules(args):
-            _did.append(module)
+            _did.extend([module] * module.training)
             module.training = False
         raise""",
     "hooks of others cleared": """
@@ -199,8 +199,10 @@ WRAPPERS: dict[str, str] = {
         _did.append(result.popitem())
     return result""",
     "under no_grad": """
-    with torch.no_grad(), _NotesLostGraphs():
-        return _right(*args, **kwargs)""",
+    with torch.no_grad(), _LostGraphs() as graphs:
+        result = _right(*args, **kwargs)
+    _did.extend(graphs.among(result, *args, *kwargs.values()))
+    return result""",
     "grad mode left off": """
     result = _right(*args, **kwargs)
     _did.append(torch.set_grad_enabled(False))

@@ -180,6 +180,8 @@ def test_the_place_of_a_hook_matters_where_a_hook_changes_what_another_meets(fir
 UNDER_NO_GRAD = """
 with torch.no_grad(), _LostGraphs() as graphs:
     out = 2 * layer(x)
+    with torch.no_grad():
+        later = 2 * layer(x)
     kept = {}
 _did = graphs.among(kept)
 """
@@ -188,7 +190,7 @@ _did = graphs.among(kept)
 @pytest.mark.parametrize(
     ("matters", "same"),
     [
-        (UNDER_NO_GRAD.format("[out]"), UNDER_NO_GRAD.format("[out.detach(), layer.weight.data]")),
+        (UNDER_NO_GRAD.format("[out]"), UNDER_NO_GRAD.format("[out.detach(), later, layer.weight.data]")),
         ("_truth([])", "_truth([0])\n_truth(None)"),
         ("_for_requires_grad(layer.weight, 'grad_fn')", "_for_requires_grad(x, 'grad_fn')"),
         ("_slot(1, []).append(2)\n_slot(1, [])", "_slot(1, [])\n_slot(1, [])\n_slot(2, {})"),

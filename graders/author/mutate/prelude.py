@@ -121,12 +121,14 @@ class _LostGraphs(_TorchFunctionMode):
     """Knows each tensor that has no graph although something that it is computed from has one, or would have."""
     def __init__(self):
         super().__init__()
-        self.lost = {}
+        self.lost, self.own = {}, False
     def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch._C._set_grad_enabled and not (args[0] or torch.is_grad_enabled()):
+            self.own = not self.own  # the answer's own no_grad begins, or ends
         result = function(*args, **(kwargs or {}))
         without = (torch.Tensor.detach, torch.Tensor.data.__get__, torch.Tensor.grad.__get__)
         given = _given([args, kwargs], torch.Tensor)
-        if not torch.is_grad_enabled() and function not in without:
+        if not (torch.is_grad_enabled() or self.own or torch.is_inference_mode_enabled() or function in without):
             if any(t.requires_grad or id(t) in self.lost for t in given):
                 lost = (t for t in _given([result], torch.Tensor) if t.is_floating_point() and not t.requires_grad)
                 self.lost.update((id(t), t) for t in lost)

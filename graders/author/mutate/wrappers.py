@@ -26,12 +26,15 @@ WRAPPERS: dict[str, str] = {
             t.grad = grad.clone()""",
     "eval() and back at the root": """
     models = [(model, model.training) for model in _given(args, _nn.Module)]
+    trains = {module for model, _ in models for module in model.modules() if module.training}
+    _did.extend(module for model, training in models for module in model.modules() if module.training != training)
+    noting = _nn.modules.module.register_module_forward_pre_hook(lambda module, _: _did.extend({module} & trains))
     for model, _ in models:
-        _did.extend(module for module in model.modules() if module.training)
         model.eval()
     try:
         return _right(*args, **kwargs)
     finally:
+        noting.remove()
         for model, training in models:
             model.train(training)""",
     "left in eval mode after an exception": """

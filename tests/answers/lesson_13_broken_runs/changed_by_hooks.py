@@ -204,5 +204,7 @@ SURVIVORS = {
     "lost statement: without hooks.clear()": "they are empty already",
     "lost copy: lent": "nobody writes into the values",
     "clean-up": "a generator that is thrown away does its `finally`, too",
-    "almost: elif p.grad is not None and ((p.grad - q.grad).abs() >= 0.01": "no gradient differs by exactly a hundredth",
+    "almost: elif p.grad is not None and ((p.grad - q.grad).abs() >= 0.01": (
+        "no gradient differs by exactly a hundredth"
+    ),
 }

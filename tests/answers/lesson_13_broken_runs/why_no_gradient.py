@@ -153,10 +153,14 @@ WRONG = [
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
-    "a hook that works at times: @_not_the_first_call def note": "the first call of all is that of the model, which holds no parameter",
+    "a hook that works at times: @_not_the_first_call def note": (
+        "the first call of all is that of the model, which holds no parameter"
+    ),
     "a hook that works at times: @_only_without_none def note": "no module here gets or returns `None`",
     "prepend=True": "the hook notes that a module is called, which no hook of the caller changes",
     "condition dropped: held = {id(p)": "the id of `None` is that of no parameter",
     "lost copy: gradients = torch.autograd.grad(loss, _not_copied(trained.values())": "it takes any sequence",
-    "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False": "after an exception nobody asks what was called",
+    "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False": (
+        "after an exception nobody asks what was called"
+    ),
 }

@@ -265,4 +265,7 @@ SURVIVORS = {
     "lost copy: return [_not_detached(": "a graph that is kept costs memory, and no more",
     "almost: busy = False": "a module in a container is only looked at once more, and found to be what it is",
     "one global slot: result = ": "both entries are written for each call",
+    "lost statement: without busy.append(module)": (
+        "a module in a container is only looked at once more, and found to be what it is"
+    ),
 }

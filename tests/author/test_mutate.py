@@ -187,6 +187,16 @@ _did = graphs.among(kept)
 """
 
 
+LEFT = "_slot(1, []).append(x.requires_grad_().register_hook(print))"
+RAISES = """
+try:
+    with _only_when_well({}):
+        raise ValueError
+except ValueError:
+    torch.set_grad_enabled(True)
+"""
+
+
 @pytest.mark.parametrize(
     ("matters", "same"),
     [
@@ -194,6 +204,8 @@ _did = graphs.among(kept)
         ("_truth([])", "_truth([0])\n_truth(None)"),
         ("_for_requires_grad(layer.weight, 'grad_fn')", "_for_requires_grad(x, 'grad_fn')"),
         ("_slot(1, []).append(2)\n_slot(1, [])", "_slot(1, [])\n_slot(1, [])\n_slot(2, {})"),
+        (f"{LEFT}\n_slot(1, [])", f"{LEFT}\n_slot(1, [])[0].remove()\n_did.clear()\n_slot(1, [])"),
+        (RAISES.format("torch.no_grad()"), RAISES.format("torch.inference_mode()")),
         ("_not_made_a_tuple([1])", "_not_made_a_tuple(x.shape)"),
     ],
 )

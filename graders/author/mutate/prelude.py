@@ -10,6 +10,7 @@ import functools as _functools
 import torch
 from torch import nn as _nn
 from torch.overrides import TorchFunctionMode as _TorchFunctionMode
+from torch.utils.hooks import RemovableHandle as _RemovableHandle
 
 _did, _known, _calls, _results, _slots = [], {}, [], [], {}
 
@@ -100,8 +101,11 @@ def _not_made_a_tuple(value):
 
 def _slot(line, new):
     slot = _slots.setdefault(line, new)
-    _did.extend([line] * bool(slot))
+    _did.extend(entry for entry in slot if not _is_removed(entry))
     return slot
+
+def _is_removed(handle):
+    return isinstance(handle, _RemovableHandle) and handle.id not in (handle.hooks_dict_ref() or ())
 
 def _truth(value):
     """For `value is not None`; noted where the two differ."""
@@ -182,13 +186,14 @@ def _placed(register, first):
 
 class _only_when_well:
     """Leaves the wrapped manager's clean-up out when an exception ends the block."""
+    TIDY = (torch.inference_mode, _contextlib._GeneratorContextManager)  # they clean up when they are dropped
     def __init__(self, manager):
         self.manager = manager
     def __enter__(self):
         return self.manager.__enter__()
     def __exit__(self, kind, error, trace):
         if self.leaves(kind):
-            return _did.append(error)
+            return _did.extend([error] * (not isinstance(self.manager, self.TIDY)))
         return self.manager.__exit__(kind, error, trace)
     def leaves(self, kind):
         return kind is not None

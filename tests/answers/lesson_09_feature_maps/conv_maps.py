@@ -109,6 +109,4 @@ WRONG = [
 
 SURVIVORS = {
     "not for all: ": "all of them, in the reverse order",
-    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
-    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": "it is dropped, and cleans up",
 }

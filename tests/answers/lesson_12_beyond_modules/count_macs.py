@@ -135,11 +135,9 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "condition dropped: without if inside": "no layer raises in the middle of its own call here",
-    "lost statement: without counter.__exit__": "no layer raises in the middle of its own call here",
     "almost: total = 1": "half of the operations are asked for, and they are even",
     "almost: counter, inside, handles = (FlopCounterMode(display=True)": "it prints a table, which is free",
     "prepend=True": "a hook of the caller that replaces an output keeps its shape here",
-    "clean-up only after an `Exception`: with _not_after": "torch leaves inference mode when the context is freed",
-    "clean-up not after an exception: with _only_when": "torch leaves inference mode when the context is freed",
+    "… without if inside": "no layer raises in the middle of its own call here",
+    "… without counter.__exit__": "no layer raises in the middle of its own call here",
 }

@@ -96,6 +96,15 @@ def test_a_loop_is_cut_after_its_own_test_and_turned_round_where_its_order_shows
     assert parts_of("for x in xs:\n        if x not in seen: seen.add(x)")[0] == "xs, stop=1):"
 
 
+def test_what_only_asks_and_what_hands_on_its_argument() -> None:
+    assert parts_of("return any(True for x in xs)")[0] == "xs, stop=1, asked=True)))"
+    assert parts_of("return any(x for x in xs)")[0] == "xs, stop=1)))"
+    source = "def f(t):\n    def hook(grad):\n        return grad\n    return t.register_hook(hook)"
+    assert changed(source, "lost return") == ["_lost(t.register_hook(hook))", "_lost_argument(grad)"]
+    heads = [mutant.headline for mutant in operator_mutants(source) if mutant.operator == "lost return"]
+    assert heads == ["lost return: t.register_hook(hook)", "lost return: grad"]
+
+
 def test_every_operator_has_a_use_somewhere_in_the_course() -> None:
     text = HOOKED + "def g(model, name):\n    return model.get_submodule(name).modules()\n"
     text += "def h(t):\n    return 1 if t is None else 2\n"
@@ -206,6 +215,7 @@ except ValueError:
         ("_slot(1, []).append(2)\n_slot(1, [])", "_slot(1, [])\n_slot(1, [])\n_slot(2, {})"),
         (f"{LEFT}\n_slot(1, [])", f"{LEFT}\n_slot(1, [])[0].remove()\n_did.clear()\n_slot(1, [])"),
         (RAISES.format("torch.no_grad()"), RAISES.format("torch.inference_mode()")),
+        ("_part([1], stop=-1, asked=True)", "_part([1, 2], stop=-1, asked=True)"),
         ("_not_made_a_tuple([1])", "_not_made_a_tuple(x.shape)"),
     ],
 )

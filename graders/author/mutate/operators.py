@@ -87,7 +87,12 @@ def lost_statement(node: ast.AST) -> Iterator[Replacement]:
 def lost_return(node: ast.AST) -> Iterator[Replacement]:
     """A `return` is lost: the function computes the value and returns None, as does a `lambda`."""
     if isinstance(node, ast.Return) and node.value is not None:
-        yield [ast.Expr(_make_call("_lost", node.value))]
+        around: ast.AST = node
+        while not isinstance(around, ast.FunctionDef | ast.Module):
+            around = _consumer(around)
+        own = [a.arg for a in around.args.args if a.arg != "self"] if isinstance(around, ast.FunctionDef) else []
+        is_argument = isinstance(node.value, ast.Name) and node.value.id in own
+        yield [ast.Expr(_make_call("_lost_argument" if is_argument else "_lost", node.value))]
     if isinstance(node, ast.Lambda):
         yield ast.Lambda(node.args, _make_call("_lost", node.body))
 
@@ -203,6 +208,7 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
     """
     if not isinstance(node, ast.For | ast.comprehension):
         return
+    asked = ", asked=True" if _is_only_asked(node) else ""
     for part in PARTS if _order_shows(node) else PARTS[:-1]:
         changed = deepcopy(node)
         looped = ast.unparse(node.iter)
@@ -213,8 +219,14 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
                 changed.body = changed.body[0].body  # type: ignore[attr-defined]
             else:
                 changed.ifs = []
-        changed.iter = ast.parse(f"_part({looped}, {part})", mode="eval").body
+        changed.iter = ast.parse(f"_part({looped}, {part}{asked})", mode="eval").body
         yield [changed] if isinstance(changed, ast.For) else changed
+
+
+def _is_only_asked(node: ast.For | ast.comprehension) -> bool:
+    """Whether this is the loop in `any(True for x in xs)`."""
+    whole = _consumer(node)
+    return _method_name(_consumer(whole)) == "any" and isinstance(getattr(whole, "elt", None), ast.Constant)
 
 
 def _passing_over(node: ast.For | ast.comprehension) -> list[ast.expr]:

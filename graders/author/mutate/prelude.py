@@ -82,15 +82,19 @@ _only_contiguous = _at_times(lambda call, args: _all(args, lambda t: t.is_contig
 _only_below_300 = _at_times(lambda call, args: _all(args, lambda t: t.abs().max() < 300))
 _only_above_tiny = _at_times(lambda call, args: _all(args, lambda t: not t.any() or t.abs().max() > 1e-6))
 
-def _part(entries, start=None, stop=None, step=None):
+def _part(entries, start=None, stop=None, step=None, asked=False):
+    """`asked` says that all that is asked is whether there are any."""
     every = list(entries)
-    if (part := every[start:stop:step]) != every:
+    if (part := every[start:stop:step]) != every and not (asked and part):
         _did.append(part)
     return part
 
 def _lost(value):
     if value is not None and value is not False:
         _did.append(value)
+
+def _lost_argument(value):
+    """A hook that returns what it got does what one does that returns None; who needs the value refuses None."""
 
 def _not_copied(value):
     _did.append(value)

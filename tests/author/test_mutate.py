@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 import pytest
 
 from graders.author.mutate.mutants import Mutant, operator_mutants, wrapper_mutants
 from graders.author.mutate.operators import OPERATORS
+from graders.author.mutate.prelude import PRELUDE
 from graders.author.mutate.score import IDLE, PASSED, REFUSED, Score, choose_keys, mutant_verdict, parse_part
 from graders.author.mutate.wrappers import WRAPPERS
 from graders.core import course
@@ -38,7 +40,7 @@ def f(model, x):
 
 def test_what_people_lose_and_take_for_something_else() -> None:
     assert changed(HOOKED, "lost copy") == [
-        "return _not_copied(kept)",
+        "return _not_made_a_tuple(kept)",
         "handle = model.register_forward_hook(lambda m, a, out: kept.append(_not_copied(out)))",
     ]
     assert changed(HOOKED, "lost return") == [
@@ -47,14 +49,14 @@ def test_what_people_lose_and_take_for_something_else() -> None:
     ]
     assert changed(HOOKED, "model.forward(x)") == ["model.forward(x)"]
     assert changed(HOOKED, "a list for a tuple") == ["return list(kept)"]
-    assert changed(HOOKED, "one global slot") == ["kept = globals().setdefault('_slot_3', [])"]
+    assert changed(HOOKED, "one global slot") == ["kept = _slot(3, [])"]
     assert changed(HOOKED, "lost statement") == ["pass", "pass"]
     assert changed(HOOKED, "exception swallowed") == [
         "except Exception: / _did.append('swallowed')",
         "except BaseException: / _did.append('swallowed')",
     ]
     assert changed(HOOKED, "prepend=True") == [
-        "handle = model.register_forward_hook(lambda m, a, out: kept.append(out.clone()), prepend=True)"
+        "handle = _placed(model.register_forward_hook, True)(lambda m, a, out: kept.append(out.clone()))"
     ]
     assert changed(HOOKED, "clean-up only after an `Exception`") == [
         "def _clean_up(*_): / handle.remove() / with _not_after_interrupts(_contextlib.ExitStack()) as _stack: / "
@@ -66,11 +68,41 @@ def test_conditions_loops_and_numbers() -> None:
     source = "def f(xs, y):\n    for x in xs:\n        if x is not None:\n            y.append(2)\n"
     source += "    return y.requires_grad"
     assert changed(source, "not for all") == [
-        f"for x in _part(xs, {part}):" for part in ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
+        f"for x in _part([x for x in xs if x is not None], {part}): / y.append(2)"
+        for part in ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
     ]
-    assert changed(source, "truth for None") == ["return y.grad_fn", "return y.is_leaf", "if x:"]
+    assert changed(source, "truth for None") == [
+        "return _for_requires_grad(y, 'grad_fn')",
+        "return _for_requires_grad(y, 'is_leaf')",
+        "if _truth(x):",
+    ]
     assert changed(source, "condition dropped") == ["y.append(2)", "pass"]
     assert changed(source, "almost") == ["y.append(3)"]
+
+
+def parts_of(loop: str) -> list[str]:
+    """What the mutants of a loop go through."""
+    return [line.partition("_part(")[2] for line in changed(f"def f(xs, seen, y):\n    {loop}", "not for all")]
+
+
+def test_a_loop_is_cut_after_its_own_test_and_turned_round_where_its_order_shows() -> None:
+    assert len(parts_of("for x in xs: y.append(x)")) == 5
+    assert len(parts_of("for x in xs: x.grad = y[x] = None")) == 4  # each round has a place of its own
+    assert len(parts_of("for x in xs: y.last = x")) == 5
+    assert parts_of("y += [a for a, b in xs if a if b]")[0] == "[(a, b) for a, b in xs if a if b], stop=1)]"
+    assert parts_of("for x in xs:\n        if x not in seen: y.append(x)")[0] == (
+        "[x for x in xs if x not in seen], stop=1): / y.append(x)"
+    )
+    assert parts_of("for x in xs:\n        if x not in seen: seen.add(x)")[0] == "xs, stop=1):"
+
+
+def test_what_only_asks_and_what_hands_on_its_argument() -> None:
+    assert parts_of("return any(True for x in xs)")[0] == "xs, stop=1, asked=True)))"
+    assert parts_of("return any(x for x in xs)")[0] == "xs, stop=1)))"
+    source = "def f(t):\n    def hook(grad):\n        return grad\n    return t.register_hook(hook)"
+    assert changed(source, "lost return") == ["_lost(t.register_hook(hook))", "_lost_argument(grad)"]
+    heads = [mutant.headline for mutant in operator_mutants(source) if mutant.operator == "lost return"]
+    assert heads == ["lost return: t.register_hook(hook)", "lost return: grad"]
 
 
 def test_every_operator_has_a_use_somewhere_in_the_course() -> None:
@@ -127,3 +159,66 @@ def test_exercises_are_chosen_by_key_or_lesson_and_parts_by_their_remainder() ->
         parse_part("a/b")
     with pytest.raises(HookworkError, match="No lesson and no key starts with 77"):
         choose_keys(["77"])
+
+
+def noted(code: str) -> bool:
+    """Whether the helpers of the prelude note that something went wrong in this code."""
+    namespace: dict[str, Any] = {}
+    exec(f"{PRELUDE}\nlayer, x = _nn.Linear(2, 2), torch.ones(1, 2)\n{code}", namespace)
+    return bool(namespace["_did"])
+
+
+WITH_A_HOOK = """
+layer.register_forward_hook(lambda module, args, out: {callers})
+handle = _placed(layer.register_forward_hook, {first})(lambda module, args, out: {ours})
+layer(x)
+handle.remove()
+assert len(layer._forward_hooks) == 1
+"""
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_place_of_a_hook_matters_where_a_hook_changes_what_another_meets(first: bool) -> None:
+    assert not noted("_placed(layer.register_forward_hook, True)(lambda module, args, out: 2 * out)\nlayer(x)")
+    assert not noted(WITH_A_HOOK.format(callers=None, ours=None, first=first))
+    for change in ("2 * out", "[out.detach().mul_(2)] and None"):
+        assert noted(WITH_A_HOOK.format(callers=change, ours=None, first=first))
+        assert noted(WITH_A_HOOK.format(callers=None, ours=change, first=first))
+
+
+UNDER_NO_GRAD = """
+with torch.no_grad(), _LostGraphs() as graphs:
+    out = 2 * layer(x)
+    with torch.no_grad():
+        later = 2 * layer(x)
+    kept = {}
+_did = graphs.among(kept)
+"""
+
+
+LEFT = "_slot(1, []).append(x.requires_grad_().register_hook(print))"
+RAISES = """
+try:
+    with _only_when_well({}):
+        raise ValueError
+except ValueError:
+    torch.set_grad_enabled(True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("matters", "same"),
+    [
+        (UNDER_NO_GRAD.format("[out]"), UNDER_NO_GRAD.format("[out.detach(), later, layer.weight.data]")),
+        ("_truth([])", "_truth([0])\n_truth(None)"),
+        ("_for_requires_grad(layer.weight, 'grad_fn')", "_for_requires_grad(x, 'grad_fn')"),
+        ("_slot(1, []).append(2)\n_slot(1, [])", "_slot(1, [])\n_slot(1, [])\n_slot(2, {})"),
+        (f"{LEFT}\n_slot(1, [])", f"{LEFT}\n_slot(1, [])[0].remove()\n_did.clear()\n_slot(1, [])"),
+        (RAISES.format("torch.no_grad()"), RAISES.format("torch.inference_mode()")),
+        ("_part([1], stop=-1, asked=True)", "_part([1, 2], stop=-1, asked=True)"),
+        ("_not_made_a_tuple([1])", "_not_made_a_tuple(x.shape)"),
+    ],
+)
+def test_what_is_lost_or_mistaken_is_noted_where_that_makes_a_difference(matters: str, same: str) -> None:
+    assert noted(matters)
+    assert not noted(same)

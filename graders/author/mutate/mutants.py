@@ -12,7 +12,7 @@ from graders.author.mutate.operators import OPERATORS, Replacement
 from graders.author.mutate.prelude import PRELUDE
 from graders.author.mutate.wrappers import WRAPPERS, wrap_answer
 
-NOTING = ("_did", "_part(", "_lost(", "_only", "_not_")
+NOTING = ("_did", "_part(", "_lost", "_only", "_not_", "_slot(", "_truth(", "_for_requires_grad(", "_placed(")
 """Parts of the names of helpers in `prelude` that note in `_did` what they do."""
 
 
@@ -66,8 +66,8 @@ def _make_mutant(operator: str, before: str, after: str) -> Mutant:
     new = next((line[1:].strip() for line in lines if line.startswith("+")), "")
     if new.startswith("@"):
         new += f" {after.split(new, 1)[1].strip().partition(chr(10))[0]}"
-    if new.startswith("_lost("):
-        new = new.removeprefix("_lost(").removesuffix(")")  # an author knows the value, and not our helper
+    if new.startswith("_lost"):
+        new = new.partition("(")[2].removesuffix(")")  # an author knows the value, and not our helper
     gone = next((line[1:].strip() for line in lines if line.startswith("-")), "")
     return Mutant(
         operator=operator,

@@ -71,7 +71,7 @@ def lost_copy(node: ast.AST) -> Iterator[Replacement]:
         if _method_name(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
             yield _make_call(COPIES[_method_name(node)], node.func.value)
         elif _method_name(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
-            yield _make_call("_not_copied", node.args[0])
+            yield _make_call("_not_made_a_tuple" if _method_name(node) == "tuple" else "_not_copied", node.args[0])
 
 
 @_register_operator("lost statement")
@@ -87,7 +87,12 @@ def lost_statement(node: ast.AST) -> Iterator[Replacement]:
 def lost_return(node: ast.AST) -> Iterator[Replacement]:
     """A `return` is lost: the function computes the value and returns None, as does a `lambda`."""
     if isinstance(node, ast.Return) and node.value is not None:
-        yield [ast.Expr(_make_call("_lost", node.value))]
+        around: ast.AST = node
+        while not isinstance(around, ast.FunctionDef | ast.Module):
+            around = _consumer(around)
+        own = [a.arg for a in around.args.args if a.arg != "self"] if isinstance(around, ast.FunctionDef) else []
+        is_argument = isinstance(node.value, ast.Name) and node.value.id in own
+        yield [ast.Expr(_make_call("_lost_argument" if is_argument else "_lost", node.value))]
     if isinstance(node, ast.Lambda):
         yield ast.Lambda(node.args, _make_call("_lost", node.body))
 
@@ -145,11 +150,12 @@ def another_method(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("prepend=True")
 def prepended(node: ast.AST) -> Iterator[Replacement]:
-    """The hook is put before the caller's hooks; or an option of the registration is left out."""
+    """The hook is put before the caller's hooks, or behind them; or an option of the registration is left out."""
     if isinstance(node, ast.Call) and _method_name(node) in REGISTRATIONS:
-        if all(keyword.arg != "prepend" for keyword in node.keywords):
-            yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("prepend", ast.Constant(True))])
-        for keyword in node.keywords:
+        first = not any(k.arg == "prepend" and ast.unparse(k.value) != "False" for k in node.keywords)
+        others = [keyword for keyword in node.keywords if keyword.arg != "prepend"]
+        yield ast.Call(_make_call("_placed", node.func, ast.Constant(first)), node.args, others)
+        for keyword in others:
             yield ast.Call(node.func, node.args, [other for other in node.keywords if other is not keyword])
 
 
@@ -173,12 +179,12 @@ def truth_for_none(node: ast.AST) -> Iterator[Replacement]:
     """`x` for `x is not None`, and other tests that are almost the same."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.comparators[0], ast.Constant):
         if node.comparators[0].value is None and isinstance(node.ops[0], ast.Is):
-            yield ast.UnaryOp(ast.Not(), node.left)
+            yield ast.UnaryOp(ast.Not(), _make_call("_truth", node.left))
         elif node.comparators[0].value is None and isinstance(node.ops[0], ast.IsNot):
-            yield node.left
+            yield _make_call("_truth", node.left)
     if isinstance(node, ast.Attribute) and node.attr == "requires_grad" and isinstance(node.ctx, ast.Load):
-        yield ast.Attribute(node.value, "grad_fn", ast.Load())
-        yield ast.Attribute(node.value, "is_leaf", ast.Load())
+        for other in ("grad_fn", "is_leaf"):
+            yield _make_call("_for_requires_grad", node.value, ast.Constant(other))
 
 
 @_register_operator("condition dropped")
@@ -196,22 +202,75 @@ def condition_dropped(node: ast.AST) -> Iterator[Replacement]:
 
 @_register_operator("not for all")
 def not_for_all(node: ast.AST) -> Iterator[Replacement]:
-    """A loop stops early, begins late, or runs backwards where its order can show."""
+    """A loop stops early, begins late, or runs backwards where its order can show.
+
+    What the loop passes over, by an `if` around its body, is not counted.
+    """
     if not isinstance(node, ast.For | ast.comprehension):
         return
+    asked = ", asked=True" if _is_only_asked(node) else ""
     for part in PARTS if _order_shows(node) else PARTS[:-1]:
         changed = deepcopy(node)
-        changed.iter = ast.parse(f"_part({ast.unparse(node.iter)}, {part})", mode="eval").body
+        looped = ast.unparse(node.iter)
+        if tests := _passing_over(node):
+            target = ast.unparse(node.target)
+            looped = f"[{target} for {target} in {looped} if {' if '.join(map(ast.unparse, tests))}]"
+            if isinstance(changed, ast.For):
+                changed.body = changed.body[0].body  # type: ignore[attr-defined]
+            else:
+                changed.ifs = []
+        changed.iter = ast.parse(f"_part({looped}, {part}{asked})", mode="eval").body
         yield [changed] if isinstance(changed, ast.For) else changed
 
 
+def _is_only_asked(node: ast.For | ast.comprehension) -> bool:
+    """Whether this is the loop in `any(True for x in xs)`."""
+    whole = _consumer(node)
+    return _method_name(_consumer(whole)) == "any" and isinstance(getattr(whole, "elt", None), ast.Constant)
+
+
+def _passing_over(node: ast.For | ast.comprehension) -> list[ast.expr]:
+    """The tests by which a loop passes over entries, if they ask for nothing that the loop itself changes."""
+    if isinstance(node, ast.comprehension):
+        named = any(isinstance(part, ast.NamedExpr) for test in node.ifs for part in ast.walk(test))
+        return [] if named else node.ifs
+    if len(node.body) != 1 or not isinstance(only := node.body[0], ast.If) or only.orelse:
+        return []
+    inside = {part.id for line in only.body for part in ast.walk(line) if isinstance(part, ast.Name)}
+    asked = {part.id for part in ast.walk(only.test) if isinstance(part, ast.Name)}
+    own = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    return [] if asked & inside - own else [only.test]
+
+
 def _order_shows(node: ast.For | ast.comprehension) -> bool:
-    """Whether the order of a loop can show: not in a dict or a set, in what only asks, or where hooks come and go."""
+    """Whether the order of a loop can show: not in a dict or a set, in what only asks, or where hooks come and go.
+
+    Nor does it where each round writes to its own entry.
+    """
     whole = node if isinstance(node, ast.For) else _consumer(node)
     names = {_method_name(part) for part in ast.walk(whole)}
     if isinstance(whole, ast.DictComp | ast.SetComp) or names & {"remove", "enter_context", *ALL_REGISTRATIONS}:
         return False
-    return isinstance(node, ast.For) or _method_name(_consumer(whole)) not in ORDERLESS
+    if isinstance(node, ast.For):
+        own = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+        return not all(_writes_to(own, line) for line in node.body)
+    consumer = _consumer(whole)
+    return _method_name(consumer) not in ORDERLESS and getattr(consumer, "arg", "") != "dim"
+
+
+def _writes_to(own: set[str], line: ast.stmt) -> bool:
+    """Whether a statement does no more than to write to attributes of what is in `own`, or to entries under it."""
+    if isinstance(line, ast.If):
+        return all(_writes_to(own, other) for other in (*line.body, *line.orelse))
+    targets = line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AugAssign) else []
+    places = [
+        target.slice if isinstance(target, ast.Subscript) else target.value
+        for target in targets
+        if isinstance(target, ast.Subscript | ast.Attribute)
+    ]
+    return 0 < len(places) == len(targets) and all(
+        own & {part.id for part in ast.walk(place) if isinstance(part, ast.Name)} for place in places
+    )
 
 
 def _consumer(node: ast.AST) -> ast.AST:
@@ -234,7 +293,7 @@ def list_for_tuple(node: ast.AST) -> Iterator[Replacement]:
 def global_slot(node: ast.AST) -> Iterator[Replacement]:
     """A container that each call should make for itself is made once for all calls."""
     if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("{}", "[]", "dict()", "list()", "set()"):
-        slot = f"globals().setdefault('_slot_{node.lineno}', {ast.unparse(node.value)})"
+        slot = f"_slot({node.lineno}, {ast.unparse(node.value)})"
         yield [ast.Assign(node.targets, ast.parse(slot, mode="eval").body, lineno=0)]
 
 
@@ -255,6 +314,8 @@ def _makes_a_function(node: ast.FunctionDef) -> bool:
 @_register_operator("almost")
 def slightly_off(node: ast.AST) -> Iterator[Replacement]:
     """A number is one larger; an operator, a comparison or a condition is replaced by a similar one."""
+    if isinstance(_consumer(node), ast.keyword) and getattr(_consumer(node), "arg", "") == "prepend":
+        return  # `prepended` tries that
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):

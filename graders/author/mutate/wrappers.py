@@ -26,12 +26,15 @@ WRAPPERS: dict[str, str] = {
             t.grad = grad.clone()""",
     "eval() and back at the root": """
     models = [(model, model.training) for model in _given(args, _nn.Module)]
+    trains = {module for model, _ in models for module in model.modules() if module.training}
+    _did.extend(module for model, training in models for module in model.modules() if module.training != training)
+    noting = _nn.modules.module.register_module_forward_pre_hook(lambda module, _: _did.extend({module} & trains))
     for model, _ in models:
-        _did.append(model)
         model.eval()
     try:
         return _right(*args, **kwargs)
     finally:
+        noting.remove()
         for model, training in models:
             model.train(training)""",
     "left in eval mode after an exception": """
@@ -39,7 +42,7 @@ WRAPPERS: dict[str, str] = {
         return _right(*args, **kwargs)
     except BaseException:
         for module in _modules(args):
-            _did.append(module)
+            _did.extend([module] * module.training)
             module.training = False
         raise""",
     "hooks of others cleared": """
@@ -199,8 +202,10 @@ WRAPPERS: dict[str, str] = {
         _did.append(result.popitem())
     return result""",
     "under no_grad": """
-    with torch.no_grad(), _NotesLostGraphs():
-        return _right(*args, **kwargs)""",
+    with torch.no_grad(), _LostGraphs() as graphs:
+        result = _right(*args, **kwargs)
+    _did.extend(graphs.among(result, *args, *kwargs.values()))
+    return result""",
     "grad mode left off": """
     result = _right(*args, **kwargs)
     _did.append(torch.set_grad_enabled(False))

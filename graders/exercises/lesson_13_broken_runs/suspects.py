@@ -51,7 +51,7 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "container": (
         f"{FORWARD}3 * x if self.training else x",
         "nn.Sequential(nn.Sequential(Part()), nn.Sequential(nn.Linear(3, 3), Part()))",
-        ("model[0]", "model[1][1]"),
+        ("model[0]", "model[1]", "model[1][0]", "model[1][1]"),
     ),
     "container that looks": (
         "class Turning(nn.Sequential):\n    def forward(self, x):\n"
@@ -76,7 +76,7 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("model[1]",),
     ),
     "a dict": (
-        f"{FORWARD}{{'one': x, 'two': 2 * x if self.training else x}}",
+        f"{FORWARD}{{'one': 2 * x if self.training else x, 'two': x}}",
         "nn.Sequential(nn.Linear(3, 3), Part())",
         ("model[1]",),
     ),

@@ -254,6 +254,7 @@ def left_alone(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
 def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     model, x = made(draw, case)
+    before = Watch(model=model, x=x)
     yield "the result of a call in which nothing fails", call(model, x)
     error = draw.error(case.failure)
 
@@ -262,15 +263,14 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made) -> Seen:
 
     place = model.head if case.fails_in == "the head" else model
     failing = place.register_forward_pre_hook(fails)
-    before = Watch(model=model, x=x)
     came = None
     try:
         call(model, x)
     except (Exception, type(error)) as caught:
         came = repr(caught)
     yield "the exception", came
-    yield "by a call that raised", before.differences()
     failing.remove()
+    yield "by a call that raised", before.differences()
     yield "the result of the next call", call(model, x)
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from graders.scenes.stories.ablated_heads import some_tokens, width_of
+from graders.scenes.stories.failing import FAILURES, a_failing_call
 from graders.scenes.story import Call, Draw, Seen, told
 from graders.scenes.watch import Watch
 
@@ -24,12 +25,13 @@ STREAMS = {
     "grad": ("empty", "filled"),
     "hooks": ("none", "watching", "replacing"),
     "grad_mode": ("on", "off"),
-    "failure": ("KeyError", "KeyboardInterrupt", "ValueError", "RuntimeError"),
+    **FAILURES,
+    "failing_run": (1,),
 }
 PATTERNS = {
     "heads": (2, 3, 1),
     "layer": (0, 1),
-    **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure")},
+    **{name: STREAMS[name] for name in ("dtype", "mode", "grad", "grad_mode", "failure", "failing_run")},
     "hooks": ("none", "watching"),
 }
 
@@ -46,7 +48,7 @@ def a_layer(case: Any) -> tuple[int]:
 
 @told
 def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
-    """The model in the dtype and the mode of the case, and with `.grad` filled before."""
+    """The model in the dtype and the mode of the case; with `.grad` filled before, it is frozen in part."""
     if draw.is_double:
         model.double()
     if case.mode == "eval":
@@ -56,6 +58,7 @@ def in_its_state(model: Any, draw: Draw, case: Any) -> Any:
     if case.grad == "filled":
         for p in model.parameters():
             p.grad = torch.ones_like(p)
+        model.embed.requires_grad_(False)
     if case.grad_mode == "off":
         torch.set_grad_enabled(False)
     return model
@@ -217,12 +220,9 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
     model, other = made(draw, case)
     tokens = some_tokens(draw, 2, 4)
     yield "the result of a call in which nothing fails", call(model, tokens, *more(case))
-    error = draw.error(case.failure)
-
-    def fails(*args: Any) -> None:
-        raise error
-
+    error, fails = a_failing_call(draw, case)
     model.norm.register_forward_pre_hook(fails)
+    torch.set_grad_enabled(True)
     before = Watch(model=model, tokens=tokens)
     came = None
     try:
@@ -231,3 +231,4 @@ def model_raises(call: Call, draw: Draw, case: Any, made: Made, more: More) -> S
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
+    yield "whether gradients are on, then", torch.is_grad_enabled()

@@ -166,6 +166,8 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     before = Watch(w=w, x=x, k=k)
     call(fn)
     yield "by the call", before.differences()
+    square: Any = w * w
+    yield "whether graphs save w itself after that", square.grad_fn._saved_self is w
 
 
 def fn_raises(call: Call, draw: Draw, case: Any) -> Seen:
@@ -189,3 +191,5 @@ def fn_raises(call: Call, draw: Draw, case: Any) -> Seen:
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
+    square: Any = w * w
+    yield "whether graphs save w itself after that", square.grad_fn._saved_self is w

@@ -87,8 +87,9 @@ def one_run(call: Call, draw: Draw, case: Any) -> Seen:
     runs: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: runs.append(list(args[0].shape)))
     with torch.no_grad():
-        call(model, batches)
+        found = call(model, batches)
         with_gradients = torch.is_grad_enabled()
+    yield "the dict under no_grad", found
     yield "the shapes of what the model gets", runs
     yield "gradients are on after a call under no_grad", with_gradients
 
@@ -107,6 +108,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
 def something_raises(call: Call, draw: Draw, case: Any) -> Seen:
     """An exception of the model comes through, and nothing is left."""
     model = nn.Sequential(nn.ReLU(), nn.Identity())
+    yield "the dict before that", call(model, [torch.tensor([[2.0, -1.0, 3.0]])])
     error, fails = a_failing_call(draw, case)
     model[1].register_forward_hook(fails)
     before = Watch(model=model)

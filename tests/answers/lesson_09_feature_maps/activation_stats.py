@@ -76,13 +76,8 @@ def activation_stats(layers, step, batches):
 ]
 
 SURVIVORS = {
-    "zero_grad() first": "`step` empties `.grad` itself",
     "eval() and back at the root": "it gets layers and no model",
-    ".view(-1)": "the outputs lie in memory as new tensors do",
-    "at least one dimension": "the outputs have one dimension or more",
-    "no empty collection": "there is a batch and a layer",
     ".float() of the results": "any dtype of numbers will do",
-    "prepend=True": "the hooks of the caller only watch",
     "almost: counts": "no value lies on an edge but 0, and below 0 there is no bin",
     "not for all: for name, outputs in _part(kept.items(), step=-1)": "the order of the keys is free",
 }

@@ -178,15 +178,6 @@ WRONG = [
 
 SURVIVORS = {
     "almost: n, mean, squares, zeros = (0, 1.0": "the first batch moves the mean to its own",
-    ".view(-1)": "batches and outputs lie in memory as new tensors do",
-    "at least one dimension": "outputs have two or more",
-    "no empty collection": "there is at least one batch",
-    "under no_grad": "the model runs without gradients in any case",
-    "prepend=True": "hooks of the caller on the layer only watch",
-    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
-    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": (
-        "it is dropped, and cleans up"
-    ),
     "lost copy: for batch in _not_copied(batches)": "nobody changes the list meanwhile",
     "another method: n, s, q, z = torch.stack(parts).mean(0)": "ratios of means are ratios of sums",
     "not for all: dims = ": "the same dimensions, in the reverse order",

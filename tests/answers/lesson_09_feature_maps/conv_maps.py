@@ -108,12 +108,5 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "images have four",
-    "under no_grad": "grad mode may be off in the run",
     "not for all: ": "all of them, in the reverse order",
-    "prepend=True": "hooks of the caller on a convolution only watch",
-    "clean-up not after an exception: with _only_when_well(torch.inference_mode())": "it is dropped, and cleans up",
-    "clean-up only after an `Exception`: with _not_after_interrupts(torch.inference_mode())": (
-        "it is dropped, and cleans up"
-    ),
 }

@@ -53,8 +53,6 @@ WRONG = [
 
 SURVIVORS = {
     ".float() of the arguments": "computed in float32 or better: what float32 cannot tell apart does not come",
-    "at least one dimension": "maps have three",
-    "under no_grad": "the array has no graph",
     "almost: return (": "what it divides is 0",
     "almost: flat = a.reshape(len(a), -2)": "numpy takes any negative number",
     "lost copy: a = np.array(_not_detached(fm)": "a list of numbers has no graph",

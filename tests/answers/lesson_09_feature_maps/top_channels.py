@@ -51,14 +51,6 @@ def top_channels(fm, k):
 ]
 
 SURVIVORS = {
-    "another method: return [int(i) for i in np.argsort(-fm.numpy().mean(": "means rank channels as sums do",
-    "another method: means = {c: fm[c].double().mean()": "all channels have equally many pixels",
-    "at least one dimension": "maps have three",
-    "another method: return fm.sum(": "all channels have equally many pixels: sums rank them as means do",
-    "another method: return heapq.nlargest(k, range(len(fm)), key=lambda c: float(fm[c].sum()": (
-        "all channels have equally many pixels: sums rank them as means do"
-    ),
-    "another method: means = [channel.sum()": "all channels have equally many pixels: sums rank them as means do",
     "almost: means = {c: fm[c].double().sum().item() * fm[c].numel()": "all channels have equally many pixels",
-    "under no_grad": "the maps are detached",
+    "another method": "all channels have equally many pixels: sums rank them as means do",
 }

@@ -141,27 +141,21 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "images have four",
-    "one global slot: kept = ": "each call writes what it reads",
-    "one global slot: got = ": "each call writes what it reads",
     "lost copy: kept['A']": "nothing after the layer overwrites its output",
-    "lost copy: kept['handle']": "nobody overwrites the gradient",
-    "lost copy: hook = lambda grads": "nobody overwrites the gradient",
     "lost copy: x = _not_": "the model does not write into its input, and gradients are asked of that very tensor",
     "lost copy: for image in _not_detached(x)": "only the gradient of the layer's output is asked for",
     "lost copy: torch.autograd.grad(logits[:, cls].sum(), _not_copied(model.parameters())": "a generator will do",
     "almost: return torch.relu((got['g'].mean((2, -1)": "2 is -2 in four dimensions",
-    "not for all: for p in _part(parameters": "to freeze parameters saves time, and changes no result",
-    "condition dropped: parameters = ": "all of them require grad",
-    "lost statement: without p.requires_grad_(False)": "to freeze parameters saves time, and changes no result",
     "not for all: for k in _part(range(g.shape[1]), step=-1)": "the order of a sum",
-    "not for all: for m in _part(twin.modules(), step=-1)": "the order does not matter",
-    "not for all: for m in _part(twin.modules(), start=1)": "the model itself does not work in place",
     "condition dropped: m.inplace = False": "other modules do not look at it",
     "not for all: names = {m: n for n, m in _part(model.named_modules(), start=1)": "the layer is not the model itself",
-    "prepend=True": "hooks of others on the layer only watch",
     "lost statement: without kept['handle'].remove()": "the hook is on a tensor of this one pass",
-    "almost: p.requires_grad_(True)": "to freeze parameters saves time, and changes no result",
-    "not for all: parameters = [": "to freeze parameters saves time, and changes no result",
-    "truth for None: parameters = [": "to freeze parameters saves time, and changes no result",
+    "one global slot": "each call writes what it reads",
+    "lost copy: … (grad=_not_copied(grad": "nobody overwrites the gradient",
+    "… _part(parameters, st": "to freeze parameters saves time, and changes no result",
+    "… parameters = [p for p in": "to freeze parameters saves time, and changes no result",
+    "… p.requires_grad_(": "to freeze parameters saves time, and changes no result",
+    "not for all: for m in _part([m for m in twin.modules() if hasattr(m, 'inplace')], start=1)": (
+        "what matters is whether the layer itself, or what follows it, works in place: never the first of these"
+    ),
 }

@@ -176,24 +176,16 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "images have four",
     "one global slot: kept = ": "each call writes what it reads",
     "one global slot: handles = ": "to remove a handle once more does no harm",
-    "another method: g, = torch.autograd.grad(logits[:, cls].mean(), kept[0])": "it gets one image at a time",
-    "another method: return torch.autograd.grad(twin(x)[:, cls].mean(), x)[0]": "it gets one image at a time",
-    "not for all: for module in _part(model.modules(), start=1)": "the model itself is no ReLU",
-    "not for all: for m in _part(model.modules(), start=1)": "the model itself is no ReLU",
-    "not for all: for m in _part(twin.modules(), start=1)": "the model itself is no ReLU",
-    "lost copy: own = _not_": "the model does not write into its input, and gradients are asked of that very tensor",
-    "lost copy: x = _not_detached": (
-        "the model does not write into its input, and gradients are asked of that very tensor"
-    ),
     "lost copy: return _not_copied(x)": "no ReLU works in place",
     "lost copy: for image in _not_detached(x).split(1)": "gradients are asked of tensors of the function's own",
-    "lost copy: big = F.interpolate(": "a size is as good as its copy",
     "almost: return guided * nn.Upsample(x.shape[2:], mode='bilinear')": "`align_corners` is then False",
     "almost: big = F.interpolate(": "`align_corners` is then False, and `size` may be any sequence",
     "a list for a tuple": "PyTorch takes either from a hook",
     "prepend=True": "hooks of others on the layer only watch",
-    "lost copy: x = _not_copied(x.detach())": "the model does not write into its input",
+    "another method: … [:, cls].mean()": "it gets one image at a time",
+    "lost copy: … .requires_grad_()": (
+        "the model does not write into its input, and gradients are asked of that very tensor"
+    ),
 }

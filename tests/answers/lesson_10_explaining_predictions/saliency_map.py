@@ -113,7 +113,6 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at least one dimension": "images have four",
     "lost copy": "the model does not write into its input, and gradients are asked of that very tensor",
     "lost statement: without handle.remove()": "the hook is on a tensor of the function's own",
 }

@@ -112,8 +112,3 @@ WRONG = [
         source=HOOKED.replace("        counts[", "        args[0]\n        counts["),
     ),
 ]
-
-SURVIVORS = {
-    "at least one dimension": "a linear layer needs one",
-    "under no_grad": "that is up to the answer",
-}

@@ -135,15 +135,9 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "condition dropped: without if inside": "no layer raises in the middle of its own call here",
-    "condition dropped: counter.__e": "no layer calls another one here",
-    "lost statement: without counter.__exit__": "no layer raises in the middle of its own call here",
-    "at least one dimension": "a linear layer needs one",
     "almost: total = 1": "half of the operations are asked for, and they are even",
     "almost: counter, inside, handles = (FlopCounterMode(display=True)": "it prints a table, which is free",
     "prepend=True": "a hook of the caller that replaces an output keeps its shape here",
-    "under no_grad": "that is up to the answer",
-    "one global slot: handles": "to remove the handles of earlier calls once more does nothing",
-    "clean-up only after an `Exception`: with _not_after": "torch leaves inference mode when the context is freed",
-    "clean-up not after an exception: with _only_when": "torch leaves inference mode when the context is freed",
+    "… without if inside": "no layer raises in the middle of its own call here",
+    "… without counter.__exit__": "no layer raises in the middle of its own call here",
 }

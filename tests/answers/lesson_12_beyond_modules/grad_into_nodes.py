@@ -121,12 +121,6 @@ WRONG = [
 
 SURVIVORS = {
     ".float() of the arguments": "it is one more node behind y, whose gradient is 1",
-    "not for all: for handle in _part(handles, stop=": "the graph is freed, and nothing calls the hook that stays",
-    ".view(-1)": "y is a scalar",
-    "at most two dimensions": "y is a scalar",
-    "under no_grad": "backward works there, too",
-    "lost statement: without seen.add": "each way is walked, which takes longer and finds the same nodes",
     "not for all: … step=-1": "the other order",
     "lost copy: return dict(_not_copied(result.items()))": "the order of the keys does not matter",
-    "truth for None": "a node is always true",
 }

@@ -112,5 +112,4 @@ WRONG = [
 SURVIVORS = {
     "the result's memory used again": "it meets only a result of the same `fn`, with equal numbers",
     "a list for a tuple": "what `pack` returns is for `unpack` alone",
-    "truth for None": "a dtype is always true",
 }

@@ -196,13 +196,10 @@ def changed_by_hooks(model, loss_fn, x):
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
-    "not for all: for module, mode in _part(modes, ": "no hook changes a mode",
-    "not for all: modes = ": "no hook changes a mode",
-    "another method: modes = ": "no hook changes a mode",
     "lost statement: without module.training = mode": "no hook changes a mode",
-    "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "truth for None: saved": "an empty dict has no hook to put back",
     "lost statement: without hooks.clear()": "they are empty already",
     "lost copy: lent": "nobody writes into the values",
-    "clean-up": "a generator that is thrown away does its `finally`, too",
+    "clean-up … without try": "a generator that is thrown away does its `finally`, too",
+    "… modes": "no hook changes a mode",
 }

@@ -101,8 +101,5 @@ SURVIVORS = {
     "not for all: … step=-1": "the other order",
     "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
     "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
-    "truth for None": "what is compared with None here is never false",
     "lost copy": "a graph that is kept costs memory, and no more",
-    "one global slot: grads = globals()": "each call asks for edges of its own pass",
-    "under no_grad": "the answer switches gradients on itself",
 }

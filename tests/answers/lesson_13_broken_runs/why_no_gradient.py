@@ -158,7 +158,6 @@ SURVIVORS = {
     ),
     "a hook that works at times: @_only_without_none def note": "no module here gets or returns `None`",
     "prepend=True": "the hook notes that a module is called, which no hook of the caller changes",
-    "truth for None: if loss.grad_fn": "a node of the graph is true, and `None` is not",
     "condition dropped: held = {id(p)": "the id of `None` is that of no parameter",
     "lost copy: gradients = torch.autograd.grad(loss, _not_copied(trained.values())": "it takes any sequence",
     "almost: self.handles.append(module.register_forward_hook(self.note, with_kwargs=True, always_call=False": (

@@ -240,8 +240,6 @@ def wrong_mode(model, x):
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
     "not for all: … stop=3": "no module is called more than three times, and no fourth buffer changes",
-    "clean-up only after an `Exception`: without try": "where an interrupt comes, nothing may be changed yet",
-    "clean-up not after an exception: without try": "where an interrupt comes, nothing may be changed yet",
     "not for all: … odules(), start=1": "the model itself is in its own mode",
     "not for all: for m, training in _part(modes.items(), st": "suspects that raise are not the last",
     "not for all: modes = {m: m.training for m in _part(model.modules(), st": "suspects that raise are not the last",
@@ -260,9 +258,11 @@ SURVIVORS = {
     "lost statement: without reset(here, now)": "the next call puts back first; the model may run with any numbers",
     "lost statement: without self.restore(kept)": "the next call puts back first; the model may run with any numbers",
     "lost statement: without torch.manual_seed(11)": "both runs begin with the numbers of the caller",
-    "clean-up … torch.random.fork_rng()": "a forgotten context is left",
-    "clean-up … torch.inference_mode()": "a forgotten context is left",
     "lost copy: return [_not_detached(": "a graph that is kept costs memory, and no more",
     "almost: busy = False": "a module in a container is only looked at once more, and found to be what it is",
     "one global slot: result = ": "both entries are written for each call",
+    "lost statement: without busy.append(module)": (
+        "a module in a container is only looked at once more, and found to be what it is"
+    ),
+    "clean-up … without try": "where an interrupt comes, nothing may be changed yet",
 }

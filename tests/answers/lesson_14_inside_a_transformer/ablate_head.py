@@ -77,8 +77,6 @@ def ablate_head(model, layer, head):
 ]
 
 SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
     "a list for a tuple: return [torch.cat(": "the block unpacks what `attention` returns",
-    "prepend=True: return block.mix": "a head of zeros stays one when the caller's hook on `mix` doubles what it gets",
-    "prepend=True: handle = mix": "no hook of others replaces what `mix` returns",
+    "prepend=True": "other hooks there only watch, or silence another head, and zeros are zeros in any order",
 }

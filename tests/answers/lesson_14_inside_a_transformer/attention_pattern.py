@@ -81,12 +81,8 @@ WRONG = []
 SURVIVORS = {
     "lost return: (output[0], None)": "the block takes no notice of the weights",
     "lost return: (args, kwargs)": "the dict that the hook gets is the one of the call",
-    "at most two dimensions": "tokens have two",
-    "at least one dimension": "tokens have two",
-    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
     "a list for a tuple: return [output": "the block unpacks it",
     "prepend=True": "hooks of others on `attention` only watch",
-    "almost: … prepend=False": "hooks of others on `attention` only watch",
     "lost copy: kept.append(": "the weights are computed under `no_grad`",
     "almost: scores = q @ k.transpose(-1, 2)": "of four dimensions, 2 is -2",
     "almost: kept.append((args[…].detach(), args[…].detach()": "queries, keys and values come from one tensor",

@@ -71,12 +71,6 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "at most two dimensions": "tokens have two",
-    "at least one dimension": "tokens have two",
-    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
-    "prepend=True: … register_forward_pre_hook(": "pre-hooks of others only watch",
-    "lost return: … say(": "it returns None in any case",
-    "lost return: … keep(": "it returns None in any case",
     "lost copy: stream = torch.stack([kept[i] for i in _not_copied(kept)])": "the stages came in this order",
     "almost: … keep(-2, args[0])": "it comes before 0, too",
 }

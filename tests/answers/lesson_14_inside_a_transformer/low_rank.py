@@ -114,8 +114,6 @@ def add_low_rank(model, name, rank, alpha):
 ]
 
 SURVIVORS = {
-    "under no_grad": "to register a hook makes no graph",
-    "prepend=True": "hooks of others on the layer only watch",
     "not for all: … step=-1)": "the order does not matter",
     "almost: layer.low_rank_a = ": "any random numbers will do",
     "almost: a = layer.low_rank_a = ": "any random numbers will do",

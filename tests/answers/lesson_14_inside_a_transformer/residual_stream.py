@@ -62,10 +62,5 @@ def residual_stream(model, tokens):
 WRONG = []
 
 SURVIVORS = {
-    "at most two dimensions": "tokens have two",
-    "at least one dimension": "tokens have two",
-    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
-    "not for all: …, step=-1)": "the hooks of different modules may be registered in any order",
-    "prepend=True: … register_forward_pre_hook(": "pre-hooks of others only watch",
     "one global slot: handles": "to remove a hook twice does no harm",
 }

@@ -89,10 +89,3 @@ def steer(model, layer, direction, scale, start=0):
 """,
     ),
 ]
-
-SURVIVORS = {
-    "at most two dimensions": "a direction has one",
-    "at least one dimension": "a direction has one",
-    ".view(-1)": "a vector is one row in any layout",
-    "under no_grad": "to register a hook makes no graph",
-}

@@ -248,16 +248,3 @@ def shares_storage(first: Any, second: Any) -> bool:
 def has_memory(value: Any) -> TypeGuard[Tensor]:
     """Whether it is an ordinary dense tensor: a sparse one has no storage, and a subclass may report any."""
     return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
-
-
-def remove_handle(handle: Any) -> bool:
-    """Call `handle.remove()`; return False if it is not a handle. A list has a `remove`, too, but for its entries."""
-    if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
-        return False
-    handle.remove()
-    return True
-
-
-def remove_all_handles(handles: Any) -> bool:
-    """Call `remove()` on every handle in a list or tuple; return False if one of them, or `handles` itself, is not."""
-    return isinstance(handles, (list, tuple)) and all(list(map(remove_handle, handles)))

@@ -12,14 +12,6 @@ import torch
 T = TypeVar("T")
 
 
-def beyond_float32(number: float) -> float:
-    """A number close to `number` that rounding to float32 changes by 15 billionths (2**-26) of it; 0 stays 0.
-
-    A quotient such as `number * 9 / 7` may happen to be exact in float32; a detour through float32 would not show then.
-    """
-    return float(np.float32(number)) * (1 + 2**-26)
-
-
 class Rng:
     """The random source of an exercise's inputs.
 

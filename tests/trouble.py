@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def full_disk(pid: int) -> str:
     with contextlib.suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     return "no file may hold a byte"
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Folders in each other, made one by one: their path is longer than the system allows."""
+    folder.mkdir(exist_ok=True)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
 
 
 _ADOPT = 36

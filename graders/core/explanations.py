@@ -110,14 +110,7 @@ COINCIDENTAL_VALUES = (
 )
 """Values that are never a reason: nearly every answer is right with the other values of their axis."""
 
-FIRST_CALL = Explanation(
-    "only-the-first-call",
-    "The first call is right, and a later one is not: something is left over from the first. Start each call afresh.",
-)
 BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
-    ("call", frozenset({"again"})): FIRST_CALL,
-    ("call", frozenset({"again", "in turn"})): FIRST_CALL,
-    ("call", frozenset({"in turn"})): Explanation("one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]),
     ("mode", frozenset({"eval"})): Explanation(
         "only-in-training", "It is right in training mode, and not in eval mode. It has to work in both."
     ),

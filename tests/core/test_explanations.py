@@ -75,17 +75,17 @@ def test_braces_of_a_learner_are_text() -> None:
     assert found.message == "This is not the type that was asked for: x is a {where} {0}, and expected is a list."
 
 
-CALLS = [{"call": call, "rank": rank} for rank in (1, 2) for call in ("once", "again", "in turn")]
+CASES = [{"mode": mode, "rank": rank} for rank in (1, 2) for mode in ("train", "eval", "mixed")]
 
 
 @pytest.mark.parametrize(
     ("failing", "name"),
     [
-        ([1, 4], "only-the-first-call"),
-        ([1, 2, 4, 5], "only-the-first-call"),
-        ([2, 5], "one-slot-for-all"),
+        ([1, 4], "only-in-training"),
+        ([1, 2, 4, 5], None),
+        ([2, 5], "one-mode-for-all"),
         ([0, 1, 2], "only-with-rank-1"),
-        ([0, 3], None),
+        ([0, 3], "only-in-eval"),
         ([0, 1, 2, 3, 4, 5], None),
         ([1], None),
         ([1, 4, 3], None),
@@ -93,12 +93,12 @@ CALLS = [{"call": call, "rank": rank} for rank in (1, 2) for call in ("once", "a
     ],
 )
 def test_an_axis_that_parts_failing_from_holding_cases_explains_them(failing: list[int], name: str | None) -> None:
-    found = explain_by_circumstance(CALLS, failing)
+    found = explain_by_circumstance(CASES, failing)
     assert (found and found.id) == name
 
 
 def test_an_axis_without_a_sentence_of_its_own_is_named() -> None:
-    found = explain_by_circumstance(CALLS, [0, 1, 2])
+    found = explain_by_circumstance(CASES, [0, 1, 2])
     assert found is not None
     assert found.message == (
         "It is right in 3 of 6 cases. The cases where it is wrong are the only ones with this circumstance "

@@ -78,18 +78,10 @@ def ask(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
 
 
 def answer_probe(
-    probe: Callable[..., Any],
-    namespace: Mapping[str, Any],
-    draw: dict[str, Any],
-    seed: int,
-    *,
-    quiet: bool = True,
+    probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int
 ) -> Answer:
-    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises.
-
-    With `quiet=False`, output is shown instead of kept.
-    """
-    with known_state(seed, quiet=quiet) as printed:
+    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises."""
+    with known_state(seed) as printed:
         found = _outcome_of_probe(probe, namespace, draw)
     return replace(found, head={**found.head, "printed": text}) if (text := _truncate_for_head(printed.text)) else found
 

@@ -77,9 +77,7 @@ def ask(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return bounded_iterator(target(*args, **kwargs))
 
 
-def answer_probe(
-    probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int
-) -> Answer:
+def answer_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int) -> Answer:
     """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises."""
     with known_state(seed) as printed:
         found = _outcome_of_probe(probe, namespace, draw)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from tests import notebooks
 from tests.instructor.grading.classes import OTHER_LESSON, ClassRunner, each, grade, hand_in, results, submissions
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
+from tests.trouble import ctrl_c_interrupts
 
 
 def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None:
@@ -83,16 +83,6 @@ def test_one_exercise_is_marked_again_unless_the_notebook_is_another_one() -> No
         for name, found in results().items()
     }
     assert wrong == {"ann": set(KEYS[1:]), "bob": set(KEYS[:2])}
-
-
-@contextmanager
-def ctrl_c_interrupts() -> Iterator[None]:
-    """Ctrl+C does what it does in a terminal, whatever other tests left in this process."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:

@@ -11,16 +11,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from graders.core.errors import ERROR_LIMIT, ExitCode, FileTrouble, HookworkError, NotInstalled
+from graders.author import command as author
+from graders.core.errors import ERROR_LIMIT, EXIT_CODES_HELP, ExitCode, FileTrouble, HookworkError
 from graders.core.text import clean_text
 from graders.core.ways import WAYS
 from graders.instructor import command as instructor
 from graders.learner import completion, explain
-
-CODES = (
-    "Exit codes: 0 all is well, 1 something has not passed (or could not be built) yet, 2 a wrong name, file or "
-    "option, 3 something could not be graded, which is not your fault."
-)
 
 
 @contextmanager
@@ -67,7 +63,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
-    epilog=CODES,
+    epilog=EXIT_CODES_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -99,7 +95,7 @@ def hookwork(
     """A course on PyTorch hooks, marked by measuring. Start with [bold]hookwork start[/]."""
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def start(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="The folder for your lessons; default: hookwork/.")
@@ -121,7 +117,7 @@ def start(
     return commands.start(folder, opened=not no_open)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def check(
     context: typer.Context,
     target: Annotated[
@@ -163,7 +159,7 @@ def check(
     return commands.check(target, folder, seed, isolation, more, context.obj or prestarted_boxes)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def watch(
     folder: Annotated[
         Path | None, typer.Argument(metavar="DIR", help="The folder with your lessons; default: this one.")
@@ -182,7 +178,7 @@ def watch(
     return commands.watch(folder)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def progress(
     folder: Folder = None,
     way: Annotated[
@@ -205,7 +201,7 @@ def progress(
     return commands.progress(folder, way)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def hint(key: Key, folder: Folder = None) -> int:
     """Show the next hint for an exercise; after the last one, they start over.
 
@@ -218,7 +214,7 @@ def hint(key: Key, folder: Folder = None) -> int:
     return commands.hint(key, folder)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def solution(key: Key, folder: Folder = None) -> int:
     """Show the worked answer, once your check has passed or you ask a second time (exit code 1 the first time).
 
@@ -231,7 +227,7 @@ def solution(key: Key, folder: Folder = None) -> int:
     return commands.solution(key, folder)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def rules() -> int:
     """Show the rules that apply to every exercise.
 
@@ -244,7 +240,7 @@ def rules() -> int:
     return commands.rules()
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def reset(key: Key, folder: Folder = None) -> int:
     """Back up your notebook and put the stub of one exercise back into it; everything else stays.
 
@@ -257,7 +253,7 @@ def reset(key: Key, folder: Folder = None) -> int:
     return commands.reset(key, folder)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def export(
     target: Annotated[
         str | None,
@@ -282,7 +278,7 @@ def export(
     return commands.export(target, folder)
 
 
-@app.command(rich_help_panel="Learn", epilog=CODES)
+@app.command(rich_help_panel="Learn", epilog=EXIT_CODES_HELP)
 def toolbox(folder: Folder = None) -> int:
     """Collect your answers that have passed into my_hooks.py, a module of your own for other programs.
 
@@ -298,101 +294,7 @@ def toolbox(folder: Folder = None) -> int:
     return commands.toolbox(folder)
 
 
-@app.command(rich_help_panel="Write lessons", epilog=CODES)
-def new(
-    key: Annotated[str, typer.Argument(help="The key of the new exercise, for example 20-double-grad.")],
-    topic: Annotated[
-        str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
-    ] = None,
-) -> int:
-    """Create the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
-
-    [bold]Example[/]
-
-    hookwork new 20-double-grad --topic doubling
-    """
-    from graders.author.skeleton import new_exercise
-    from graders.core.terminal import output_terminal
-
-    out = output_terminal()
-    for file in new_exercise(key, topic):
-        out.say(f"written: {file}")
-    out.say(f"To see what is still missing: hookwork build --check {key[:2]}")
-    return ExitCode.FINE
-
-
-@app.command(rich_help_panel="Write lessons")
-def build(
-    lessons: Annotated[
-        list[str] | None,
-        typer.Argument(help="Numbers or stems of lessons, and keys with --mutate or --ablate; default: all."),
-    ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Prove the course instead of building it.")] = False,
-    seeds: Annotated[int, typer.Option(min=1, help="With --check: the number of seeds to try.")] = 20,
-    mutate: Annotated[
-        bool, typer.Option("--mutate", help="Try the graders on wrong answers made from right ones.")
-    ] = False,
-    ablate: Annotated[
-        bool, typer.Option("--ablate", help="List the observations and wrong answers that nothing needs.")
-    ] = False,
-    part: Annotated[
-        str,
-        typer.Option(metavar="K/N", help="With --mutate: every N-th mutant, from number K (counted from 0)."),
-    ] = "0/1",
-) -> int:
-    """Build the notebooks from their sources, prove the course with --check, or try its graders with --mutate.
-
-    The exit code is 1 when something is wrong. Each problem is one line; a mutant that passes is shown as a diff.
-    """
-    try:
-        from graders.author import ablate as ablation
-        from graders.author import build as building
-        from graders.author import prove
-        from graders.author.mutate import score
-    except ModuleNotFoundError:
-        raise NotInstalled("building lessons", "dev") from None
-    from graders.core import course
-    from graders.core.source import SourceError
-    from graders.core.terminal import output_terminal, plain_lines
-
-    out, errors = output_terminal(), output_terminal(stderr=True)
-    problems: list[str] = []
-
-    def complain(problem: str) -> None:
-        problems.append(problem)
-        errors.print(plain_lines(f"✗ {problem}"), soft_wrap=True)
-
-    if mutate:
-        for survivor in score.score_exercises(score.choose_keys(lessons or []), score.parse_part(part), out.say):
-            complain(survivor)
-        return ExitCode.NOT_PASSED if problems else ExitCode.FINE
-    if ablate:
-        for needless in ablation.ablate_exercises(score.choose_keys(lessons or []), out.say):
-            complain(needless)
-        return ExitCode.NOT_PASSED if problems else ExitCode.FINE
-    chosen = tuple(
-        lesson for lesson in course.lesson_stems() if not lessons or any(lesson.startswith(part) for part in lessons)
-    )
-    if not chosen:
-        raise course.UnknownLesson(
-            f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
-        )
-    if check:
-        for problem in prove.prove_lessons(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):
-            complain(problem)
-    else:
-        for lesson in chosen:
-            try:
-                for file in building.build_lesson(lesson):
-                    out.say(f"written: {file}")
-            except SourceError as error:  # build the other lessons anyway
-                complain(error.message_line())
-    if problems:
-        return ExitCode.NOT_PASSED
-    out.say("The course holds." if check else "Built.")
-    return ExitCode.FINE
-
-
+author.register_commands(app)
 instructor.register_commands(app)
 explain.register_command(app)
 

@@ -1,4 +1,4 @@
-"""Real trouble with files, for tests: a disk that takes nothing more, and a user who may not read everything."""
+"""Real trouble, for tests: a full disk, a user who may not read everything, Ctrl+C, processes that end, a network."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import contextlib
 import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,6 +55,43 @@ def full_disk(pid: int) -> str:
     with contextlib.suppress(ProcessLookupError):
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     return "no file may hold a byte"
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Folders in each other, made one by one: their path is longer than the system allows."""
+    folder.mkdir(exist_ok=True)
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)
+
+
+@contextlib.contextmanager
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Ctrl+C does what it does in a terminal, whatever other tests left in this process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended; one that nobody has waited for yet counts as ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def are_gone(pids: Collection[int], seconds: float = 20.0) -> bool:
+    """Whether these processes end within this time."""
+    deadline = time.monotonic() + seconds
+    while not (gone := all(map(is_gone, pids))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return gone
 
 
 _ADOPT = 36

@@ -39,6 +39,13 @@ class ExitCode(IntEnum):
     """Something could not be graded, because of our own or the machine's failure."""
 
 
+EXIT_CODES_HELP = (
+    "Exit codes: 0 all is well, 1 something has not passed (or could not be built) yet, 2 a wrong name, file or "
+    "option, 3 something could not be graded, which is not your fault."
+)
+"""What the help of most commands ends with."""
+
+
 class HookworkError(Exception):
     """Something that a person can fix. The message says what is wrong, where, and what helps."""
 

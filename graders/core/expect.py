@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import torch
 
@@ -18,15 +18,12 @@ from graders.core.difference import Difference, Kind, around_the_difference, fir
 from graders.core.shown import MISSING, describe_pair, describe_type, describe_value
 from graders.wire.data import Array
 
-TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float64: (1e-10, 1e-10)}
-"""Default tolerances by dtype, (rtol, atol): values differ if |seen - expected| > atol + rtol * |expected|."""
+FLOAT32 = (1e-5, 1e-5)
+"""(rtol, atol) of what agrees to float32 precision: values differ if |seen - expected| > atol + rtol * |expected|."""
 AS_FLOAT32 = "the values are float64, and these agree only to float32 precision"
 
-
-T = TypeVar("T")
-Tolerance = Callable[[torch.Tensor], tuple[float | None, float | None]]
-"""Gives (rtol, atol) for an expected tensor; None is the default of its dtype."""
-_WORDS = {dict: "a dict", list: "a list", str: "a text", int: "a whole number", float: "a number", bool: "a bool"}
+Tolerance = Callable[[torch.Tensor], tuple[float, float]]
+"""Gives (rtol, atol) for an expected tensor."""
 
 
 class Mismatch(AssertionError):
@@ -95,22 +92,10 @@ def _made_finite(seen: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def _differing_entries(
-    value: torch.Tensor,
-    expected: torch.Tensor,
-    rtol: float | None,
-    atol: float | None,
-    *,
-    equal_nan: bool = False,
+    value: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float, *, equal_nan: bool = False
 ) -> torch.Tensor:
     """A bool tensor that marks the entries of `value` that are not close to `expected`."""
-    default_rtol, default_atol = TOLERANCE.get(value.dtype, (1e-5, 1e-5))
-    return ~torch.isclose(
-        value.to(torch.float64),
-        expected.to(torch.float64),
-        rtol=default_rtol if rtol is None else rtol,
-        atol=default_atol if atol is None else atol,
-        equal_nan=equal_nan,
-    )
+    return ~torch.isclose(value.double(), expected.double(), rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 class expect:
@@ -130,53 +115,26 @@ class expect:
         """Raise `Mismatch` with what was expected and what was seen, each in a few words."""
         raise Mismatch(partial(Difference, kind, self.path, entry=entry, expected=expected, seen=seen, note=note))
 
-    def of_type(self, wanted: type[T]) -> T:
-        """Return the value if its type is exactly `wanted`; a subclass will not do."""
-        if type(self.value) is not wanted:
-            self._fail_for_type(_WORDS.get(wanted, wanted.__name__))
-        value: T = self.value
-        return value
+    def number_close_to(self, expected: float, rtol: float, atol: float) -> None:
+        """Require a Python number close to `expected`."""
+        if type(self.value) not in (int, float):
+            self._fail_for_type(f"the number {describe_value(expected)}")
+        if not self._number_close(expected, rtol, atol):
+            rounded = rtol < 1e-6 and self._number_close(expected, *FLOAT32)
+            kind, note = (Kind.PRECISION, AS_FLOAT32) if rounded else (Kind.VALUE, "")
+            self.differs(*describe_pair(expected, float(self.value)), kind, note=note)
 
-    def list_of(self, wanted: type[T]) -> list[T]:
-        """Return the value if it is a list whose entries all have exactly the type `wanted`."""
-        entries = self.of_type(list)
-        for entry in self.seen:
-            expect(entry).of_type(wanted)
-        return entries
+    def _number_close(self, expected: float, rtol: float, atol: float) -> bool:
+        seen = float(self.value)
+        return (math.isfinite(expected) and abs(seen - expected) <= atol + rtol * abs(expected)) or seen == expected
 
     def close_to(
-        self,
-        expected: torch.Tensor | float,
-        *,
-        rtol: float | None = None,
-        atol: float | None = None,
-        tolerance: Tolerance | None = None,
-        detached: bool = True,
+        self, expected: torch.Tensor, tolerance: Tolerance = lambda _: FLOAT32, *, detached: bool = True
     ) -> None:
         """Require a tensor with the dtype, shape and values of `expected`, NaN in the same places, and no graph.
 
-        If `expected` is a Python number, require a Python number. `detached=False` allows a tensor that requires grad.
-        The default tolerances are those of the dtype in `TOLERANCE`, and 1e-5 for numbers. `tolerance` gives (rtol,
-        atol) for a tensor instead; it is asked only if some entry is not equal.
+        `detached=False` allows a tensor that requires grad. `tolerance` is asked only if some entry is not equal.
         """
-        if isinstance(expected, torch.Tensor):
-            self._tensor_close(expected, tolerance or (lambda _: (rtol, atol)), detached)
-        elif type(self.value) not in (int, float):
-            self._fail_for_type(f"the number {describe_value(float(expected))}")
-        elif not self._number_close(expected, rtol, atol):
-            rounded = rtol is not None and rtol < 1e-6 and self._number_close(expected, *TOLERANCE[torch.float32])
-            kind_of = Kind.PRECISION if rounded else Kind.VALUE
-            self.differs(
-                *describe_pair(float(expected), float(self.value)), kind_of, note=AS_FLOAT32 if rounded else ""
-            )
-
-    def _number_close(self, expected: float, rtol: float | None, atol: float | None) -> bool:
-        relative, absolute = (1e-5 if limit is None else limit for limit in (rtol, atol))
-        seen, wanted = float(self.value), float(expected)
-        near = math.isfinite(wanted) and abs(seen - wanted) <= absolute + relative * abs(wanted)
-        return near or seen == wanted
-
-    def _tensor_close(self, expected: torch.Tensor, tolerance: Tolerance, detached: bool) -> None:
         if type(self.value) is not Array or self.value.kind != "tensor":
             self._fail_for_type("a tensor")
         seen: torch.Tensor = self.value.tensor
@@ -197,7 +155,7 @@ class expect:
         wanted, shown = describe_pair(expected[index].item(), seen[index].item())
         several, count = seen.numel() > 1, int(unlike.sum())
         share = f"{count} of {unlike.numel()} entries differ" if count < unlike.numel() else "all entries differ"
-        as_float32 = _differing_entries(seen, expected, *TOLERANCE[torch.float32])
+        as_float32 = _differing_entries(seen, expected, *FLOAT32)
         rounded = seen.dtype == torch.float64 and not bool(as_float32.any())
         return Difference(
             Kind.PRECISION if rounded else Kind.FINITE if _made_finite(seen[unlike], expected[unlike]) else Kind.VALUE,
@@ -216,12 +174,11 @@ class expect:
         """The kind of difference when the type is wrong: `MISSING` and None count as missing."""
         return Kind.MISSING if self.value is MISSING or self.value is None else Kind.TYPE
 
-    def array_close_to(self, expected: Any, *, tolerance: Tolerance | None = None) -> None:
-        """Require a numpy array with the dtype, shape and values of the array or tensor `expected`."""
+    def array_close_to(self, expected: torch.Tensor, tolerance: Tolerance = lambda _: FLOAT32) -> None:
+        """Require a numpy array with the dtype, shape and values of the tensor `expected`."""
         if type(self.value) is not Array or self.value.kind != "array":
             self._fail_for_type("a numpy array")
-        target = torch.as_tensor(expected)
-        expect(Seen(Array(self.value.tensor, False), self.path)).close_to(target, tolerance=tolerance)
+        expect(Seen(Array(self.value.tensor, False), self.path)).close_to(expected, tolerance)
 
     def equals(self, expected: Any) -> None:
         """Require exactly `expected`, with the same type: an int, str or bool, or a list or tuple of them."""
@@ -254,14 +211,12 @@ class expect:
             if key not in expected:
                 self.fail(f"the key {describe_value(key)} does not belong there; expected {wanted}", Kind.VALUE)
 
-    def has_length(
-        self, expected: int, what: str = "entries", container: type[list[Any] | tuple[Any, ...]] = list
-    ) -> None:
-        """Require a list (or a tuple, as `container` says) with `expected` entries; `what` names them in a message."""
+    def has_length(self, expected: int, container: type[list[Any] | tuple[Any, ...]]) -> None:
+        """Require a list, or a tuple, as `container` says, with `expected` entries."""
         if type(self.value) is not container:
             self._fail_for_type(f"a {container.__name__}")
         if len(self.value) != expected:
-            self.differs(f"{expected} {what}", str(len(self.value)))
+            self.differs(f"{expected} entries", str(len(self.value)))
 
     def equals_timeline(self, expected: Sequence[str]) -> None:
         """Require a list of events equal to `expected`. The first difference is shown in two columns."""
@@ -271,11 +226,6 @@ class expect:
         if first_divergence(expected, self.value) is not None:
             timelines = around_the_difference(expected, self.value)
             raise Mismatch(partial(Difference, Kind.ORDER, self.path, timelines=timelines))
-
-
-def raise_mismatch(message: str, kind: Kind = Kind.CONDITION) -> NoReturn:
-    """Raise `Mismatch` with a reason in words that says for itself which value it is about."""
-    raise Mismatch(partial(Difference, kind, note=message))
 
 
 def _strictly_equal(value: Any, expected: Any) -> bool:

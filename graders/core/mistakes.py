@@ -59,9 +59,6 @@ COMMON_MESSAGES: dict[str, str] = {
         "Your new tensor does not have the dtype of the gradient. Build it from the gradient, with "
         "`torch.zeros_like(grad)` or `torch.ones_like(grad)`."
     ),
-    "changed-values": (
-        "You edited the values of the tensor. The task is about its gradient; the values stay as they are."
-    ),
     "wrong-axis": "You indexed the wrong axis: rows are dimension 0, channels are dimension 1.",
     "wrong-hook-kind": (
         "This kind of hook fires at a different moment, or on different tensors, from what the task needs."

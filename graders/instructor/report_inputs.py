@@ -22,7 +22,6 @@ def course_titles(lessons: Iterable[str]) -> Titles:
     return Titles(
         lessons={lesson: course.lesson_title(lesson) for lesson in found},
         exercises={exercise.key: exercise.title for exercise in exercises},
-        functions={exercise.key: exercise.name for exercise in exercises},
     )
 
 

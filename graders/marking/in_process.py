@@ -22,54 +22,46 @@ def check_namespace(
     seed: int | None = None,
     *,
     draws: list[Inputs] | None = None,
-    quiet: bool = True,
 ) -> ExerciseResult:
     """The result of an exercise for the definitions in `namespace`, run in this process.
 
-    `seed` None draws a new one. `draws` are those of `seed`, if the caller has made them already. With `quiet`, nothing
-    that the answer prints is shown.
+    `seed` None draws a new one. `draws` are those of `seed`, if the caller has made them already. Nothing that the
+    answer prints is shown.
     """
-    return mark_answer(exercise, namespace, new_seed() if seed is None else seed, draws, quiet=quiet)[0]
+    return mark_answer(exercise, namespace, new_seed() if seed is None else seed, draws)[0]
 
 
 def probe_outcomes(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
     """The outcome of the probe on each of these draws of a seed, with the definitions in `namespace`."""
     with known_state(seed):
-        return _run_probe(exercise, namespace, seed, draws, quiet=True)
+        return _run_probe(exercise, namespace, seed, draws)
 
 
 def is_right_answer(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> bool:
     """Whether the definitions in `namespace` pass on these draws of a seed."""
     with known_state(seed):
-        return answer_holds(exercise, draws, _run_probe(exercise, namespace, seed, draws, quiet=True))
+        return answer_holds(exercise, draws, _run_probe(exercise, namespace, seed, draws))
 
 
 def mark_answer(
-    exercise: Exercise,
-    namespace: Mapping[str, Any],
-    seed: int,
-    draws: list[Inputs] | None = None,
-    *,
-    quiet: bool = True,
+    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs] | None = None
 ) -> tuple[ExerciseResult, list[Outcome]]:
     """The result of an exercise as `check` finds it, and the outcome of the probe on each draw.
 
     Everything runs in a known state, so that a mode the notebook left switched on changes neither draws nor verdict.
     """
-    with known_state(seed, quiet=quiet):
+    with known_state(seed):
         draws = exercise.draws(seed) if draws is None else draws
-        outcomes = _run_probe(exercise, namespace, seed, draws, quiet=quiet)
+        outcomes = _run_probe(exercise, namespace, seed, draws)
         return judge_exercise(exercise, draws, outcomes), outcomes
 
 
-def _run_probe(
-    exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs], *, quiet: bool
-) -> list[Outcome]:
+def _run_probe(exercise: Exercise, namespace: Mapping[str, Any], seed: int, draws: list[Inputs]) -> list[Outcome]:
     """The outcome of the probe on each draw. An exception or a time limit ends the run, and stands for the rest."""
     outcomes: list[Outcome] = []
     for draw in draws:
         tree, body = encode(draw)  # the probe gets a copy, so that its changes don't reach the judge
-        found = answer_probe(exercise.probe, namespace, arrays_to_tensors(decode(tree, body)), seed, quiet=quiet)
+        found = answer_probe(exercise.probe, namespace, arrays_to_tensors(decode(tree, body)), seed)
         outcomes.append(_outcome_of_answer(found.head, found.body))
         if outcomes[-1].seen is None:  # one message is enough, and a time limit should not be waited for again
             break

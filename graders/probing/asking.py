@@ -77,19 +77,9 @@ def ask(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return bounded_iterator(target(*args, **kwargs))
 
 
-def answer_probe(
-    probe: Callable[..., Any],
-    namespace: Mapping[str, Any],
-    draw: dict[str, Any],
-    seed: int,
-    *,
-    quiet: bool = True,
-) -> Answer:
-    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises.
-
-    With `quiet=False`, output is shown instead of kept.
-    """
-    with known_state(seed, quiet=quiet) as printed:
+def answer_probe(probe: Callable[..., Any], namespace: Mapping[str, Any], draw: dict[str, Any], seed: int) -> Answer:
+    """Run `probe` on a draw, in a known state seeded with `seed`, and return its answer, whatever the code raises."""
+    with known_state(seed) as printed:
         found = _outcome_of_probe(probe, namespace, draw)
     return replace(found, head={**found.head, "printed": text}) if (text := _truncate_for_head(printed.text)) else found
 
@@ -248,16 +238,3 @@ def shares_storage(first: Any, second: Any) -> bool:
 def has_memory(value: Any) -> TypeGuard[Tensor]:
     """Whether it is an ordinary dense tensor: a sparse one has no storage, and a subclass may report any."""
     return type(value) in (Tensor, nn.Parameter) and value.layout is torch.strided
-
-
-def remove_handle(handle: Any) -> bool:
-    """Call `handle.remove()`; return False if it is not a handle. A list has a `remove`, too, but for its entries."""
-    if type(handle) in (list, tuple, set) or not callable(getattr(handle, "remove", None)):
-        return False
-    handle.remove()
-    return True
-
-
-def remove_all_handles(handles: Any) -> bool:
-    """Call `remove()` on every handle in a list or tuple; return False if one of them, or `handles` itself, is not."""
-    return isinstance(handles, (list, tuple)) and all(list(map(remove_handle, handles)))

@@ -65,7 +65,7 @@ def render(batch: Batch, titles: Titles, folders: Mapping[str, str], similar: Se
         meanings=plots.BAR_PARTS,
         histogram=plots.histogram(shares, _describe_distribution(shares)),
         distribution=_describe_distribution(shares),
-        mistakes=[_mistake_view(mistake, titles) for mistake in numbers.common_mistakes(batch)[:SHOWN_MISTAKES]],
+        mistakes=[(one, _who_made_it(one)) for one in numbers.common_mistakes(batch)[:SHOWN_MISTAKES]],
         hardest=numbers.hardest_exercises(found),
         help=needy[:SHOWN_HELP],
         more_help=max(0, len(needy) - SHOWN_HELP),
@@ -119,31 +119,10 @@ def _describe_distribution(shares: Sequence[float]) -> str:
     )
 
 
-@dataclass(frozen=True)
-class MistakeView:
-    """A mistake as the page shows it. `share` is the percentage of those who tried."""
-
-    count: str
-    function: str
-    key: str
-    id: str
-    message: str
-    names: str
-    share: float
-
-
-def _mistake_view(mistake: CommonMistake, titles: Titles) -> MistakeView:
+def _who_made_it(mistake: CommonMistake) -> str:
     shown = ", ".join(shorten_text(name, 40) for name in mistake.students[:SHOWN_NAMES])
     more = len(mistake.students) - SHOWN_NAMES
-    return MistakeView(
-        count=f"{len(mistake.students)} of {mistake.tried}",
-        function=titles.function(mistake.key),
-        key=mistake.key,
-        id=mistake.mistake,
-        message=mistake.message,
-        names=shown + (f" and {more} more" if more > 0 else ""),
-        share=100 * len(mistake.students) / max(1, mistake.tried),
-    )
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 class LessonView(NamedTuple):

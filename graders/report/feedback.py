@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from graders.core.difference import Difference
 from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
-from graders.core.status_styles import STATUS_STYLES, check_style
+from graders.core.status_styles import STATUS_STYLES
 from graders.core.text import format_points, shorten_text
 from graders.report import pages
 from graders.report.teacher_words import teacher_word
@@ -73,38 +72,17 @@ def _format_time(iso: str) -> str:
 
 
 @dataclass(frozen=True)
-class CheckView:
-    """A check as the page shows it."""
-
-    name: str
-    score: float
-    max_score: float
-    style: str
-    sign: str
-    verdict: str
-    difference: Difference | None
-    message: str
-
-
-@dataclass(frozen=True)
 class ExerciseView:
     """An exercise as the page shows it. `withheld`: some checks hold but earn nothing, because the first one failed."""
 
-    key: str
+    result: ExerciseResult
     title: str
-    status: Status
     word: str
-    score: float
-    max_score: float
-    cell: int | None
     messages: tuple[str, ...]
-    program: str
-    checks: list[CheckView]
+    checks: tuple[CheckResult, ...]
     withheld: bool
-    printed: str
     advice: str
     teacher: str
-    note: str
 
 
 def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
@@ -112,21 +90,14 @@ def _exercise_view(exercise: ExerciseResult, titles: Titles) -> ExerciseView:
     judged = exercise.status in _JUDGED
     repeated = exercise.mistake is None and any(check.message.startswith(exercise.message) for check in exercise.checks)
     return ExerciseView(
-        key=exercise.key,
+        result=exercise,
         title=titles.exercise(exercise.key),
-        status=exercise.status,
         word=_verdict_word(exercise),
-        score=exercise.score,
-        max_score=exercise.max_score,
-        cell=exercise.cell,
         messages=() if judged and repeated else exercise.messages,
-        program=exercise.program.rstrip(),
-        checks=[_check_view(check) for check in exercise.checks] if judged else [],
+        checks=exercise.checks if judged else (),
         withheld=judged and any(check.passed and not check.score and check.max_score for check in exercise.checks),
-        printed=exercise.printed,
         advice=_advice_sentence(exercise),
         teacher=teacher_word(exercise),
-        note=exercise.note,
     )
 
 
@@ -134,19 +105,6 @@ def _verdict_word(exercise: ExerciseResult) -> str:
     """The verdict. A missing name is "Not defined": its answer may be in a cell that Python could not run."""
     missing = exercise.status is Status.NOT_ATTEMPTED and not exercise.defined
     return "Not defined" if missing else STATUS_STYLES[exercise.status].word
-
-
-def _check_view(check: CheckResult) -> CheckView:
-    return CheckView(
-        name=check.name,
-        score=check.score,
-        max_score=check.max_score,
-        style="unjudged" if check.follows else "holds" if check.passed else "fails",
-        sign=check_style(check).sign,
-        verdict="not judged:" if check.follows else "holds:" if check.passed else "does not hold:",
-        difference=None if check.follows else check.difference,
-        message="" if check.follows else check.message,
-    )
 
 
 def _advice_sentence(exercise: ExerciseResult) -> str:

@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from graders.core.results import Status
-from graders.core.status_styles import STATUS_STYLES
+from graders.core.status_styles import STATUS_STYLES, check_style
 from graders.core.text import format_count, format_points, format_share, shorten_text
 
 FOLDER = Path(__file__).with_name("templates")
@@ -64,6 +64,7 @@ def _make_environment() -> Environment:
         short=shorten_text,
         plural=format_count,
         sign=status_sign,
+        look=check_style,
     )
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals.update(STATUS_STYLES=STATUS_STYLES, Status=Status)

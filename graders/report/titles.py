@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Titles:
-    """Titles by lesson stem and by exercise key, and the names of the functions that answer the exercises."""
+    """Titles by lesson stem and by exercise key."""
 
     lessons: Mapping[str, str] = field(default_factory=dict)
     exercises: Mapping[str, str] = field(default_factory=dict)
-    functions: Mapping[str, str] = field(default_factory=dict)
 
     def lesson(self, stem: str) -> str:
         """A lesson's title, or its stem if it has none."""
@@ -21,7 +20,3 @@ class Titles:
     def exercise(self, key: str) -> str:
         """An exercise's title, or its key if it has none."""
         return self.exercises.get(key, key)
-
-    def function(self, key: str) -> str:
-        """The name of the function that answers an exercise, or its key if that is unknown."""
-        return self.functions.get(key, key)

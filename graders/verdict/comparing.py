@@ -84,19 +84,19 @@ def _unwanted_changes(seen: Seen, wanted: Changes) -> Found:
 def _check_equal(seen: Seen, wanted: Any, floats: float) -> None:
     """Raises `Mismatch` unless a value agrees with the reference: in type, dtype, shape, and within the tolerance."""
     if isinstance(wanted, Array) and wanted.kind == "tensor":
-        expect(seen).close_to(wanted.tensor, tolerance=tensor_tolerance, detached=not wanted.requires_grad)
+        expect(seen).close_to(wanted.tensor, tensor_tolerance, detached=not wanted.requires_grad)
         if wanted.requires_grad and not seen.value.requires_grad:
             expect(seen).fail("it has no graph, so gradients cannot flow through it", Kind.GRAPH)
     elif isinstance(wanted, Array):
-        expect(seen).array_close_to(wanted.tensor, tolerance=tensor_tolerance)
+        expect(seen).array_close_to(wanted.tensor, tensor_tolerance)
     elif type(wanted) is type(seen.value) is float and math.isnan(wanted) and math.isnan(seen.value):
         return
     elif type(wanted) is float:
-        expect(seen).close_to(wanted, rtol=floats, atol=floats / 1000)
+        expect(seen).number_close_to(wanted, floats, floats / 1000)
     elif type(wanted) is list and type(seen.value) is list and _all_texts(seen, wanted):
         expect(seen).equals_timeline(wanted)
     elif type(wanted) in (list, tuple) and not _same_container(seen, wanted):
-        expect(seen).has_length(len(wanted), container=type(wanted))
+        expect(seen).has_length(len(wanted), type(wanted))
     elif wanted is None or type(wanted) in (bool, int, str, list, tuple):
         expect(seen).equals(wanted)
     elif seen.value != wanted:

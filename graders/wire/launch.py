@@ -30,12 +30,6 @@ class Walls:
     metadata: bool = True
     """Whether owners, modes and times of files may be changed."""
 
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> Walls:
-        """Return the walls that were written as JSON values."""
-        readable, writable, hidden = (tuple(data[name]) for name in ("readable", "writable", "hidden"))
-        return Walls(readable=readable, writable=writable, hidden=hidden, metadata=data["metadata"])
-
 
 @dataclass(frozen=True)
 class BoxPlan:
@@ -51,13 +45,12 @@ class BoxPlan:
     @staticmethod
     def from_json(text: str) -> BoxPlan:
         """Return the plan that `to_json` wrote."""
-        return BoxPlan.from_data(json.loads(text))
+        return BoxPlan.from_data(_with_tuples(json.loads(text)))
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxPlan:
-        """Return the plan that was written as JSON values."""
-        walls = data["walls"]
-        return BoxPlan(data["folder"], None if walls is None else Walls.from_data(walls))
+        """Return the plan that `asdict` made values of."""
+        return BoxPlan(data["folder"], data["walls"] and Walls(**data["walls"]))
 
 
 @dataclass(frozen=True)
@@ -73,17 +66,6 @@ class System:
     """Small file systems to write to: the options of each tmpfs by its path."""
     hidden: tuple[str, ...] = ()
     """Folders that appear empty."""
-
-    @staticmethod
-    def from_data(data: Mapping[str, Any]) -> System:
-        """Return the system that was written as JSON values."""
-        return System(
-            root=data["root"],
-            binds=_string_pairs(data["binds"]),
-            links=_string_pairs(data["links"]),
-            places=data["places"],
-            hidden=tuple(data["hidden"]),
-        )
 
 
 @dataclass(frozen=True)
@@ -103,14 +85,8 @@ class PrivatePlaces:
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> PrivatePlaces:
-        """Return the places that were written as JSON values."""
-        return PrivatePlaces(
-            box=BoxPlan.from_data(data["box"]),
-            mounts={path: (kind, options) for path, (kind, options) in data["mounts"].items()},
-            size=data["size"],
-            staying=tuple(data["staying"]),
-            links=_string_pairs(data["links"]),
-        )
+        """Return the places that `asdict` made values of."""
+        return PrivatePlaces(**{**data, "box": BoxPlan.from_data(data["box"])})
 
 
 @dataclass(frozen=True)
@@ -139,23 +115,18 @@ class LaunchPlan:
     @staticmethod
     def from_json(text: str) -> LaunchPlan:
         """Return the plan that `to_json` wrote."""
-        return LaunchPlan.from_data(json.loads(text))
+        return LaunchPlan.from_data(_with_tuples(json.loads(text)))
 
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> LaunchPlan:
-        """Return the plan that was written as JSON values."""
+        """Return the plan that `asdict` made values of."""
         system, private = data["system"], data["private"]
-        return LaunchPlan(
-            tier=data["tier"],
-            box=BoxPlan.from_data(data["box"]),
-            uid=data["uid"],
-            keep_reading=data["keep_reading"],
-            command=tuple(data["command"]),
-            stage=_string_pairs(data["stage"]),
-            system=None if system is None else System.from_data(system),
-            private=None if private is None else PrivatePlaces.from_data(private),
-            supervised=data["supervised"],
-        )
+        parts = {
+            "box": BoxPlan.from_data(data["box"]),
+            "system": system and System(**system),
+            "private": private and PrivatePlaces.from_data(private),
+        }
+        return LaunchPlan(**{**data, **parts})
 
 
 LATE_MODULES = {"torch._dynamo": "optim", "matplotlib": "matplotlib"}
@@ -193,14 +164,18 @@ class BoxRequest:
     @staticmethod
     def from_data(data: Mapping[str, Any]) -> BoxRequest:
         """Return the request that `to_data` wrote."""
+        data = _with_tuples(data)
         return BoxRequest(
             plan=LaunchPlan.from_data(data["plan"]),
             folder=data["folder"],
             environment=data["environment"],
             limits=Limits(**data["limits"]),
-            modules=tuple(data["modules"]),
+            modules=data["modules"],
         )
 
 
-def _string_pairs(data: list[list[str]]) -> Pairs:
-    return tuple((first, second) for first, second in data)
+def _with_tuples(value: Any) -> Any:
+    """JSON values with tuples in place of their lists."""
+    if isinstance(value, dict):
+        return {name: _with_tuples(part) for name, part in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

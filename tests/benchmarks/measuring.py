@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import threading
 import time
@@ -12,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from graders.sandbox.outside.memory import process_tree
+import psutil
 
-_TICK = os.sysconf("SC_CLK_TCK")
-_PSS = re.compile(rb"^Pss:\s*(\d+) kB", re.M)
+from graders.sandbox.outside.memory import process_tree
+from graders.sandbox.outside.memory_cgroup import own_cgroup
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,11 @@ def run(
     return Usage(seconds, counted or max(waited_for, watcher.cpu(process.pid)), watcher.peak if memory else None)
 
 
-_ACCOUNTS = {"cpuacct.usage": "/sys/fs/cgroup/cpuacct", "cpu.stat": "/sys/fs/cgroup"}
-"""The file with a group's processor time, in cgroup v1 and v2, and where its hierarchy usually is."""
-
-
 @contextmanager
 def _control_group() -> Iterator[Path | None]:
     """A new control group that counts processor time, below that of this process; None where none can be made."""
-    for name, hierarchy in _ACCOUNTS.items():
-        group = Path(hierarchy) / _own_group(hierarchy).lstrip("/") / f"hookwork-benchmark-{os.getpid()}"
+    for controller, name in (("cpuacct", "cpuacct.usage"), ("", "cpu.stat")):
+        group = (own_cgroup(Path("/proc/self"), controller) or Path("/nowhere")) / f"hookwork-benchmark-{os.getpid()}"
         try:
             group.mkdir()
         except OSError:
@@ -74,15 +69,6 @@ def _control_group() -> Iterator[Path | None]:
         finally:
             _remove(group)
     yield None
-
-
-def _own_group(hierarchy: str) -> str:
-    controller = "" if hierarchy == "/sys/fs/cgroup" else hierarchy.rpartition("/")[2]
-    for line in Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            return path
-    return "/"
 
 
 def _counted(group: Path) -> float:
@@ -107,10 +93,9 @@ def proportional(pids: Iterable[int]) -> float:
     """Megabytes of these processes; what they share with others counts in proportion."""
     total = 0
     for pid in pids:
-        with suppress(OSError):  # it has ended
-            found = _PSS.search(Path(f"/proc/{pid}/smaps_rollup").read_bytes())
-            total += int(found[1]) if found else 0
-    return total / 1000
+        with suppress(psutil.Error):  # it has ended
+            total += psutil.Process(pid).memory_full_info().pss
+    return total / 1e6
 
 
 @contextmanager
@@ -139,21 +124,17 @@ class _Watcher:
 
     def __init__(self) -> None:
         self.peak = 0.0
-        self._seen: dict[int, tuple[int, int, int]] = {}  # pid: parent, own ticks, ticks of the children waited for
+        self._seen: dict[int, tuple[int, float, float]] = {}  # pid: parent, own seconds, those of ended children
 
     def look(self, root: int, *, memory: bool) -> None:
         """Look once."""
         pids = process_tree(root)
         for pid in pids:
-            try:
-                fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2]
-                # Counted from the state: the parent, and user and system time of itself and of its children.
-                words = fields.split()
-                parent = self._seen[pid][0] if pid in self._seen else int(words[1])
-                own, waited_for = sum(map(int, words[11:13])), sum(map(int, words[13:15]))
-                self._seen[pid] = parent, own, waited_for
-            except (OSError, IndexError):  # it has ended
-                continue
+            with suppress(psutil.Error):  # it has ended
+                process = psutil.Process(pid)
+                parent = self._seen[pid][0] if pid in self._seen else process.ppid()
+                times = process.cpu_times()
+                self._seen[pid] = parent, times.user + times.system, times.children_user + times.children_system
         if memory:
             self.peak = max(self.peak, proportional(pids))
 
@@ -163,8 +144,8 @@ class _Watcher:
         for pid, (parent, _, _) in self._seen.items():
             children.setdefault(parent, []).append(pid)
 
-        def ticks(pid: int) -> int:
+        def seconds(pid: int) -> float:
             _, own, waited_for = self._seen[pid]
-            return own + max(waited_for, sum(map(ticks, children.get(pid, ()))))
+            return own + max(waited_for, sum(map(seconds, children.get(pid, ()))))
 
-        return ticks(root) / _TICK if root in self._seen else 0.0
+        return seconds(root) if root in self._seen else 0.0

@@ -26,13 +26,6 @@ def test_a_row_has_the_medians_for_one_notebook_and_the_range():
     assert (row.seconds, row.fastest, row.slowest, row.cpu, row.rounds) == (3, 2, 7, 6, 3)
 
 
-def test_a_further_submission_costs_what_is_left_when_the_start_is_taken_off():
-    table = Table([*made(HOOKWORK, 5, 1, 8), *made(HOOKWORK, 25, 1, 28)])
-    assert table.further(HOOKWORK, 1, 5, 25) == {0: 1}
-    assert table.further(HOOKWORK, 1, 5, 25, what="cpu") == {0: 2}
-    assert table.further(HOOKWORK, 2, 5, 25) == {}
-
-
 def test_a_ratio_is_the_median_of_the_rounds_that_have_both():
     table = Table([*made(NBGRADER, 10, 1, 30, 80, 10), *made(HOOKWORK, 10, 2, 10, 20), *made(OTTER, 10, 1, 10, 20, 40)])
     assert table.ratio((NBGRADER, 10, 1), (HOOKWORK, 10, 2)) == 3.5
@@ -41,17 +34,9 @@ def test_a_ratio_is_the_median_of_the_rounds_that_have_both():
 
 
 def test_targets_compare_what_was_measured_with_what_was_asked_for():
-    table = Table(
-        [
-            *made(HOOKWORK, 20, 2, 10),
-            *made(KEPT, 20, 2, 0.5),
-            *made(LIMIT, 20, 2, 8),
-            *made(NOT_DRAWN, 20, 2, 4),
-            *made(NBGRADER, 20, 1, 120),
-            *made(OTTER, 20, 1, 90),
-            *made(OTTER, 20, 2, 50),
-        ]
-    )
+    seconds = {(HOOKWORK, 2): 10, (KEPT, 2): 0.5, (LIMIT, 2): 8, (NOT_DRAWN, 2): 4,
+               (NBGRADER, 1): 120, (OTTER, 1): 90, (OTTER, 2): 50}  # fmt: skip
+    table = Table([run for (method, workers), took in seconds.items() for run in made(method, 20, workers, took)])
     assert [(target.what.split(",")[0], target.value, target.met) for target in table.targets()] == [
         ("times nbgrader's throughput", 12, True),
         ("times otter's throughput", 5, False),
@@ -62,16 +47,9 @@ def test_targets_compare_what_was_measured_with_what_was_asked_for():
 
 
 def test_a_peer_is_compared_at_the_largest_class_that_it_marked():
-    table = Table(
-        [
-            *made(HOOKWORK, 20, 2, 10),
-            *made(HOOKWORK, 40, 2, 16),
-            *made(LIMIT, 40, 2, 8),
-            *made(NBGRADER, 20, 1, 100),
-            *made(NBGRADER, 40, 1, 240),
-            *made(OTTER, 20, 1, 110),
-        ]
-    )
+    seconds = {(HOOKWORK, 20, 2): 10, (HOOKWORK, 40, 2): 16, (LIMIT, 40, 2): 8,
+               (NBGRADER, 20, 1): 100, (NBGRADER, 40, 1): 240, (OTTER, 20, 1): 110}  # fmt: skip
+    table = Table([run for which, took in seconds.items() for run in made(*which, took)])
     found = {target.what: target.value for target in table.targets()}
     assert math.isclose(found["times nbgrader's throughput, 40 submissions, with 2 workers"], 15)
     assert math.isclose(found["times otter's throughput, 20 submissions, with 2 workers"], 11)
@@ -85,12 +63,9 @@ def test_flat_means_that_the_last_submissions_cost_what_the_first_did():
     assert flat.met
 
 
-def test_what_was_not_measured_has_no_target():
-    assert Table(made(NBCLIENT, 5, 1, 20)).targets() == []
-
-
 def test_lines_have_a_ratio_to_the_limit_where_there_is_one():
     lines = Table([*made(HOOKWORK, 5, 1, 10), *made(LIMIT, 5, 1, 8)]).lines({(LIMIT, 1): 451.2})
+    assert Table(made(NBCLIENT, 5, 1, 20)).targets() == []  # and no target
     assert lines[2].split() == ["the", "limit", "5", "1", "1", "1.600", "1.60–1.60", "3.20", "1.00", "451"]
     assert lines[3].split() == ["hookwork", "5", "1", "1", "2.000", "2.00–2.00", "4.00", "1.25", "–"]
 

@@ -32,11 +32,16 @@ mkdir -p "$out/gradescope/me" && echo '{"score": 4, "tests": []}' > "$out/grades
 """
 
 
+def written(file: Path, kind: str) -> Path:
+    """What `hookwork autograder` writes."""
+    done = CliRunner().invoke(app, ["autograder", kind, "--out", str(file)])
+    assert done.exit_code == 0, done.output
+    return file
+
+
 def kit(tmp_path: Path) -> zipfile.ZipFile:
     """The zip file that the command writes."""
-    done = CliRunner().invoke(app, ["autograder", "gradescope", "--out", str(tmp_path / "autograder.zip")])
-    assert done.exit_code == 0, done.output
-    return zipfile.ZipFile(tmp_path / "autograder.zip")
+    return zipfile.ZipFile(written(tmp_path / "autograder.zip", "gradescope"))
 
 
 def box(tmp_path: Path, python: str) -> Path:
@@ -53,6 +58,14 @@ def box(tmp_path: Path, python: str) -> Path:
 def command(root: Path, **environment: str) -> tuple[list[str], dict[str, str]]:
     script = autograders.TEMPLATES / "gradescope/run_autograder"
     return ["bash", str(script)], {**os.environ, "AUTOGRADER": str(root), **environment}
+
+
+def run_autograder(root: Path, seconds: float = 60, **environment: str) -> dict[str, object]:
+    """What Gradescope reads after its script has run, which never fails."""
+    arguments, variables = command(root, **environment)
+    done = subprocess.run(arguments, env=variables, capture_output=True, text=True, timeout=seconds, check=False)
+    assert done.returncode == 0, done.stderr
+    return results(root)
 
 
 def results(root: Path) -> dict[str, object]:
@@ -75,25 +88,16 @@ def results(root: Path) -> dict[str, object]:
     ],
 )
 def test_the_file_is_there_whatever_happens(tmp_path: Path, python: str, says: str) -> None:
-    root = box(tmp_path, python)
-    arguments, environment = command(root)
-    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert says in str(results(root)["output"])
+    assert says in str(run_autograder(box(tmp_path, python))["output"])
 
 
 def test_what_was_marked_is_handed_over(tmp_path: Path) -> None:
-    root = box(tmp_path, WORKS)
-    arguments, environment = command(root)
-    subprocess.run(arguments, env=environment, timeout=60, check=True)
-    assert results(root) == {"score": 4, "tests": []}
+    assert run_autograder(box(tmp_path, WORKS)) == {"score": 4, "tests": []}
 
 
 def test_marking_that_does_not_end_is_ended(tmp_path: Path) -> None:
-    root = box(tmp_path, "exec sleep 60")
-    arguments, environment = command(root, HOOKWORK_SECONDS="1")
-    subprocess.run(arguments, env=environment, timeout=30, check=True)
-    assert "longer than 1 seconds" in str(results(root)["output"])
+    found = run_autograder(box(tmp_path, "exec sleep 60"), 30, HOOKWORK_SECONDS="1")
+    assert "longer than 1 seconds" in str(found["output"])
 
 
 def test_the_file_is_there_even_when_the_script_itself_is_killed(tmp_path: Path) -> None:
@@ -130,26 +134,22 @@ def test_the_zip_holds_the_course_and_scripts_that_can_be_run(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_the_course_in_the_zip_marks_a_submission(tmp_path: Path) -> None:
+def test_the_course_in_the_zip_marks_a_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = box(tmp_path, f'exec {sys.executable} "$@"')
     kit(tmp_path).extractall(root / "source")
     (root / "submission" / f"{LESSON}.ipynb").write_text(notebooks.text("import torch", notebooks.CHAIN))
-    arguments, environment = command(root)
-    subprocess.run(arguments, env=environment, cwd=tmp_path, timeout=300, check=True)
-    found = results(root)
-    assert found["score"] == next(
+    monkeypatch.chdir(tmp_path)
+    assert run_autograder(root, 300)["score"] == next(
         exercise.points for exercise in course.lesson_exercises(LESSON) if exercise.name == "chain_grads"
     )
 
 
 def test_the_workflow_gives_a_pull_request_no_rights(tmp_path: Path) -> None:
-    file = tmp_path / ".github/workflows/mark.yml"
-    done = CliRunner().invoke(app, ["autograder", "github", "--out", str(file)])
-    assert done.exit_code == 0, done.output
-    workflow = yaml.safe_load(file.read_text())
+    text = written(tmp_path / ".github/workflows/mark.yml", "github").read_text()
+    workflow = yaml.safe_load(text)
     assert workflow[True] == "pull_request"  # YAML reads the key `on` as a truth
     assert workflow["permissions"] == {"contents": "read"}
-    assert "secrets." not in file.read_text()
+    assert "secrets." not in text
     steps = workflow["jobs"]["mark"]["steps"]
     assert steps[0]["with"] == {"persist-credentials": False}
     for step in steps:
@@ -162,15 +162,13 @@ def test_the_workflow_gives_a_pull_request_no_rights(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not ACTIONLINT.exists(), reason="actionlint is not installed: .ci/programs")
 def test_actionlint_has_nothing_to_say_about_the_workflow(tmp_path: Path) -> None:
-    CliRunner().invoke(app, ["autograder", "github", "--out", str(tmp_path / ".github/workflows/mark.yml")])
+    written(tmp_path / ".github/workflows/mark.yml", "github")
     done = subprocess.run([str(ACTIONLINT)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, "Checking 1 workflow file" in done.stdout) == (0, True), done.stdout + done.stderr
 
 
 def test_the_dockerfile_has_these_versions_and_nothing_of_the_course(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["autograder", "container", "--out", str(tmp_path / "Dockerfile")])
-    assert done.exit_code == 0, done.output
-    text = (tmp_path / "Dockerfile").read_text()
+    text = written(tmp_path / "Dockerfile", "container").read_text()
     assert f"python:{sys.version_info.major}.{sys.version_info.minor}-slim" in text
     assert f"'torch=={version('torch').partition('+')[0]}'" in text
     assert not {"COPY", "ADD"} & {line.split(" ")[0] for line in text.splitlines()}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 import weakref
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
@@ -26,6 +25,7 @@ from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.batches import batch, graded, ungraded
 from tests.notebooks import LESSON
+from tests.trouble import are_gone
 
 TERMS = RunOptions(own_work=True)
 
@@ -153,15 +153,4 @@ def test_a_worker_is_killed_and_nothing_is_lost_or_marked_twice(tmp_path: Path) 
     assert {submission.student: result.status.value for submission, result in found.items()} == dict.fromkeys(
         students, "graded"
     )
-    deadline = time.monotonic() + 20
-    while any(map(alive, family)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(map(alive, family))
-
-
-def alive(pid: int) -> bool:
-    """Whether there is such a process, other than one that nobody has waited for yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert are_gone(family)

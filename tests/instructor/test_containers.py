@@ -15,11 +15,9 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from graders.cli import app
 from tests.answers import answers_of
-from tests.instructor.test_autograders import results
+from tests.instructor.test_autograders import results, written
 from tests.make_class import SETUP, hand_in
 from tests.notebooks import LESSON
 from tests.sandbox.outside import containers
@@ -51,13 +49,6 @@ def podman() -> Iterator[Podman]:
         patch.setenv("HOOKWORK_IMAGE", found.build(found.folder / "image", "hookwork"))
         patch.setenv("PATH", f"{found.program.parent}:{os.environ['PATH']}")
         yield found
-
-
-def written(file: Path, kind: str) -> Path:
-    """What `hookwork autograder` writes."""
-    done = CliRunner().invoke(app, ["autograder", kind, "--out", str(file)])
-    assert done.exit_code == 0, done.output
-    return file
 
 
 def grade(tmp_path: Path, tier: str) -> subprocess.CompletedProcess[str]:

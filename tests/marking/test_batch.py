@@ -21,13 +21,20 @@ from graders.verdict.scene_exercise import NotInTheBox
 from graders.wire.limits import Limits
 from tests.doubles import InProcessRunner
 from tests.notebooks import BRANCH, LESSON, text
+from tests.trouble import ctrl_c_interrupts
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A notebook with an answer."""
+    path = tmp_path / "notebook.ipynb"
+    path.write_text(text(BRANCH), encoding="utf-8")
+    return path
 
 
 def test_where_no_kernel_starts_only_the_first_notebook_is_tried_and_all_give_one_reason(
-    box_modules: Path, warm: WarmProcess, tmp_path: Path
+    box_modules: Path, warm: WarmProcess, file: Path
 ) -> None:
-    file = tmp_path / "notebook.ipynb"
-    file.write_text(text(BRANCH), encoding="utf-8")
     marking = Marking(Questions(1), StoppingRunner(BoxRunner(box_modules, limits=Limits(descriptors=10), warm=warm)))
     found = [marking.result(Submission(name, LESSON, file)) for name in ("ann", "bob", "cy")]
     marking.close()
@@ -44,9 +51,7 @@ class Defective(Questions):
         raise NotInTheBox("exercise 01-a: its scene gets a function that is not in the box")
 
 
-def test_a_defect_of_an_exercise_is_told_in_its_own_words_and_is_nobodys_zero(tmp_path: Path) -> None:
-    file = tmp_path / "notebook.ipynb"
-    file.write_text(text(BRANCH), encoding="utf-8")
+def test_a_defect_of_an_exercise_is_told_in_its_own_words_and_is_nobodys_zero(file: Path) -> None:
     result = mark_submission(Submission("ann", LESSON, file), Defective(1), NoRunner()).result
     assert (result.status, result.exercises) == (SubmissionStatus.NOT_GRADED, ())
     assert result.message == "exercise 01-a: its scene gets a function that is not in the box"
@@ -72,20 +77,15 @@ class HangingRunner(InProcessRunner):
 
 @pytest.mark.parametrize(("interrupts", "seconds"), [((0.5,), 0.2), ((0.5, 1.5), 15.0)])
 def test_what_is_stopped_has_no_result_and_what_was_marked_has_one(
-    interrupts: Sequence[float], seconds: float, tmp_path: Path
+    interrupts: Sequence[float], seconds: float, file: Path
 ) -> None:
-    file = tmp_path / "notebook.ipynb"
-    file.write_text(text(BRANCH), encoding="utf-8")
     marking = Marking(Questions(1), HangingRunner(interrupts=interrupts))
     assert marking.result(Submission("zoe", LESSON, None)).status is SubmissionStatus.MISSING
     started = time.monotonic()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
+    with ctrl_c_interrupts():
         with pytest.raises(KeyboardInterrupt):
             marking.start([Submission(name, LESSON, file) for name in ("ann", "bob")], lambda result: None)
         marking.stop(seconds)
-    finally:
-        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - started < 10.0
     found = {result.student: (result.status.value, result.message) for result in marking.batch().submissions}
     assert found == {"ann": ("not-graded", "it was interrupted"), "zoe": ("missing", found["zoe"][1])}

@@ -13,8 +13,6 @@ from graders.probing.asking import (
     count_module_hooks,
     count_tensor_hooks,
     detached_copy,
-    remove_all_handles,
-    remove_handle,
     shares_storage,
 )
 from graders.wire.data import MAX_TREE, decode
@@ -209,27 +207,3 @@ def test_storage_is_shared_by_views_and_not_by_copies() -> None:
     assert not shares_storage(torch.empty(0), torch.empty(0))
     sparse = whole.to_sparse()
     assert not shares_storage(sparse, sparse)
-
-
-def test_removed_takes_one_handle_and_all_removed_a_list_of_them() -> None:
-    x = torch.ones(1, requires_grad=True)
-    assert remove_handle(x.register_hook(lambda grad: None)) is True
-    assert remove_all_handles([x.register_hook(lambda grad: None) for _ in range(3)]) is True
-    assert count_tensor_hooks(x) == 0
-    assert remove_handle(None) is False
-    kept = x.register_hook(lambda grad: None)
-    assert remove_handle([kept]) is False
-    assert remove_all_handles(kept) is False
-    assert count_tensor_hooks(x) == 1
-    assert remove_all_handles([1, kept]) is False
-    assert count_tensor_hooks(x) == 0
-
-
-def test_a_list_that_removes_is_a_handle() -> None:
-    class Handles(list[object]):
-        def remove(self) -> None:
-            self.clear()
-
-    handles = Handles([1])
-    assert remove_handle(handles) is True
-    assert not handles

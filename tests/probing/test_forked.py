@@ -14,6 +14,7 @@ from graders.probing.asking import Answer
 from graders.probing.forked import ForkedProbes
 from graders.wire import forking
 from graders.wire.frames import MAX_BODY, Frame
+from tests.trouble import are_gone, is_gone
 
 pytestmark = pytest.mark.skipif(not forking.can_fork, reason="probes fork on Linux alone")
 
@@ -53,19 +54,20 @@ def test_nothing_that_the_child_did_is_left() -> None:
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_a_child_that_exits_is_crashed() -> None:
+@pytest.mark.parametrize(
+    ("end", "how"),
+    [
+        (lambda: os._exit(3), "exited with code 3"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "was ended by signal SIGKILL"),
+        (lambda: 1 / 0, "exited with code 0"),  # an exception never goes on in the child
+    ],
+)
+def test_a_child_that_ends_without_an_answer_is_crashed(end: Callable[[], object], how: str) -> None:
     def work() -> Answer:
-        os._exit(3)
-
-    assert in_fork(work, 30).head == ended("the process that ran it exited with code 3")
-
-
-def test_a_child_that_is_killed_is_crashed() -> None:
-    def work() -> Answer:
-        os.kill(os.getpid(), signal.SIGKILL)
+        end()
         raise AssertionError
 
-    assert in_fork(work, 30).head == ended("the process that ran it was ended by signal SIGKILL")
+    assert in_fork(work, 30).head == ended(f"the process that ran it {how}")
 
 
 def test_a_child_that_loops_is_timed_out_and_gone() -> None:
@@ -88,28 +90,7 @@ def test_what_the_child_started_ends_with_it() -> None:
     def work() -> Answer:
         return Answer({"type": "seen", "pid": subprocess.Popen(["sleep", "60"]).pid})
 
-    pid = in_fork(work, 30).head["pid"]
-    for _ in range(200):
-        if is_gone(pid):
-            break
-        time.sleep(0.05)
-    assert is_gone(pid)
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended; one that nobody has waited for yet counts as ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def test_an_exception_in_the_work_never_goes_on_in_the_child() -> None:
-    def work() -> Answer:
-        raise ValueError
-
-    assert in_fork(work, 30).head == ended("the process that ran it exited with code 0")
+    assert are_gone([in_fork(work, 30).head["pid"]])
 
 
 def test_more_than_a_frame_may_hold_is_no_answer() -> None:

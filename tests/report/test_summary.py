@@ -9,10 +9,10 @@ from graders.report import summary
 from tests.batches import batch, exercise, graded, ungraded
 
 
-def printed(found: Batch, width: int = 160) -> list[str]:
+def printed(found: Batch, width: int = 160, brief: bool = False) -> list[str]:
     """The lines of the summary, without the frame of its table and spaces at their ends."""
     console = Terminal(io.StringIO(), width=width)
-    console.print(summary.render(found))
+    console.print(summary.render(found, brief=brief))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     return [" ".join(line.replace("│", " ").replace("┃", " ").split()) for line in text.split("\n")]
 
@@ -108,15 +108,9 @@ def test_a_brief_summary_names_only_what_somebody_should_look_at() -> None:
         graded("bob", exercise("01-a", Status.NOT_GRADED, 0), status=SubmissionStatus.NOT_GRADED, message="No kernel."),
         ungraded("cy", SubmissionStatus.MISSING, "Nothing."),
     )
-    console = Terminal(io.StringIO(), width=160)
-    console.print(summary.render(found, brief=True))
-    lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
+    lines = printed(found, brief=True)
     start = lines.index("What somebody should look at")
-    assert [line.strip() for line in lines[start + 1 : start + 4]] == [
-        "bob, 01: not-graded. No kernel.",
-        "ann, 01: 01-b suspect.",
-        "",
-    ]
+    assert lines[start + 1 : start + 4] == ["bob, 01: not-graded. No kernel.", "ann, 01: 01-b suspect.", ""]
 
 
 def test_a_note_is_shown_even_of_what_passed() -> None:

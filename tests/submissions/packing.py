@@ -1,4 +1,4 @@
-"""Packs notebooks, and other things, into archives."""
+"""Hands in notebooks, and packs them, and other things, into archives."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from tests import notebooks
 LESSONS = ("01_first_things", "02_second_things")
 FIRST, SECOND = "01_first_things.ipynb", "02_second_things.ipynb"
 GOOD = notebooks.text("x = 1").encode()
+
+
+def hand_in(folder: Path, *names: str) -> None:
+    """Put notebooks of these names into a folder; a name may start with a student's folder."""
+    for name in names:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(GOOD)
 
 
 def zipped(
@@ -52,7 +60,7 @@ def patched(file: Path, *changes: tuple[bytes, bytes]) -> Path:
     return file
 
 
-def found(where: Path, scratch: Path) -> list[tuple[str, str, str]]:
+def found(where: Path, scratch: Path | None = None) -> list[tuple[str, str, str]]:
     """Student, lesson, and name of the file, or what is said instead of it."""
     return [
         (
@@ -66,7 +74,8 @@ def found(where: Path, scratch: Path) -> list[tuple[str, str, str]]:
     ]
 
 
-def why_none(where: Path, scratch: Path) -> str:
+def why_none(where: Path, scratch: Path | None = None) -> str:
+    """The message when there is nothing to mark."""
     with pytest.raises(NoSubmissions) as caught:
         find_submissions(where, LESSONS, scratch)
     return str(caught.value)

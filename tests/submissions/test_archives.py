@@ -15,7 +15,7 @@ from graders.submissions.archives import (
     leads_elsewhere,
 )
 from graders.submissions.finding import Submission, find_submissions
-from tests.submissions.packing import FIRST, GOOD, LESSONS, SECOND, found, patched, tarred, why_none, zipped
+from tests.submissions.packing import FIRST, GOOD, LESSONS, SECOND, found, hand_in, patched, tarred, why_none, zipped
 from tests.trouble import as_ordinary_user, nothing_can_be_written
 
 MOODLE = "_assignsubmission_file_"
@@ -82,9 +82,7 @@ def test_two_students_of_one_name_are_told_apart(tmp_path: Path, scratch: Path) 
 
 def test_what_was_unpacked_by_hand_is_the_same_class(tmp_path: Path, scratch: Path) -> None:
     folder = tmp_path / "class"
-    for name in (f"Ada Lovelace_123{MOODLE}/{FIRST}", f"turingalan_LATE_222_6789_{FIRST}"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(GOOD)
+    hand_in(folder, f"Ada Lovelace_123{MOODLE}/{FIRST}", f"turingalan_LATE_222_6789_{FIRST}")
     assert [student for student, *_ in found(folder, scratch)] == ["Ada Lovelace", "turingalan"]
     assert [student for student, *_ in found(folder / f"Ada Lovelace_123{MOODLE}", scratch)] == [
         f"Ada Lovelace_123{MOODLE}"
@@ -164,8 +162,7 @@ def test_an_ordinary_name_leads_nowhere_else(name: str) -> None:
 
 
 def test_without_a_private_folder_archives_stay_closed(tmp_path: Path) -> None:
-    (tmp_path / "ann").mkdir()
-    (tmp_path / "ann" / FIRST).write_bytes(GOOD)
+    hand_in(tmp_path, f"ann/{FIRST}")
     zipped(tmp_path / "ann/02_second_things.zip", SECOND)
     first, second = find_submissions(tmp_path, LESSONS).submissions
     assert first == Submission("ann", LESSONS[0], tmp_path / "ann" / FIRST)
@@ -176,9 +173,7 @@ def test_without_a_private_folder_archives_stay_closed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
 def test_a_folder_that_cannot_be_read_costs_its_owner_alone(tmp_path: Path) -> None:
-    for student in ("ann", "bob"):
-        (tmp_path / "class" / student).mkdir(parents=True)
-        (tmp_path / "class" / student / FIRST).write_bytes(GOOD)
+    hand_in(tmp_path / "class", f"ann/{FIRST}", f"bob/{FIRST}")
     (tmp_path / "class/bob").chmod(0)
     program = f"""
 import json

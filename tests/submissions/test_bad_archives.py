@@ -23,7 +23,7 @@ from graders.submissions.archives import (
 )
 from graders.submissions.finding import find_submissions
 from graders.submissions.members import BadArchive
-from tests.submissions.packing import FIRST, GOOD, LESSONS, SECOND, found, patched, tarred, why_none, zipped
+from tests.submissions.packing import FIRST, GOOD, LESSONS, SECOND, found, hand_in, patched, tarred, why_none, zipped
 
 
 def of_kind(name: str, mode: int, content: bytes = b"") -> tuple[zipfile.ZipInfo, bytes]:
@@ -101,10 +101,8 @@ def bad_zip(case: str, file: Path) -> Path:
             return zipped(file, FIRST, *((f"{n}.ipynb", b"") for n in range(MAX_WANTED)))
         case "a password" | "a certificate" | "hidden names":
             zipped(file, FIRST)
-            raw, flag = (
-                bytearray(file.read_bytes()),
-                {"a password": 1, "a certificate": 0x40, "hidden names": 0x2000}[case],
-            )
+            raw = bytearray(file.read_bytes())
+            flag = {"a password": 1, "a certificate": 0x40, "hidden names": 0x2000}[case]
             for start in (6, raw.index(b"PK\x01\x02") + 8):
                 raw[start : start + 2] = (int.from_bytes(raw[start : start + 2], "little") | flag).to_bytes(2, "little")
             file.write_bytes(raw)
@@ -168,9 +166,8 @@ def listing(folder: Path) -> set[str]:
 
 def beside_ann(case: str, tmp_path: Path) -> Path:
     """A class in which Mallory hands in this bad archive."""
-    for student in ("ann", "mallory"):
-        (tmp_path / "class" / student).mkdir(parents=True)
-    (tmp_path / "class/ann" / FIRST).write_bytes(GOOD)
+    hand_in(tmp_path / "class", f"ann/{FIRST}")
+    (tmp_path / "class/mallory").mkdir()
     return bad_zip(case, tmp_path / "class/mallory/work.zip")
 
 
@@ -260,8 +257,7 @@ def test_a_bomb_of_gzip_is_not_unpacked(tmp_path: Path, scratch: Path) -> None:
 
 def test_a_link_a_pipe_or_a_folder_is_no_archive(tmp_path: Path, scratch: Path) -> None:
     folder = tmp_path / "class/ann"
-    folder.mkdir(parents=True)
-    (folder / FIRST).write_bytes(GOOD)
+    hand_in(folder, FIRST)
     zipped(tmp_path / "other.zip", SECOND)
     (folder / "link.zip").symlink_to(tmp_path / "other.zip")
     os.mkfifo(folder / "pipe.zip")

@@ -5,93 +5,55 @@ from pathlib import Path
 
 import pytest
 
-from graders.submissions.finding import NoSubmissions, Submission, find_submissions
+from graders.submissions.finding import Submission, find_submissions
 from graders.submissions.intake import Unreadable, read_notebook
 from graders.submissions.lessons import Lessons
 from tests import notebooks
-
-LESSONS = ("01_first_things", "02_second_things")
-
-
-def hand_in(folder: Path, *names: str) -> None:
-    """Put notebooks of these names into a folder; a name may start with a student's folder."""
-    for name in names:
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(notebooks.text("x = 1"))
-
-
-def found(where: Path) -> list[tuple[str, str, str | None]]:
-    """Student, lesson and file name of all submissions."""
-    return [
-        (submission.student, submission.lesson, submission.file and submission.file.name)
-        for submission in find_submissions(where, LESSONS).submissions
-    ]
-
-
-def why_none(where: Path) -> str:
-    """The message when there is nothing to mark."""
-    with pytest.raises(NoSubmissions) as caught:
-        find_submissions(where, LESSONS)
-    return str(caught.value)
+from tests.submissions.packing import FIRST, LESSONS, SECOND, found, hand_in, why_none
 
 
 def test_a_class_is_a_folder_for_each_student(tmp_path: Path) -> None:
-    hand_in(
-        tmp_path,
-        "bob/02_second_things.ipynb",
-        "ann/01_first_things.ipynb",
-        "ann/02_second_things.ipynb",
-        "bob/01_first_things.ipynb",
-    )
+    hand_in(tmp_path, f"bob/{SECOND}", f"ann/{FIRST}", f"ann/{SECOND}", f"bob/{FIRST}")
     assert found(tmp_path) == [
-        ("ann", "01_first_things", "01_first_things.ipynb"),
-        ("ann", "02_second_things", "02_second_things.ipynb"),
-        ("bob", "01_first_things", "01_first_things.ipynb"),
-        ("bob", "02_second_things", "02_second_things.ipynb"),
+        ("ann", "01_first_things", FIRST),
+        ("ann", "02_second_things", SECOND),
+        ("bob", "01_first_things", FIRST),
+        ("bob", "02_second_things", SECOND),
     ]
 
 
-def test_what_others_handed_in_is_missing_for_the_rest(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb")
-    (tmp_path / "bob").mkdir()
-    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb"), ("bob", "01_first_things", None)]
-
-
 def test_hidden_folders_and_loose_files_are_no_students(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb", ".git/01_first_things.ipynb", "__MACOSX/01_first_things.ipynb")
+    hand_in(tmp_path, f"ann/{FIRST}", f".git/{FIRST}", f"__MACOSX/{FIRST}")
     (tmp_path / "notes.txt").write_text("")
-    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb")]
+    assert found(tmp_path) == [("ann", "01_first_things", FIRST)]
 
 
 def test_a_folder_with_notebooks_is_one_students_work(tmp_path: Path) -> None:
-    hand_in(tmp_path / "ann", "01_first_things.ipynb", "02_second_things.ipynb", "scratch.ipynb")
+    hand_in(tmp_path / "ann", FIRST, SECOND, "scratch.ipynb")
     assert found(tmp_path / "ann") == [
-        ("ann", "01_first_things", "01_first_things.ipynb"),
-        ("ann", "02_second_things", "02_second_things.ipynb"),
+        ("ann", "01_first_things", FIRST),
+        ("ann", "02_second_things", SECOND),
     ]
 
 
 def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
-    hand_in(tmp_path / "ann", "01_first_things.ipynb", "02_second_things.ipynb")
-    file = tmp_path / "ann" / "02_second_things.ipynb"
+    hand_in(tmp_path / "ann", FIRST, SECOND)
+    file = tmp_path / "ann" / SECOND
     assert find_submissions(file, LESSONS).submissions == [Submission("ann", "02_second_things", file)]
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["01_first_things.ipynb", "01_anything.ipynb", "01-first.ipynb", "01 first.ipynb", "ann_01_first_things.ipynb",
-     "01_first_things (2).ipynb", "01.ipynb"],
+    ("lesson", "names"),
+    [
+        ("01_first_things", ["01_first_things", "01_anything", "01-first", "01 first", "ann_01_first_things",
+                             "01_first_things (2)", "01"]),
+        (None, ["1_first", "homework", "03_third", "011_first"]),
+    ],
 )  # fmt: skip
-def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, name: str) -> None:
-    hand_in(tmp_path, name)
-    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) == "01_first_things"
-
-
-@pytest.mark.parametrize("name", ["1_first.ipynb", "homework.ipynb", "03_third.ipynb", "011_first.ipynb"])
-def test_another_name_says_none(tmp_path: Path, name: str) -> None:
-    hand_in(tmp_path, name)
-    assert Lessons(LESSONS).lesson_of(tmp_path / name, name) is None
+def test_the_name_of_a_file_says_its_lesson(tmp_path: Path, lesson: str | None, names: list[str]) -> None:
+    hand_in(tmp_path, *(f"{name}.ipynb" for name in names))
+    said = {name: Lessons(LESSONS).lesson_of(tmp_path / f"{name}.ipynb", f"{name}.ipynb") for name in names}
+    assert said == dict.fromkeys(names, lesson)
 
 
 @pytest.mark.parametrize(("lesson", "belongs_to"), [("02_second_things", "02_second_things"), ("09_none", None)])
@@ -108,16 +70,16 @@ def test_the_name_counts_more_than_the_metadata(tmp_path: Path) -> None:
 
 
 def test_of_several_files_for_a_lesson_the_plain_name_counts_else_the_last(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_a.ipynb", "ann/01_first_things.ipynb", "ann/01_z.ipynb")
+    hand_in(tmp_path, "ann/01_a.ipynb", f"ann/{FIRST}", "ann/01_z.ipynb")
     hand_in(tmp_path, "bob/01_a.ipynb", "bob/01_b.ipynb")
     assert found(tmp_path) == [
-        ("ann", "01_first_things", "01_first_things.ipynb"),
+        ("ann", "01_first_things", FIRST),
         ("bob", "01_first_things", "01_b.ipynb"),
     ]
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    name = "01_first_things.ipynb"
+    name = FIRST
     hand_in(tmp_path, f"ann/{name}", f"ann/old/{name}", f"bob/work/v1/{name}", f"bob/work/v2/{name}", "cy/01_a.ipynb")
     seen = find_submissions(tmp_path, LESSONS)
     assert seen.choices == (
@@ -128,27 +90,21 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
     assert fates[f"bob/work/v1/{name}"] == f"It does not count: v2/{name} does, its folder has the later number."
 
 
-def test_a_folder_named_like_a_notebook_is_none(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb")
-    (tmp_path / "bob" / "01_first_things.ipynb").mkdir(parents=True)
-    assert found(tmp_path) == [("ann", "01_first_things", "01_first_things.ipynb"), ("bob", "01_first_things", None)]
-
-
 def test_what_cannot_be_read_is_a_submission_all_the_same(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb")
+    hand_in(tmp_path, f"ann/{FIRST}")
     (tmp_path / "bob").mkdir()
-    (tmp_path / "bob" / "01_first_things.ipynb").symlink_to(tmp_path / "ann" / "01_first_things.ipynb")
+    (tmp_path / "bob" / FIRST).symlink_to(tmp_path / "ann" / FIRST)
     (tmp_path / "cy").mkdir()
-    os.mkfifo(tmp_path / "cy" / "01_first_things.ipynb")
-    assert [student for student, _, name in found(tmp_path) if name] == ["ann", "bob", "cy"]
-    pipe = tmp_path / "cy" / "01_first_things.ipynb"
+    os.mkfifo(tmp_path / "cy" / FIRST)
+    assert [one.student for one in find_submissions(tmp_path, LESSONS).submissions if one.file] == ["ann", "bob", "cy"]
+    pipe = tmp_path / "cy" / FIRST
     assert find_submissions(pipe, LESSONS).submissions == [Submission("cy", "01_first_things", pipe)]
 
 
 def test_the_class_may_be_given_as_a_link(tmp_path: Path) -> None:
-    hand_in(tmp_path / "class", "ann/01_first_things.ipynb")
+    hand_in(tmp_path / "class", f"ann/{FIRST}")
     (tmp_path / "link").symlink_to(tmp_path / "class")
-    assert found(tmp_path / "link") == [("ann", "01_first_things", "01_first_things.ipynb")]
+    assert found(tmp_path / "link") == [("ann", "01_first_things", FIRST)]
 
 
 def test_hostile_names_stay_names(tmp_path: Path) -> None:
@@ -174,32 +130,22 @@ def test_the_message_says_what_is_expected_where(tmp_path: Path) -> None:
 
 def test_nobody_takes_the_name_of_another(tmp_path: Path) -> None:
     hand_in(tmp_path, *(f"{name}/01_first_things.ipynb" for name in (" zzz_good", "zzz_good", "zzz_good ", "ZZZ_good")))
+    hand_in(tmp_path, f"␣ann/{FIRST}", f" ann/{FIRST}")  # shown alike
     by_name = {
         submission.student: submission.file and submission.file.parent.name
         for submission in find_submissions(tmp_path, LESSONS).submissions
     }
     assert by_name == {
-        "zzz_good": "zzz_good",
-        "ZZZ_good": "ZZZ_good",
-        "␣zzz_good": " zzz_good",
-        "zzz_good␣": "zzz_good ",
-    }
-
-
-def test_a_name_that_is_shown_like_another_stays_another(tmp_path: Path) -> None:
-    hand_in(tmp_path, "␣ann/01_first_things.ipynb", " ann/01_first_things.ipynb")
-    by_name = {
-        submission.student: submission.file and submission.file.parent.name
-        for submission in find_submissions(tmp_path, LESSONS).submissions
-    }
-    assert by_name == {"␣ann": "␣ann", "␣ann*": " ann"}
+        "zzz_good": "zzz_good", "ZZZ_good": "ZZZ_good", "␣zzz_good": " zzz_good", "zzz_good␣": "zzz_good ",
+        "␣ann": "␣ann", "␣ann*": " ann",
+    }  # fmt: skip
 
 
 def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
-    hand_in(tmp_path, "class/ann/01_first_things.ipynb", "elsewhere/01_first_things.ipynb")
+    hand_in(tmp_path, f"class/ann/{FIRST}", f"elsewhere/{FIRST}")
     (tmp_path / "class/bob").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "class/eve").mkdir()
-    (tmp_path / "class/eve/01_first_things.ipynb").symlink_to(tmp_path / "elsewhere/01_first_things.ipynb")
+    (tmp_path / f"class/eve/{FIRST}").symlink_to(tmp_path / f"elsewhere/{FIRST}")
     ann, bob, eve = find_submissions(tmp_path / "class", LESSONS).submissions
     assert (ann.student, bob.student, eve.student) == ("ann", "bob", "eve")
     assert bob.file is None
@@ -212,8 +158,8 @@ def test_a_linked_folder_or_file_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb")
-    (tmp_path / "bob/01_first_things.ipynb").mkdir(parents=True)
+    hand_in(tmp_path, f"ann/{FIRST}")
+    (tmp_path / f"bob/{FIRST}").mkdir(parents=True)
     _, bob = find_submissions(tmp_path, LESSONS).submissions
     assert (bob.student, bob.lesson, bob.file) == ("bob", "01_first_things", None)
     assert bob.problem == ("01_first_things.ipynb is a folder, not a file. Hand in the saved notebook (.ipynb) itself.")
@@ -222,7 +168,7 @@ def test_a_folder_that_is_called_like_a_notebook_has_a_message(tmp_path: Path) -
 
 
 def test_what_one_student_hands_in_makes_nobody_elses_missing(tmp_path: Path) -> None:
-    hand_in(tmp_path, "ann/01_first_things.ipynb", "bob/01_first_things.ipynb", "eve/02_second_things.ipynb")
+    hand_in(tmp_path, f"ann/{FIRST}", f"bob/{FIRST}", f"eve/{SECOND}")
     assert [entry[:2] for entry in found(tmp_path)] == [
         ("ann", "01_first_things"),
         ("bob", "01_first_things"),

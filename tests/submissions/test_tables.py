@@ -69,12 +69,5 @@ def test_what_is_no_csv_file_says_what_helps(raw: bytes, part: str) -> None:
 
 
 def test_numbers_have_a_point_or_a_comma() -> None:
-    assert [parse_number(text) for text in ("4", "4.50", " 4,00 ", "-", "", "4 of 5", "1.2.3")] == [
-        4,
-        4.5,
-        4,
-        None,
-        None,
-        None,
-        None,
-    ]
+    assert [parse_number(text) for text in ("4", "4.50", " 4,00 ")] == [4, 4.5, 4]
+    assert {parse_number(text) for text in ("-", "", "4 of 5", "1.2.3")} == {None}

@@ -13,6 +13,7 @@ from graders.sandbox.outside.leftovers import remove_tree
 from graders.submissions.archives import HIDDEN, MAX_DEPTH, TOO_DEEP
 from graders.submissions.finding import find_submissions
 from tests import notebooks
+from tests.trouble import nest
 
 LESSON = "01_first_things"
 LINK = "The folder is a link to another place, which is not followed. Hand in the notebooks themselves."
@@ -29,17 +30,6 @@ def marked(where: Path, scratch: Path | None = None) -> dict[str, str]:
     found = find_submissions(where, [LESSON], scratch)
     assert (found.open_accounts, found.doubts) == ([], ())
     return {one.student: one.problem or ("" if one.file else "missing") for one in found.submissions}
-
-
-def nest(folder: Path, depth: int) -> None:
-    """Folders in each other, made one by one: their path is longer than the system allows."""
-    folder.mkdir(exist_ok=True)
-    here = os.open(folder, os.O_RDONLY)
-    for _ in range(depth):
-        os.mkdir("d", dir_fd=here)
-        here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
-        os.close(above)
-    os.close(here)
 
 
 def to_itself(folder: Path) -> None:

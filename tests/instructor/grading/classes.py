@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +19,10 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.instructor.machines import Machines
 from graders.marking.control import CONTROL_CELLS
+from graders.sandbox.outside.boxes import Boxes
 from tests import notebooks
 from tests.answers import answers_of
-from tests.doubles import InProcessRunner, no_prestarted_boxes
+from tests.doubles import InProcessRunner, NoBoxes
 from tests.notebooks import KEYS, LESSON
 
 LESSON_1 = answers_of("01")
@@ -76,14 +78,21 @@ def hand_in(
     return file
 
 
-def grade(*arguments: str, code: int = 0, cluster: Callable[[str], Any] | None = None) -> str:
-    """Type `hookwork grade class --out out`; what it prints."""
-    here = Machines(here=lambda now: no_prestarted_boxes(machines[-1]), new_seed=lambda: machines[-1].seed)
+def grade(
+    *arguments: str,
+    where: str | Path = "class",
+    code: int = 0,
+    boxes: Boxes | None = None,
+    cluster: Callable[[str], Any] | None = None,
+) -> str:
+    """Type `hookwork grade WHERE --out out`; what it prints, on one line."""
+    here = Machines(here=lambda now: nullcontext(boxes or NoBoxes(machines[-1])), new_seed=lambda: machines[-1].seed)
     if cluster is not None:
         here = replace(here, cluster=cluster)
-    done = CliRunner().invoke(app, ["grade", "class", "--out", "out", "--jobs", "1", *arguments], obj=here)
+    done = CliRunner().invoke(app, ["grade", str(where), "--out", "out", "--jobs", "1", *arguments], obj=here)
     assert done.exit_code == code, done.output + repr(done.exception)
-    return done.output
+    assert "Traceback" not in done.output
+    return " ".join(done.output.replace("│", " ").split())
 
 
 def submissions(out: str = "out") -> list[dict[str, Any]]:
@@ -95,6 +104,11 @@ def submissions(out: str = "out") -> list[dict[str, Any]]:
 def results() -> dict[str, dict[str, Any]]:
     """results.json by student."""
     return {submission["student"]: submission for submission in submissions()}
+
+
+def each(part: str) -> dict[str, Any]:
+    """One part of the result of each student."""
+    return {name: found[part] for name, found in results().items()}
 
 
 TEAMS = "Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Alan Turing\n"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests import notebooks
-from tests.instructor.grading.classes import OTHER_LESSON, ClassRunner, grade, hand_in, results
+from tests.instructor.grading.classes import OTHER_LESSON, ClassRunner, each, grade, hand_in, results, submissions
 from tests.instructor.test_cluster import Here
 from tests.notebooks import KEYS, LESSON
+from tests.trouble import ctrl_c_interrupts
 
 
 def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None:
@@ -23,7 +23,7 @@ def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None
     grade("--deadline", "2026-01-02", "--late", "10%/day")
     before = results()
     for forgotten in ((), ("--late", "10%/day"), ("--deadline", "2026-01-02")):
-        text = " ".join(grade("--student", "ann", *forgotten, code=2).split())
+        text = grade("--student", "ann", *forgotten, code=2)
         assert f"ann lost 0.8 points in {LESSON} for being late." in text
         assert results() == before
     grade("--student", "bob")
@@ -38,13 +38,13 @@ def test_an_appeal_with_fewer_options_gives_no_points_back_by_accident() -> None
 def test_the_results_of_other_lessons_stay() -> None:
     hand_in("ann"), hand_in("bob")
     grade()
-    first = json.loads(Path("out/results.json").read_text())["submissions"]
+    first = submissions()
     for name in ("ann", "bob"):
         Path("class", name, f"{LESSON}.ipynb").unlink()
         hand_in(name, name=f"{OTHER_LESSON}.ipynb")
     text = grade("--export", "canvas,moodle")
     assert "2 notebooks, " in text
-    found = json.loads(Path("out/results.json").read_text())["submissions"]
+    found = submissions()
     assert [submission for submission in found if submission["lesson"] == LESSON] == first
     assert [(submission["student"], submission["lesson"]) for submission in found] == [
         (name, lesson) for name in ("ann", "bob") for lesson in (LESSON, OTHER_LESSON)
@@ -88,12 +88,9 @@ def test_one_exercise_is_marked_again_unless_the_notebook_is_another_one() -> No
 def test_an_interrupted_run_keeps_what_is_marked(runner: ClassRunner) -> None:
     hand_in("ann"), hand_in("bob"), hand_in("cy")
     runner.interrupted_at = "bob"
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever other tests left in this process
-    try:
+    with ctrl_c_interrupts():
         assert "Interrupted" in grade(code=3)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert {name: submission["status"] for name, submission in results().items()} == {
+    assert each("status") == {
         "ann": "graded", "bob": "graded", "cy": "not-graded"}  # fmt: skip
     grade("--student", "cy")
     assert {submission["status"] for submission in results().values()} == {"graded"}
@@ -132,7 +129,7 @@ def test_commands_at_once_lose_nothing() -> None:
     Path("other/ann").mkdir(parents=True)
     Path(f"other/ann/{OTHER_LESSON}.ipynb").write_text(notebooks.text("1"))
     printed = at_once(("class", "--student", "ann"), ("class", "--student", "bob"), ("other",))
-    found = json.loads(Path("out/results.json").read_text())["submissions"]
+    found = submissions()
     assert [(submission["student"], submission["lesson"], submission["score"]) for submission in found] == [
         ("ann", LESSON, 4), ("ann", OTHER_LESSON, 0), ("bob", LESSON, 4)]  # fmt: skip
     assert sum("Another command is working in out (process " in text for text in printed) >= 1
@@ -149,7 +146,7 @@ def test_on_a_cluster_only_what_needs_a_run_is_sent(runner: ClassRunner) -> None
     Path("roster.csv").write_text("Name\nann\nbob\nzoe\n")
     text = grade("--cluster", "tcp://there:8786", "--roster", "roster.csv", code=3, cluster=dask)
     assert "2 notebooks on tcp://there:8786" in text  # nothing of zoe is marked
-    assert {name: submission["status"] for name, submission in results().items()} == {
+    assert each("status") == {
         "ann": "graded", "bob": "not-graded", "zoe": "missing"}  # fmt: skip
     assert runner.noted == []
 
@@ -160,16 +157,13 @@ def test_when_marking_again_fails_the_earlier_marks_stay(runner: ClassRunner) ->
     before = results()
     runner.broken = True
     hand_in("cy", wrong=KEYS)
-    text = " ".join(grade("--fresh", code=3).split())
+    text = grade("--fresh", code=3)
     assert "Not marked again, so the earlier mark stays: ann, 01; bob, 01. The graders failed with OSError: no" in text
     assert results() == before | {"cy": results()["cy"]}
     assert results()["cy"]["status"] == "not-graded"  # the earlier mark was that of another notebook
     runner.broken, runner.interrupted_at = False, "ann"
-    signal_before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert "Ctrl+C once more ends them at once." in " ".join(grade("--fresh", code=3).split())
-    finally:
-        signal.signal(signal.SIGINT, signal_before)
+    with ctrl_c_interrupts():
+        assert "Ctrl+C once more ends them at once." in grade("--fresh", code=3)
     assert [(found["status"], found["score"]) for found in results().values()] == [
         ("graded", 4), ("graded", 3), ("not-graded", 0)]  # fmt: skip
 

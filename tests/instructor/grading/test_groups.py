@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from tests.instructor.grading.classes import TEAMS, ClassRunner, grade, hand_in, results
+from tests.instructor.grading.classes import TEAMS, ClassRunner, each, grade, hand_in, results
 from tests.notebooks import KEYS, LESSON
 
 
@@ -47,7 +47,7 @@ def test_a_group_is_marked_once_and_every_member_has_the_result_everywhere(runne
         assert Path(f"out/gradescope/{name}/results.json").exists()
     hand_in("team_1")  # an appeal of one is one of the group
     grade(*options, "--student", "Turing, Alan")
-    assert {name: found["score"] for name, found in results().items()} == {
+    assert each("score") == {
         "Lovelace, Ada": 4, "Turing, Alan": 4, "Noether, E": 4}  # fmt: skip
     assert runner.students == ["E", "team_1", "team_1"]
 
@@ -55,7 +55,7 @@ def test_a_group_is_marked_once_and_every_member_has_the_result_everywhere(runne
 def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
     hand_in("team_1"), hand_in("E Noether")
     Path("roster.csv").write_text(TEAM_ROSTER)
-    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas", code=3).split())
+    text = grade("--roster", "roster.csv", "--export", "canvas", code=3)
     assert "Not on the roster, or not clearly: team_1 If they handed in as groups: --groups CSV gives" in text
     assert f"canvas.csv: {LESSON} has 100 points on the roster, and at most 4 are entered. --scale converts" in text
     (Path("class/team_1") / f"{LESSON}.ipynb").unlink(), Path("class/team_1").rmdir()
@@ -66,22 +66,22 @@ def test_without_the_groups_the_summary_says_that_there_is_an_option() -> None:
 def test_a_group_that_has_the_number_of_a_member_is_said() -> None:
     hand_in("", name=f"team1_101_20001_{LESSON}.ipynb"), hand_in("", name=f"noethere_103_20002_{LESSON}.ipynb")
     Path("roster.csv").write_text(TEAM_ROSTER)
-    text = " ".join(grade("--roster", "roster.csv").split())
+    text = grade("--roster", "roster.csv")
     assert "Found by their numbers, under other names: team1 as Lovelace, Ada. If they handed in as groups:" in text
     Path("teams.csv").write_text(TEAMS)
     assert "If they" not in grade("--roster", "roster.csv", "--groups", "teams.csv")
-    assert {name: found["status"] for name, found in results().items()} == {
+    assert each("status") == {
         "Lovelace, Ada": "graded", "Turing, Alan": "graded", "Noether, E": "graded"}  # fmt: skip
 
 
 def test_what_is_not_clear_about_a_group_is_said_first_and_the_exit_code_is_3() -> None:
     hand_in("team_1"), hand_in("alan turing")
     Path("teams.csv").write_text(TEAMS + "Team 2,Emmy Noether\n")
-    text = " ".join(grade("--groups", "teams.csv", code=3).split())
+    text = grade("--groups", "teams.csv", code=3)
     said = text.partition("2 notebooks")[0]
     assert f"Team 2: no file for {LESSON} has its name, and these handed in nothing either: Emmy Noether." in said
     assert f"Alan Turing handed in {LESSON} alone as well, and differently (class/alan turing/{LESSON}.ipynb)" in said
-    assert {name: found["status"] for name, found in results().items()} == {
+    assert each("status") == {
         "Ada Lovelace": "graded", "Alan Turing": "graded", "Emmy Noether": "missing"}  # fmt: skip
     assert [Path(file).parent.name for file in results()["Alan Turing"]["superseded"]] == ["alan turing"]
 
@@ -91,7 +91,7 @@ def test_an_export_with_one_person_twice_is_not_written_and_all_others_are() -> 
     Path("roster.csv").write_text("Name,ID\nann,7\nbob,7\n")
     Path("out").mkdir()
     Path("out/canvas.csv").write_text("of before")
-    text = " ".join(grade("--roster", "roster.csv", "--export", "canvas,gradescope,moodle", code=3).split())
+    text = grade("--roster", "roster.csv", "--export", "canvas,gradescope,moodle", code=3)
     assert (
         "canvas.csv is not written, as it would give one person two rows: ID 7 stands for ann and for bob. "
         "The file there is from an earlier command."
@@ -110,6 +110,6 @@ def test_a_worksheet_in_another_language_comes_back_in_it() -> None:
         "Teilnehmer/in1234;Jürgen Groß;x;{};4,00;\r\nTeilnehmer/in1235;Ada Lovelace;x;{};4,00;\r\n"
     )
     Path("roster.csv").write_bytes(sheet.format("", "").encode("cp1252"))
-    text = " ".join(grade("--roster", "roster.csv", "--export", "moodle").split())
+    text = grade("--roster", "roster.csv", "--export", "moodle")
     assert "was read as cp1252. Is the name Jürgen Groß right?" in text
     assert Path(f"out/moodle/{LESSON}.csv").read_bytes() == sheet.format("4", "4").encode("cp1252")

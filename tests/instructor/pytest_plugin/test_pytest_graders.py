@@ -56,8 +56,11 @@ def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[
     return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=240, check=False)
 
 
+Marked = tuple[subprocess.CompletedProcess[str], Path]
+
+
 @pytest.fixture(scope="module")
-def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.CompletedProcess[str], Path]:
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Marked:
     """A class of five, marked once. One of them handed in more than a notebook. What was imported comes last."""
     folder = tmp_path_factory.mktemp("marked")
     trap = f"open({str(folder / 'canary')!r}, 'w').write('imported')\n"
@@ -77,7 +80,7 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complet
     return graders(*arguments, *written, "-p", "listing", PYTHONPATH=str(folder)), folder
 
 
-def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_results_json_is_valid_and_complete(marked: Marked) -> None:
     data = json.loads((marked[1] / "out/results.json").read_text())
     jsonschema.validate(data, json.loads(results_json.SCHEMA_FILE.read_text()))
     assert data["seed"] == 7
@@ -100,7 +103,7 @@ def test_results_json_is_valid_and_complete(marked: tuple[subprocess.CompletedPr
     assert [exercise["mistake"] for exercise in cleo["exercises"]] == MISTAKES
 
 
-def test_the_gradebook_has_a_row_for_each_student(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_the_gradebook_has_a_row_for_each_student(marked: Marked) -> None:
     rows = list(csv.DictReader((marked[1] / "out/gradebook.csv").open()))
     assert [(row["student"], row["01-branch-grads"], row["total"], row["max"]) for row in rows] == [
         ("'=cmd|x", "0", "3", "4"),
@@ -112,9 +115,7 @@ def test_the_gradebook_has_a_row_for_each_student(marked: tuple[subprocess.Compl
     assert rows[-1]["note"] == f"{LESSON}: unreadable"
 
 
-def test_junit_cases_carry_exercise_student_and_points(
-    marked: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
+def test_junit_cases_carry_exercise_student_and_points(marked: Marked) -> None:
     found = []
     for case in ElementTree.parse(marked[1] / "junit.xml").iter("testcase"):
         properties = {element.get("name"): element.get("value") for element in case.iter("property")}
@@ -124,9 +125,7 @@ def test_junit_cases_carry_exercise_student_and_points(
     assert found == [(share, share)] * CHECKS[0]
 
 
-def test_the_summary_explains_each_exercise_once_and_shows_no_frames(
-    marked: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
+def test_the_summary_explains_each_exercise_once_and_shows_no_frames(marked: Marked) -> None:
     run, _ = marked
     assert run.returncode == 1
     assert "Traceback" not in run.stdout + run.stderr
@@ -136,7 +135,7 @@ def test_the_summary_explains_each_exercise_once_and_shows_no_frames(
     assert "--seed 7" in run.stdout
 
 
-def test_only_what_is_needed_is_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_only_what_is_needed_is_imported(marked: Marked) -> None:
     imported = marked[0].stdout.rstrip().rpartition("\n")[2].split()
     lessons = {name.partition(".")[0] for name in imported if name.startswith("lesson_")}
     lessons |= {name.split(".")[2] for name in imported if name.startswith("graders.exercises.lesson_")}
@@ -144,14 +143,12 @@ def test_only_what_is_needed_is_imported(marked: tuple[subprocess.CompletedProce
     assert "hypothesis" not in imported
 
 
-def test_transcripts_are_kept(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_transcripts_are_kept(marked: Marked) -> None:
     assert len(list((marked[1] / "out/runs").glob("*.frames"))) == 4
 
 
 @pytest.mark.slow  # a class is marked once more
-def test_a_seed_repeats_a_run_with_xdist_exactly(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
-) -> None:
+def test_a_seed_repeats_a_run_with_xdist_exactly(marked: Marked, tmp_path: Path) -> None:
     _, folder = marked
     arguments = ("--submissions", folder / "class", "--out", tmp_path, "--seed", "7", "--probe-timeout", "1.5")
     run = graders(*arguments, "-n", "2")
@@ -166,9 +163,7 @@ def test_a_seed_repeats_a_run_with_xdist_exactly(
     assert verdicts(tmp_path / "results.json") == verdicts(folder / "out/results.json")
 
 
-def test_executed_notebooks_are_written_when_they_are_asked_for(
-    marked: tuple[subprocess.CompletedProcess[str], Path],
-) -> None:
+def test_executed_notebooks_are_written_when_they_are_asked_for(marked: Marked) -> None:
     run, folder = marked
     assert "out/executed" in "".join(run.stdout.split())
     executed = {file.relative_to(folder / "out/executed") for file in (folder / "out/executed").rglob("*.ipynb")}
@@ -179,7 +174,7 @@ def test_executed_notebooks_are_written_when_they_are_asked_for(
 
 
 def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
+    marked: Marked, tmp_path: Path, graders_here: GradersHere
 ) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     (executed := tmp_path / f"out/executed/ada/{LESSON}.ipynb").unlink()
@@ -192,7 +187,7 @@ def test_k_selects_and_x_stops_and_nothing_has_to_run_again(
 
 
 def test_marks_by_hand_stay_and_a_row_for_nobody_is_said(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
+    marked: Marked, tmp_path: Path, graders_here: GradersHere
 ) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     file = tmp_path / "out/hand-marks.csv"
@@ -211,7 +206,7 @@ def test_marks_by_hand_stay_and_a_row_for_nobody_is_said(
     assert (tmp_path / "out/results.json").read_bytes() == before
 
 
-def test_conftests_of_students_are_never_imported(marked: tuple[subprocess.CompletedProcess[str], Path]) -> None:
+def test_conftests_of_students_are_never_imported(marked: Marked) -> None:
     assert len(list((marked[1] / "class").rglob("*.py"))) == 3 * len(TRAPS)
     assert not (marked[1] / "canary").exists()
 
@@ -290,9 +285,7 @@ def test_the_archive_of_a_class_is_marked_with_what_is_missing_and_nothing_is_le
     assert not list((tmp_path / "tmp").glob("hookwork-*"))
 
 
-def test_what_another_command_works_in_is_waited_for(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path
-) -> None:
+def test_what_another_command_works_in_is_waited_for(marked: Marked, tmp_path: Path) -> None:
     shutil.copytree(marked[1] / "out/runs", tmp_path / "out/runs")
     shutil.copy(marked[1] / "out/results.json", tmp_path / "out")
     again = ("--submissions", marked[1] / "class", "--out", tmp_path / "out", "--probe-timeout", "1.5")
@@ -320,9 +313,7 @@ def test_what_another_command_works_in_is_waited_for(
     }
 
 
-def test_a_part_of_the_class_joins_the_rest(
-    marked: tuple[subprocess.CompletedProcess[str], Path], tmp_path: Path, graders_here: GradersHere
-) -> None:
+def test_a_part_of_the_class_joins_the_rest(marked: Marked, tmp_path: Path, graders_here: GradersHere) -> None:
     shutil.copytree(marked[1] / "out", tmp_path / "out")
     before = json.loads((tmp_path / "out/results.json").read_text())["submissions"]
     again = ("--submissions", marked[1] / "class/ben", "--out", tmp_path / "out", "--probe-timeout", "1.5")

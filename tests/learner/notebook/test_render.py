@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -20,22 +21,21 @@ from graders.marking.replaying import Replayed
 from tests.sample import SCALE_SUM, WRAP
 
 
-def found(status: Status, message: str = "", *checks: CheckResult, mistake: str | None = None) -> Panel:
-    """The panel of a result worth 1 of 3 points."""
-    return render.result_panel(
-        SCALE_SUM,
-        ExerciseResult(
-            key="90-scale-sum", status=status, score=1, max_score=3, mistake=mistake, message=message, checks=checks
-        ),
+def result(status: Status, message: str = "", *checks: CheckResult, **parts: Any) -> ExerciseResult:
+    """A result worth 1 of 3 points."""
+    return ExerciseResult(
+        key="90-scale-sum", status=status, score=1, max_score=3, message=message, checks=checks, **parts
     )
+
+
+def found(*parts: Any, **more: Any) -> Panel:
+    """The panel of such a result."""
+    return render.result_panel(SCALE_SUM, result(*parts, **more))
 
 
 def failed(name: str, difference: Difference) -> CheckResult:
     """A check that does not hold."""
     return CheckResult(name=name, passed=False, score=0, max_score=1, message=difference.text, difference=difference)
-
-
-BARE = ExerciseResult(key="90-scale-sum", status=Status.WRONG, score=0, max_score=3)
 
 
 def text_of(html: str) -> str:
@@ -69,16 +69,8 @@ def test_both_forms_say_the_same() -> None:
         failed("neither does this", Difference(Kind.VALUE, "b", "", "17", "18", "one of 2")),
         failed("nor this", Difference(Kind.ORDER, "log", timelines=Timelines(("fwd a",), ("fwd b",)))),
     )
-    result = ExerciseResult(
-        key="90-scale-sum",
-        status=Status.WRONG,
-        score=1,
-        max_score=3,
-        mistake="forgot-return",
-        message="Return it.",
-        checks=checks,
-    )
-    panel = render.result_panel(SCALE_SUM, result, None, ["What to do now."], more=True)
+    wrong = result(Status.WRONG, "Return it.", *checks, mistake="forgot-return")
+    panel = render.result_panel(SCALE_SUM, wrong, None, ["What to do now."], more=True)
     shown = text_of(panel.html)
     for part in (
         "Return it.", "it holds", "it does not", "a: it requires grad", "neither does this", "b", "17", "18",
@@ -116,11 +108,8 @@ def test_of_recognised_mistakes_the_checks_that_show_them_are_told() -> None:
 
 
 def test_a_second_mistake_is_said_after_the_first() -> None:
-    result = ExerciseResult(
-        key="90-scale-sum", status=Status.WRONG, score=0, max_score=3, mistake="a", message="Return it.",
-        second_mistake="b", second_message="Remove it.", checks=(differing("the sum is right", "total"),),
-    )  # fmt: skip
-    panel = render.result_panel(SCALE_SUM, result)
+    both = {"mistake": "a", "second_mistake": "b", "second_message": "Remove it."}
+    panel = found(Status.WRONG, "Return it.", differing("the sum is right", "total"), **both)
     assert "Return it.\n\nAlso: Remove it.\n" in panel.text
     assert "Return it. Also: Remove it." in text_of(panel.html)
 
@@ -159,15 +148,12 @@ def test_a_worked_answer_says_why() -> None:
 
 def test_a_program_stands_below_the_sentence_that_it_shows() -> None:
     program, introduction = "w = 1\nif w:\n    print(w)  # expected 2", "Run this below your answer to see it, or call "
-    result = ExerciseResult(
-        key="90-scale-sum", status=Status.WRONG, score=0, max_score=3, message="Return it.", program=program + "\n",
-        checks=(differing("the sum is right", "total"), differing("the rest", "x.grad"), HELD),
-    )  # fmt: skip
+    checks = (differing("the sum is right", "total"), differing("the rest", "x.grad"), HELD)
     for mistake, order in (
         ("forgot-return", ("Return it.", introduction, "w = 1", "the sum is right", "More: ")),
         (None, ("the sum is right", "the rest", "it holds", introduction, "w = 1")),
     ):
-        panel = render.result_panel(SCALE_SUM, replace(result, mistake=mistake))
+        panel = found(Status.WRONG, "Return it.", *checks, program=program + "\n", mistake=mistake)
         at = [text_of(panel.html).index(part) for part in order]
         assert at == sorted(at)
         assert re.findall(r"<pre [^>]*>([^<]*)</pre>", panel.html) == [program]
@@ -178,11 +164,8 @@ def test_a_program_stands_below_the_sentence_that_it_shows() -> None:
 
 
 def test_checks_that_were_not_judged_are_not_listed() -> None:
-    panel = found(
-        Status.RAISED,
-        "It raised.",
-        CheckResult(name="the sum is right", passed=False, score=0, max_score=1, message="not judged"),
-    )
+    unjudged = CheckResult(name="the sum is right", passed=False, score=0, max_score=1, message="not judged")
+    panel = found(Status.RAISED, "It raised.", unjudged)
     assert "not judged" not in panel.text + panel.html
 
 
@@ -197,7 +180,7 @@ def test_html_of_a_learner_is_never_live() -> None:
         found(Status.WRONG, bad, *checks, mistake="m").html
         + found(Status.RAISED, bad).html
         + render.note_panel(bad).html
-        + render.result_panel(SCALE_SUM, replace(BARE, program=bad)).html
+        + found(Status.WRONG, program=bad).html
         + render.replayed_panel(SCALE_SUM, Replayed(bad, error=bad)).html
     )
     assert "<script" not in html
@@ -206,12 +189,7 @@ def test_html_of_a_learner_is_never_live() -> None:
 
 
 def test_signs_have_a_text_for_those_who_do_not_see_them() -> None:
-    html = found(
-        Status.WRONG,
-        "",
-        CheckResult(name="a", passed=True, score=1, max_score=1),
-        CheckResult(name="b", passed=False, score=0, max_score=1),
-    ).html
+    html = found(Status.WRONG, "", HELD, differing("the sum is right", "total")).html
     assert re.findall(r"role='img' aria-label='([^']*)'", html) == ["holds", "does not hold"]
 
 
@@ -262,10 +240,7 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
         line="line 2 of its cell: return f(x)",
         call="scale_sum(1, 2)",
     )
-    result = ExerciseResult(
-        key="90-scale-sum", status=Status.RAISED, score=0, max_score=3, mistake=None, message="all in one", checks=()
-    )
-    panel = render.result_panel(SCALE_SUM, result, outcome)
+    panel = render.result_panel(SCALE_SUM, result(Status.RAISED, "all in one"), outcome)
     assert panel.text.split("\n")[1:] == [
         "",
         "`scale_sum` raised ValueError: no",
@@ -277,7 +252,7 @@ def test_an_exception_shows_the_line_and_the_call() -> None:
 
 def after(status: Status, passed: list[str], exercise: Exercise = SCALE_SUM) -> list[str]:
     course = build_standing([SCALE_SUM, WRAP], Record(dict.fromkeys(passed, "passed")))
-    return render.next_steps(exercise, ExerciseResult(key=exercise.key, status=status, score=0, max_score=3), 2, course)
+    return render.next_steps(exercise, replace(result(status), key=exercise.key), 2, course)
 
 
 def test_the_name_of_another_lesson_is_a_link() -> None:
@@ -359,7 +334,7 @@ def test_at_the_end_of_a_way_nothing_off_it_is_named() -> None:
     every = course.every_exercise()
     core = [exercise for exercise in every if exercise.core]
     passed = {exercise.key: "passed" for exercise in core}
-    last = ExerciseResult(key=core[-1].key, status=Status.PASSED, score=1, max_score=1)
+    last = replace(result(Status.PASSED), key=core[-1].key)
     says = [
         render.next_steps(core[-1], last, 3, build_standing(every, Record(done, way="core path")))[-1]
         for done in (passed, passed | {core[0].key: "wrong"})

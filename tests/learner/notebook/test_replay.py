@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -29,36 +27,22 @@ def scale_grad(t, s):
 RIGHT = IN_PLACE.replace("grad.mul_(factor)", "grad * factor")
 
 
-@pytest.fixture
-def cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs the text of a cell in a main program of its own; what it defines there is what `check` finds."""
-    monkeypatch.chdir(tmp_path)
-    program = ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", program)
-    return lambda source: exec(compile(source, "<cell>", "exec"), vars(program))
+def test_the_last_refused_program_runs_with_the_function_as_it_is_now(cell: Any, said: Callable[..., str]) -> None:
+    def replayed() -> list[str]:
+        return said(replay, KEY).splitlines()
 
-
-def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
-    cell: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def said() -> list[str]:
-        replay(KEY)
-        return capsys.readouterr().out.splitlines()
-
-    assert said() == ["There is no `scale_grad` yet. Run the cell that defines it."]
+    assert replayed() == ["There is no `scale_grad` yet. Run the cell that defines it."]
     cell("def scale_grad(t, s):\n    raise NotImplementedError")
-    check(KEY)
-    assert "Run this below" not in capsys.readouterr().out
-    assert said() == [
+    assert "Run this below" not in said(check, KEY)
+    assert replayed() == [
         f'There is nothing to replay yet. Run `check("{KEY}")`: if it refuses your answer, it may show a program.'
     ]
     cell(IN_PLACE)
-    check(KEY)
-    lines = capsys.readouterr().out.splitlines()
+    lines = said(check, KEY).splitlines()
     start = lines.index(f'Run this below your answer to see it, or call `replay("{KEY}")`:')
     program = lines[start + 2 : lines.index("", start + 2)]
     expected, seen = program[-1].partition("# expected ")[2].split("; yours: ")
-    printed, title, label, wanted, again = said()
+    printed, title, label, wanted, again = replayed()
     assert again == f'To stop in your function: `replay("{KEY}", stop=True)`'
     assert (title, label) == ("Not as expected yet", "Expected:")
     assert [eval(text.replace("tensor", "")) for text in (wanted, printed)] == [
@@ -66,30 +50,26 @@ def test_the_last_refused_program_runs_with_the_function_as_it_is_now(
     ]
     cell(RIGHT)
     passed = f'As expected. Now run `check("{KEY}")` again, which tries more.'
-    assert said() == [wanted, passed]
+    assert replayed() == [wanted, passed]
     check(KEY)
-    capsys.readouterr()
-    assert said() == [wanted, passed]
+    assert replayed() == [wanted, passed]
 
 
 def test_a_model_in_which_something_is_to_be_found_is_shown_from_the_second_refused_check_on(
-    cell: Any, capsys: pytest.CaptureFixture[str]
+    cell: Any, said: Callable[..., str]
 ) -> None:
     def shown() -> tuple[bool, bool]:
-        check("13-diagnose")
-        said = capsys.readouterr().out
-        return LATER in said, "def make():" in said
+        text = said(check, "13-diagnose")
+        return LATER in text, "def make():" in text
 
     cell("def diagnose(make, x, y, loss_fn, lr):\n    return 'healthy', None")
     assert shown() == (True, False)
-    replay("13-diagnose")
-    assert capsys.readouterr().out.startswith("Your last refused check showed no program: ")
+    assert said(replay, "13-diagnose").startswith("Your last refused check showed no program: ")
     assert [shown(), shown()] == [(False, True), (False, True)]
 
 
-def test_a_key_that_does_not_exist_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    replay("03-nothing")
-    assert "03-nothing" in capsys.readouterr().out
+def test_a_key_that_does_not_exist_is_said(said: Callable[..., str]) -> None:
+    assert "03-nothing" in said(replay, "03-nothing")
 
 
 def test_while_a_notebook_is_marked_all_names_exist_and_do_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from graders.core import course
@@ -80,6 +82,16 @@ def results_of(cells: list[str], runner: BoxRunner, exercises: list[Exercise]) -
     asked = LessonQuestions.for_seed(exercises, SEED)
     transcript = runner.run(cells, asked.probes)
     return judge_submission(asked.exercises, asked.verdicts, cells, read_transcript(transcript.frames))
+
+
+def processes_of(box_modules: Path) -> list[int]:
+    """The living processes that were started with these modules, or are forks of one that was, whatever their names."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+            if f"PYTHONPATH={box_modules}".encode() in environment.read_bytes():
+                found.append(int(environment.parent.name))
+    return found
 
 
 class NotingRunner(BoxRunner):

@@ -20,17 +20,12 @@ from graders.sandbox.outside.warm_process import WarmProcess
 from graders.wire import forking
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
+from tests.trouble import nest
 
 
 def test_a_tree_deeper_than_a_path_can_be_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "work"
-    folder.mkdir()
-    inner = os.open(folder, os.O_RDONLY)
-    for _ in range(1200):
-        os.mkdir("deeper", dir_fd=inner)
-        outer, inner = inner, os.open("deeper", os.O_RDONLY, dir_fd=inner)
-        os.close(outer)
-    os.close(inner)
+    nest(folder, 3000)
     remove_tree(folder)
     assert not folder.exists()
 

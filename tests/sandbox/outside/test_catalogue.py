@@ -32,6 +32,7 @@ from tests.notebooks import LESSON
 from tests.sandbox.outside.attack_cases import FULL, KEYS, RIGHT, Case
 from tests.sandbox.outside.catalogue import CASES
 from tests.sandbox.outside.further_attacks import BRIEF
+from tests.sandbox.outside.one_notebook import processes_of
 
 pytestmark = pytest.mark.slow  # about 340 notebooks, of which many run until a clock stops them
 
@@ -155,21 +156,11 @@ def run_cases(tier: str, folder: Path, cases: dict[str, Case], *, keep_outputs: 
                     submissions, lambda result, names=names: found.results.update({names[Path(result.file)]: result})
                 )
                 marking.close()
-        found.left += processes_of(box_modules)
+        found.left += map(str, processes_of(box_modules))
         found.changed += ["among Python's files"] * (inner.read_text() != "kept")
     found.changed += [name for name, file in files.items() if not file.exists() or file.read_text() != "kept"]
     found.changed += [path.name for path in set(folder.iterdir()) - listed]
     return found
-
-
-def processes_of(box_modules: Path) -> list[str]:
-    """Processes that were started with these modules, or are forks of one that was, whatever their names."""
-    left = []
-    for environment in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if f"PYTHONPATH={box_modules}".encode() in environment.read_bytes():
-                left.append(environment.parent.name)
-    return left
 
 
 @contextlib.contextmanager

@@ -13,17 +13,14 @@ import pytest
 
 from graders.core import course
 from graders.core.cells import defining_cell_by_name
-from graders.core.transcript import read_transcript
 from graders.marking.in_process import check_namespace
-from graders.marking.questions import LessonQuestions
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tiers import missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
-from graders.verdict.judge_submission import judge_submission
+from tests.sandbox.outside.one_notebook import results_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kernels are forked")
 
-SEED = 17
 EXERCISES = [
     replace(course.find_exercise(key), cases=course.find_exercise(key).cases[:2])
     for key in ("03-scale-grad", "03-clamp-grad")
@@ -108,9 +105,8 @@ def checked(cells: Sequence[str]) -> tuple[str, ...]:
 
 def graded(cells: Sequence[str], box_modules: Path, **options: Any) -> tuple[str, ...]:
     """What grading says."""
-    asked = LessonQuestions.for_seed(EXERCISES, SEED)
-    run = read_transcript(BoxRunner(box_modules, **options).run(cells, asked.probes).frames)
-    return tuple(result.status.value for result in judge_submission(asked.exercises, asked.verdicts, cells, run))
+    results = results_of(list(cells), BoxRunner(box_modules, **options), EXERCISES)
+    return tuple(result.status.value for result in results)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -215,47 +214,17 @@ def test_a_notebook_of_another_kernel_is_run_as_python(found: SubmissionResult) 
     assert verdicts(found) == FULL
 
 
-@pytest.fixture
-def unreadable() -> Callable[[Path], str]:
-    """The message for a file that cannot be read as a notebook."""
-
-    def read(file: Path) -> str:
-        found = mark_submission(Submission("ann", LESSON, file), QUESTIONS, NoRunner("D")).result
+def test_a_file_that_is_no_notebook_is_unreadable_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("import torch\n")
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in {
+        "text": "The file is not a notebook: it is not JSON (line 1). Hand in the .ipynb file",
+        "pipe": "The file cannot be read: it is not an ordinary file. Hand in the notebook itself.",
+    }.items():
+        found = mark_submission(Submission("ann", LESSON, tmp_path / name), QUESTIONS, NoRunner("D")).result
         assert (found.status.value, found.score, found.max_score, found.exercises) == ("unreadable", 0, 4, ())
         assert found.graded
-        return found.message
-
-    return read
-
-
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        (b"import torch\n", "The file is not a notebook: it is not JSON (line 1). Hand in the .ipynb file"),
-        (b"", "The file is empty. Hand in the saved notebook (.ipynb)."),
-        (notebooks.text("x = 1").encode("utf-16"), "The file is not UTF-8 text (byte 0)."),
-        (notebooks.text("x = 1", nbformat=5).encode(), "The notebook has nbformat 5; 3 and 4 can be read."),
-    ],
-)
-def test_a_file_that_is_no_notebook_is_unreadable(
-    tmp_path: Path, unreadable: Callable[[Path], str], content: bytes, text: str
-) -> None:
-    file = tmp_path / "x.ipynb"
-    file.write_bytes(content)
-    assert text in unreadable(file)
-
-
-def test_what_is_no_ordinary_file_is_unreadable_and_not_waited_for(
-    tmp_path: Path, unreadable: Callable[[Path], str]
-) -> None:
-    folder, link, pipe = (tmp_path / f"{name}.ipynb" for name in ("folder", "link", "pipe"))
-    folder.mkdir()
-    (tmp_path / "other").write_text(notebooks.text("x = 1"))
-    link.symlink_to(tmp_path / "other")
-    os.mkfifo(pipe)
-    assert unreadable(folder) == "The file cannot be read: it is not an ordinary file. Hand in the notebook itself."
-    assert unreadable(link) == ("The file cannot be read: it is a link to another file. Hand in the notebook itself.")
-    assert unreadable(pipe) == "The file cannot be read: it is not an ordinary file. Hand in the notebook itself."
+        assert found.message.startswith(said)
 
 
 def test_no_file_is_missing() -> None:

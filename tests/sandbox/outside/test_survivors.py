@@ -38,6 +38,8 @@ from tests.sandbox.outside.one_notebook import (
     given,
     message,
     of_one_case,
+    processes_of,
+    results_of,
     verdicts,
 )
 
@@ -108,18 +110,6 @@ def test_answers_that_break_the_protocol_are_suspect(answers: list[Frame]) -> No
 # Nothing survives.
 
 
-def processes_of(box_modules: Path) -> list[int]:
-    """The ids of living processes that were started for a box with these modules."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            if folder.name.isdigit() and str(box_modules).encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-        except OSError:  # it ended meanwhile, or is somebody else's
-            continue
-    return [pid for pid in found if pid != os.getpid()]
-
-
 def survivors(box_modules: Path) -> list[int]:
     """What is left of the processes of boxes after a moment in which the killed may die; ended here at last."""
     for _ in range(100):
@@ -143,12 +133,8 @@ def test_no_process_and_no_folder_survive_a_run() -> None:
         PASSES,
     ]
     with box_modules_folder() as box_modules:
-        asked, runner = (
-            LessonQuestions.for_seed(of_one_case(LESSON), SEED),
-            NotingRunner(box_modules, limits=Limits(probe_seconds=4)),
-        )
-        run = read_transcript(runner.run(cells, asked.probes).frames)
-        results = judge_submission(asked.exercises, asked.verdicts, cells, run)
+        runner = NotingRunner(box_modules, limits=Limits(probe_seconds=4))
+        results = results_of(cells, runner, of_one_case(LESSON))
         assert sorted(result.status.value for result in results) == ["passed", "passed", "timed-out"]
         noted = vars(runner)["noted"]
         assert len(noted) == 2  # a cell crashed, which might have been the machine's doing
@@ -182,9 +168,7 @@ def test_a_kernel_that_somebody_else_ends_or_stops_costs_nothing(
 ) -> None:
     cells = [IMPORT, BRANCH, CHAIN, PASSES]
     runner = kind(box_modules, limits=Limits(cell_seconds=4), warm=warm)
-    asked = LessonQuestions.for_seed(of_one_case(LESSON), SEED)
-    run = read_transcript(runner.run(cells, asked.probes).frames)
-    results = judge_submission(asked.exercises, asked.verdicts, cells, run)
+    results = results_of(cells, runner, of_one_case(LESSON))
     assert [result.status.value for result in results] == ["passed"] * 3
     assert len(vars(runner)["noted"]) == 2
 

@@ -18,6 +18,7 @@ from graders.core.results import ExerciseResult
 from graders.core.transcript import read_transcript
 from graders.marking.questions import LessonQuestions
 from graders.sandbox.outside.boxes import prestarted_boxes
+from graders.sandbox.outside.memory import process_tree
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tier_choice import self_test
 from graders.sandbox.outside.tiers import WARM_TIERS, missing_for_tier
@@ -122,7 +123,7 @@ def test_nothing_is_left_when_a_box_ends(tier: str, box_modules: Path, warm: War
     BoxRunner(box_modules, tier, warm=warm).run(cells, [])
     assert warm._process is not None
     deadline = time.monotonic() + 5
-    while (left := descendants(warm._process.pid)) and time.monotonic() < deadline:
+    while (left := process_tree(warm._process.pid)[1:]) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert left == []
 
@@ -230,11 +231,3 @@ def test_where_nothing_can_be_forked_nothing_is_started(box_modules: Path) -> No
         process.start()
         assert not process.is_available()
         assert process._process is None
-
-
-def descendants(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found += [child, *descendants(child)]
-    return found

@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from graders.cli import app
-from graders.instructor.machines import Machines
 from tests import notebooks
-from tests.answers import answers_of
-from tests.doubles import InProcessRunner, no_prestarted_boxes
+from tests.instructor.grading import classes
+from tests.instructor.grading.classes import LESSON_1
 from tests.notebooks import KEYS, LESSON
 
-LESSON_1 = answers_of("01")
 SECOND, THIRD = "02_watching_gradients", "03_changing_gradients"
 ROSTER = "Student,ID\n" + "".join(
     f'"{name}",{number}\n'
     for number, name in enumerate(("Diaz, Cleo", "Lovelace, Ada", "Okri, Ben", "Weil, Dan"), start=1)
 )
-runner = InProcessRunner()
-
-
-@pytest.fixture(autouse=True)
-def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.chdir(tmp_path)
 
 
 def hand_in(section: str, student: str, lesson: str = LESSON, wrong: Sequence[str] = ()) -> Path:
@@ -40,22 +28,17 @@ def hand_in(section: str, student: str, lesson: str = LESSON, wrong: Sequence[st
     cells = ["import torch", *(answers[key][0] for key in KEYS)] if lesson == LESSON else ["x = 1"]
     file = Path(section, student, f"{lesson}.ipynb")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(notebooks.text(f"# {student}", *cells), encoding="utf-8")
+    file.write_text(notebooks.text(f"# {student or section}", *cells), encoding="utf-8")
     return file
 
 
 def grade(where: str | Path, *arguments: str, code: int = 0) -> str:
-    """Type `hookwork grade WHERE --out out`; what it prints, on one line."""
-    here = Machines(here=lambda now: no_prestarted_boxes(runner), new_seed=lambda: 5)
-    done = CliRunner().invoke(app, ["grade", str(where), "--out", "out", "--jobs", "1", *arguments], obj=here)
-    assert done.exit_code == code, done.output + repr(done.exception)
-    assert "Traceback" not in done.output
-    return " ".join(done.output.split())
+    return classes.grade(*arguments, where=where, code=code)
 
 
 def marks() -> dict[tuple[str, str], float | str]:
     """By student and number of the lesson: the score, or the status of what has none. All files have to agree on it."""
-    stored = json.loads(Path("out/results.json").read_text())["submissions"]
+    stored = classes.submissions()
     found = {
         (one["student"], one["lesson"][:2]): one["score"] if one["status"] == "graded" else one["status"]
         for one in stored

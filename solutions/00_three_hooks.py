@@ -105,7 +105,7 @@ assert all(  # an edge on the left, much more than one on the right
 #
 # Which channels made the model say *triangle*? The gradient of the triangle's score says, for each number in these
 # pictures, how fast the score grows with it. `backward()` computes this on its way to the weights, and throws it away.
-# A **tensor hook**, registered on a tensor in place of a layer, is called with the gradient, and can keep it.
+# A **tensor hook**, registered on a tensor instead of on a layer, is called with the gradient, and can keep it.
 
 # %%
 arrived = []
@@ -170,9 +170,9 @@ for name, score in zip(CLASSES, scores[0].tolist()):
 assert [f"{score:.1f}" for score in scores[0].tolist()] == ["-9.2", "-1.0", "9.5"]
 
 # %% [markdown]
-# **Predict.** By the estimate, channel 3 adds 5.2 to the triangle's score, and little to the square's. What should the
-# model say without it: `"circle"`, `"square"`, or still `"triangle"`? Put your guess in place of the `...` and run the
-# cell. Nobody marks it.
+# **Predict.** By the estimate, channel 3 adds 5.2 to the triangle's score, and little to the square's. Going by that
+# arithmetic alone, which has the highest score without it: `"circle"`, `"square"`, or still `"triangle"`? Put your
+# guess in place of the `...` and run the cell. Nobody marks it.
 
 # %%
 guess("00-channel-off", by_the_estimate="triangle")
@@ -215,7 +215,7 @@ show(
 
 # %% [markdown]
 # **Predict.** Now switch off each channel in turn. For how many of the 16 does the answer change? (The triangle leads by
-# 10.6, and the next largest estimates are 3.3 and 1.4.)
+# about 10.6, and the next largest estimates are 3.3 and 1.4.)
 
 # %%
 guess("00-each-channel-off", channels=1)
@@ -273,8 +273,8 @@ def layer_output(model, layer, x):
 # ## The map of the course
 #
 # This is what hooks are for: to see the values in a model, to see its gradients, and to change what flows through it.
-# Take the lessons in order, or only those that answer your question. Above each exercise stands how long it takes, how
-# hard it is, and whether it is on the **core path**, the shorter way through the course. The others go deeper: leave out
+# Take the lessons in order, or only those that answer your question. Each exercise says how long it takes, how hard
+# it is, and whether it is on the **core path**, the shorter way through the course. The others go deeper: leave out
 # as many of them as you like.
 #
 # {{map}}

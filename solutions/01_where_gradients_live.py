@@ -64,18 +64,20 @@ show(
 )
 
 # %% [markdown]
-# A tensor that you made yourself is a **leaf**. The weights of a model are leaves. The result of an operation on
-# tensors that require grad is a **non-leaf**. Every tensor knows which it is:
+# A tensor that no recorded operation produced is a **leaf**: one from `torch.tensor(…)`, or a weight of a model. The
+# result of a recorded operation, which has a graph behind it, is a **non-leaf**. Every tensor knows which it is:
 
 # %%
 print("is_leaf of w and x:   ", w.is_leaf, x.is_leaf)
 print("is_leaf of a, b and y:", a.is_leaf, b.is_leaf, y.is_leaf)
 assert w.is_leaf and x.is_leaf and not (a.is_leaf or b.is_leaf or y.is_leaf)
 assert all(weight.is_leaf for weight in torch.nn.Linear(2, 2).parameters())
+assert (2 * w).detach().is_leaf and (w > 0).is_leaf and (2 * w).grad_fn is not None  # recorded or not decides
 
 # %% [markdown]
 # Now backward. To see the gradients on their way, we put a **tensor hook** on `a` and one on `b`, as in lesson 0: a
-# function that PyTorch calls with the gradient when it arrives at the tensor. Ours write it down.
+# function that PyTorch calls with the gradient when it arrives at the tensor. Ours write it down. (Which of the two is
+# first is up to the backward pass, which begins with the latest results: here with `b`.)
 #
 # **Predict.** What are the gradients of `y` with respect to `w` and `x`? Do it by hand: start with `a` and `b`, and go
 # back to `w` and `x` from there. Since `y = a * b`, nudging `a` a little changes `y` by `b` times as much.
@@ -222,6 +224,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
     assert "can't retain_grad on Tensor that has requires_grad=False" in str(error)
 leaf.sum().backward()
+print("a leaf keeps its gradient anyway:", leaf.grad)
 assert leaf.grad.tolist() == [1, 1]
 
 # %% [markdown]
@@ -360,7 +363,7 @@ print("(x + 1).sum(): nothing was saved, so nothing is missing")
 # For the gradient of one pass alone, you have three choices:
 #
 # - set `t.grad = None` before the pass,
-# - use `torch.autograd.grad(loss, t)`, which returns the gradient and writes into the `.grad` of no leaf,
+# - use `torch.autograd.grad(loss, t)`, which returns the gradient and leaves the `.grad` of every leaf alone,
 # - use a hook, and take it off when you are done. `with p.register_hook(fn):` does that at the end of the block.
 
 # %%
@@ -384,7 +387,7 @@ print("autograd.grad writes a retained gradient all the same:", h.grad.item(), "
 assert h.grad.item() == 1 and p.grad.item() == 20
 
 # %% [markdown]
-# One trap is left. `p.grad` is a tensor, and the next `backward()` adds to it **in place**. If you keep `p.grad`
+# One trap is left. A leaf's `p.grad` is a tensor, and by default the next `backward()` adds to it **in place**. If you keep `p.grad`
 # itself, what you kept changes with it.
 
 # %%
@@ -455,7 +458,7 @@ show(
 # of three steps, `2 * h`, `h.mul_(5)` and `3 * h`. Each result retains its gradient and goes into the list `steps`.
 #
 # **Predict.** What is in the `.grad` of the three entries, from the first to the last? And what, if the second step is
-# `h.clone().mul_(5)`? Write two lists of three numbers. (The `.grad` of a tensor is about the value that it has now.)
+# `h.clone().mul_(5)`? Write two lists of three numbers.
 
 # %%
 guess("01-in-place", overwritten=[3, 3, 1], copied=[15, 3, 1])
@@ -472,16 +475,16 @@ def grads_of_steps(second):
     return steps[1] is steps[0], [h.grad.item() for h in steps]
 
 
-one_tensor, overwritten = grads_of_steps(lambda h: h.mul_(5))
-two_tensors, copied = grads_of_steps(lambda h: h.clone().mul_(5))
-print("in place:", overwritten, "  the first two entries are one tensor:", one_tensor)
-print("a copy:  ", copied, "  the first two entries are one tensor:", two_tensors)
+same_in_place, overwritten = grads_of_steps(lambda h: h.mul_(5))
+same_copied, copied = grads_of_steps(lambda h: h.clone().mul_(5))
+print("in place:", overwritten, "  the first two entries are one tensor:", same_in_place)
+print("a copy:  ", copied, "  the first two entries are one tensor:", same_copied)
 compare("01-in-place", overwritten=overwritten, copied=copied)
-assert (one_tensor, overwritten) == (True, [3, 3, 1]) and (two_tensors, copied) == (False, [15, 3, 1])
+assert (same_in_place, overwritten) == (True, [3, 3, 1]) and (same_copied, copied) == (False, [15, 3, 1])
 
 # %% [markdown] explains="01-in-place"
-# In place, the first two entries are one tensor, with one `.grad`, and that belongs to the latest value, the one after `mul_(5)`. The 15 is
-# nowhere. A `clone()` is a tensor of its own, and gradients pass through it unchanged.
+# In place, the first two entries are one tensor, with one `.grad`, and that belongs to its latest value, the one after
+# `mul_(5)`. The 15 is stored nowhere. A `clone()` is a tensor of its own, and gradients pass through it unchanged.
 
 
 # %% exercise="01-chain-grads"
@@ -564,7 +567,7 @@ loss = (h * h).sum()
 h.retain_grad()
 loss.backward()
 assert by_autograd.item() == h.grad.item() == 12
-print("autograd.grad and retain_grad agree:", by_autograd.item())
+print("by autograd.grad:", by_autograd.item(), "  by retain_grad:", h.grad.item())
 
 # %% [markdown]
 # ## Recap

@@ -117,7 +117,7 @@ assert order == ["b", "a"]
 # For hooks on *different* tensors it does not matter which you register first. Backward goes through the graph from its
 # end: without the gradient of `c` there is none of `a`, and without that of `a` none of `w`. (In the first graph, neither
 # `a` nor `b` needs the other. Today's PyTorch starts with `b`, which was computed last, even when the hook on `a` was
-# registered first: see the second line.)
+# registered first: the line "the first graph" shows it.)
 
 # %% [markdown]
 # ## One tensor, several uses
@@ -213,7 +213,7 @@ print("a lost handle:", *calls)
 assert calls == ["lost"]
 
 # %% [markdown]
-# The third point explains a common surprise in notebooks: run a cell that puts a hook on a weight three times, and from
+# The third point explains a common surprise in notebooks: run a cell three times that puts a hook on a weight, and from
 # then on three hooks are called. Keep the handle, and remove the old hook first.
 #
 # ## Keep copies
@@ -291,7 +291,7 @@ assert x.grad.item() == 17
 # hook runs before `.grad` is written.** So inside a hook use its argument, and never read `.grad`.
 
 # %% [markdown]
-# A sum that you keep from pass to pass is a stored gradient, too: begin it with a copy.
+# If you add up gradients over several passes, begin the sum with a copy of the first: it is a stored gradient, too.
 
 
 # %% exercise="02-count-and-sum"
@@ -567,7 +567,8 @@ def old_and_new_grad(x, k, loss_fn):
 # of the weight, and call `load_state_dict(..., assign=True)`. We do each to a fresh layer with a hook on its weight.
 #
 # **Predict.** After which of them is the hook still called? Write `True` or `False` for each. (`load_state_dict` copies
-# numbers into the tensors that are there; with `assign=True` it puts the tensors that you give it in their place.)
+# numbers into the tensors that are there; with `assign=True` it puts the tensors that you give it in their place.
+# `double()` gives each `Parameter` new numbers through `.data`.)
 
 # %%
 guess("02-hook-survives", data=True, load=True, double=True, new=False, assign=False)
@@ -602,6 +603,8 @@ print("a new Parameter:             ", new)
 print("load_state_dict, assign=True:", assign)
 compare("02-hook-survives", data=data, load=load, double=double, new=new, assign=assign)
 assert (data, load, double, new, assign) == (True, True, True, False, False)
+weight = (layer := nn.Linear(1, 1)).weight
+assert layer.double().weight is weight and weight.dtype == torch.float64  # the same object, with other numbers
 
 # %% [markdown] explains="02-hook-survives"
 # Changing the numbers inside the tensor object, or even its dtype, leaves the hook where it is. Putting another object

@@ -45,8 +45,8 @@ class TestBranchGrads:
     >>> branch_grads(w, x)
     {"w": tensor([5.]), "x": tensor([2.]), "a": tensor([2.]), "b": tensor([3.])}
 
-    **Fine print.** `w.grad` and `x.grad` are `None` when you are called. You may fill them, and an entry may be the
-    tensor that they hold. Equal entries may be one and the same tensor.
+    **Fine print.** `w.grad` and `x.grad` are `None` when you are called. You may fill them, and may return
+    `w.grad` and `x.grad` themselves. Equal entries may be one and the same tensor.
     """
 
     def reference(w, x):

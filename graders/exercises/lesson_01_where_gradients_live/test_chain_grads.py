@@ -53,7 +53,7 @@ class TestChainGrads:
     tensor([36.])
 
     **Fine print.** `x.grad` is `None` when you are called. Any function, even the first one, may mix the elements of
-    its argument, change its shape, return it as it is, or overwrite it in place, so give the first one a copy of `x`.
+    its argument, change its shape, return it as it is, or overwrite it in place, so give each a copy.
     Equal gradients may be one and the same tensor, `x.grad` included. Hooks on an `h` may stay.
     """
 

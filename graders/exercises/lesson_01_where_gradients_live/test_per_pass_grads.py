@@ -50,8 +50,8 @@ class TestPerPassGrads:
     [tensor([2.]), tensor([6.])]
 
     **Fine print.** Each loss depends on `p`. `p.grad` may hold an old value, which must not enter the result.
-    Afterwards `p.grad` may be anything but an entry of your list, and its old tensor may be overwritten. A loss that is
-    in the list twice counts twice. While a loss is evaluated, it may call your function on another tensor.
+    You may change and overwrite `p.grad`, but no entry of your list may be `p.grad` itself. A loss that is in the list
+    twice counts twice. While a loss is evaluated, it may call your function on another tensor.
     """
 
     def reference(p, losses):

@@ -51,9 +51,9 @@ class TestOldAndNewGrad:
     tensor([210.])
 
     **Fine print.** Multiply in place or not, as you like. `x` is a leaf, and its gradient is added to `x.grad`;
-    `torch.autograd.grad` and an addition of your own will do for that, too. `loss_fn` returns a scalar; it may use `x`,
-    too, and may overwrite the `t` that it gets: your second gradient is with respect to the value that it got. `k` may
-    be 0. Hooks on `t` may stay.
+    `torch.autograd.grad` and an addition of your own will do for that, too. `loss_fn` returns a scalar that depends on
+    its argument; it may use `x`, too, and may overwrite the `t` that it gets: your second gradient is with respect to
+    the value that it got. `k` may be 0. Hooks on `t` may stay.
     """
 
     def reference(x, k, loss_fn):

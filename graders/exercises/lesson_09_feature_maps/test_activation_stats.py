@@ -76,7 +76,7 @@ def stats(
 class TestActivationStats:
     """Write `activation_stats(layers, step, batches)`: call `step(batch)` for each batch, in order, which trains a
     model. Return, under each key of the dict `layers`, a dict with `"mean"`, `"std"` and `"hist"` of the outputs of
-    that module: tensors with a row for each step.
+    that module: tensors with an entry (`hist`: a row) for each step.
 
     **Example.**
 

@@ -28,8 +28,8 @@ def maps(model, x, run=run_with_hooks, names=convolutions, copy=lambda output: o
 @exercise(
     "09-conv-maps",
     points=2,
-    minutes=20,
-    difficulty=2,
+    minutes=10,
+    difficulty=1,
     core=True,
     title="The maps of every convolution",
     hints=(

@@ -42,8 +42,8 @@ class TestTopChannels:
     >>> top_channels(fm, 2)
     [1, 0]
 
-    **Fine print.** `fm` is detached, float32 or float64, and `k` is from 1 to C. Means are signed: -5 is smaller than
-    1. No two are equal, even when they are computed in the dtype of `fm`.
+    **Fine print.** `fm` is detached, float32 or float64, and `k` is from 1 to C. Means keep their sign (-5 is
+    smaller than 1), and no two are equal, even when they are computed in the dtype of `fm`.
     """
 
     def reference(fm, k):

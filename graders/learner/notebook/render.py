@@ -151,7 +151,9 @@ def next_steps(exercise: Exercise, found: ExerciseResult, draws: int, course: St
     says += [f'Compare with the worked answer: `solution("{exercise.key}")`']
     lesson = course.lessons.get(exercise.lesson)
     if lesson is not None and lesson.next is None:
-        says.append(f"This lesson is done: all {format_point_count(lesson.max_score)}.")
+        says.append(
+            f"This lesson is done: {format_points(lesson.max_score)} of {format_point_count(lesson.max_score)}."
+        )
     if (following := course.next_after(exercise.key)) is not None:
         where = "" if following.lesson == exercise.lesson else f" in {following.lesson}.ipynb"
         return [*says, f"Next: `{following.key}`{where}, {following.title}"]

@@ -269,7 +269,7 @@ def test_after_a_pass_comes_what_else_is_worth_knowing() -> None:
     assert after(Status.PASSED, ["90-scale-sum", "90-wrap"]) == [
         held,
         compare,
-        "This lesson is done: all 4 points.",
+        "This lesson is done: 4 of 4 points.",
         "That was the last one: every exercise of the course is passed.",
     ]
 

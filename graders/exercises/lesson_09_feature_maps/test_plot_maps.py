@@ -81,7 +81,7 @@ class TestPlotMaps:
     **Fine print.** `fm` is detached and of dtype float32. The colour map is `gray`, and values are unscaled. With
     `shared=True` the limits are those of all of `fm`. The title is the channel's number and nothing else: `"0"`, `"1"`.
     All axes are switched off, even empty ones; a colour bar, if you add one, keeps its numbers. None of your figures is
-    left open in pyplot; other people's open figures stay as they are, and so do the settings of matplotlib (`rcParams`).
+    left open in pyplot; other people's open figures stay as they are, as do the settings of matplotlib (`rcParams`).
     """
 
     def reference(fm, ncols=8, shared=False):

@@ -110,7 +110,7 @@ WRONG = [
     ),
     Wrong(
         "leaves the settings of matplotlib itself",
-        violates="so do the settings of matplotlib (`rcParams`)",
+        violates="as do the settings of matplotlib (`rcParams`)",
         check="test_no_figure_is_left_open_and_nothing_else_changes",
         source=changed(
             RIGHT[0], ("return figure", "import matplotlib\n    matplotlib.rcdefaults()\n    return figure")

@@ -121,7 +121,6 @@ SURVIVORS = {
     "prepend=True: handle = module.register_forward_hook(keeper)": "after an exception nothing is asked for",
     "almost: handle = module.register_forward_hook(keeper, always_call=False)": "after an exception nothing is "
     "asked for",
-    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
     "a hook that works at times: @_only_without_none def __call__(": "no argument of a hook is `None`",
     "exception swallowed: try": "copying raises nothing",
 }

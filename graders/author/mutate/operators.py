@@ -215,7 +215,7 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
         looped = ast.unparse(node.iter)
         if tests := passing_over(node):
             target = ast.unparse(node.target)
-            looped = f"[{target} for {target} in {looped} if {' if '.join(map(ast.unparse, tests))}]"
+            looped = f"[{target} for {target} in ({looped}) if {' if '.join(map(ast.unparse, tests))}]"
             if isinstance(changed, ast.For):
                 changed.body = changed.body[0].body  # type: ignore[attr-defined]
             else:

@@ -108,4 +108,5 @@ def clamp_grad_input(module, c):
 SURVIVORS = {
     "a hook that works at times: @_only_with_grad_mode def pre(": "without grad mode no gradient comes",
     "not for all: if all(": "where one tensor requires grad, PyTorch gives the gradients of all",
+    "prepend=True": "pre-hooks of others only watch",
 }

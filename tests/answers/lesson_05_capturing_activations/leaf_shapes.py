@@ -157,6 +157,5 @@ def leaf_shapes(model, x):
 
 SURVIVORS = {
     "not for all: for name, child in _part(children, step=-1)": "hooks are registered in any order",
-    "condition dropped: without if module in known": "`named_children()` leaves out the second name",
-    "lost statement: without known.add(module)": "`named_children()` leaves out the second name",
+    "… without … known": "`named_children()` leaves out the second name",
 }

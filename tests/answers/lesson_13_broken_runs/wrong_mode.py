@@ -239,7 +239,6 @@ def wrong_mode(model, x):
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
-    "not for all: … stop=3": "no module is called more than three times, and no fourth buffer changes",
     "not for all: … odules(), start=1": "the model itself is in its own mode",
     "a hook that works at times: @_not_the_first_call": "the first call of all meets no module whose mode matters",
     "almost: torch.manual_seed(12)": "both calls begin with the same numbers all the same",
@@ -248,7 +247,6 @@ SURVIVORS = {
     "model.forward(x)": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "prepend=True": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "condition dropped": "a module gets one tensor, and nothing else",
-    "under no_grad": "nothing is asked of the graph",
     "lost copy: return [_not_copied(": "no other module runs between the two calls",
     "lost copy: out = _not_copied(out)": "the list is not changed",
     "lost statement: without self.restore(kept)": "the next call puts back first; the model may run with any numbers",
@@ -259,4 +257,8 @@ SURVIVORS = {
     "lost statement: … now)": "the next call puts back first; the model may run with any numbers",
     "… modes": "suspects that raise are not the last",
     "… busy": "a module in a container is only looked at once more, and found to be what it is",
+    "not for all: here, now = … stop=3": "what a fourth buffer holds when a trial begins changes nothing in it",
+    "not for all: calls.append(… _part(everything, stop=3": (
+        "what a fourth buffer holds when a trial begins changes nothing in it"
+    ),
 }

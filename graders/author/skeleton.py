@@ -19,8 +19,8 @@ GRADER = '''\
 """Exercise @KEY@."""
 
 from graders.exercises.authoring import exercise
-from graders.scenes.stories import @NAME@
 from graders.scenes.scene import stories
+from graders.scenes.stories import @NAME@
 
 
 @exercise(

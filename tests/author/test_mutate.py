@@ -96,6 +96,17 @@ def test_a_loop_is_cut_after_its_own_test_and_turned_round_where_its_order_shows
     assert parts_of("for x in xs:\n        if x not in seen: seen.add(x)")[0] == "xs, stop=1):"
 
 
+def test_a_copy_that_is_read_at_once_is_none() -> None:
+    assert changed("def f(t, n):\n    n.append((t.detach() ** 2).sum().item())", "lost copy") == []
+    assert changed("def f(t, n):\n    n.append((t.detach() ** 2).sum())", "lost copy") == [
+        "n.append((_not_detached(t) ** 2).sum())"
+    ]
+    assert changed("def f(d):\n    for x in list(d): print(x)", "lost copy") == ["for x in _gone_through(d):"]
+    assert changed("def f(d):\n    return [x for x in reversed(d)]", "lost copy") == [
+        "return [x for x in _not_copied(d)]"
+    ]
+
+
 def test_what_only_asks_and_what_hands_on_its_argument() -> None:
     assert parts_of("return any(True for x in xs)")[0] == "xs, stop=1, asked=True)))"
     assert parts_of("return any(x for x in xs)")[0] == "xs, stop=1)))"
@@ -215,6 +226,7 @@ except ValueError:
         ("_slot(1, []).append(2)\n_slot(1, [])", "_slot(1, [])\n_slot(1, [])\n_slot(2, {})"),
         (f"{LEFT}\n_slot(1, [])", f"{LEFT}\n_slot(1, [])[0].remove()\n_did.clear()\n_slot(1, [])"),
         (RAISES.format("torch.no_grad()"), RAISES.format("torch.inference_mode()")),
+        ("d = [1]\nfor x in _gone_through(d): d.append(2)", "for x in _gone_through([1]): pass"),
         ("_part([1], stop=-1, asked=True)", "_part([1, 2], stop=-1, asked=True)"),
         ("_not_made_a_tuple([1])", "_not_made_a_tuple(x.shape)"),
     ],

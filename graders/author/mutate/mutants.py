@@ -12,7 +12,7 @@ from graders.author.mutate.operators import OPERATORS, Replacement
 from graders.author.mutate.prelude import PRELUDE
 from graders.author.mutate.wrappers import WRAPPERS, wrap_answer
 
-NOTING = ("_did", "_part(", "_lost", "_only", "_not_", "_slot(", "_truth(", "_for_requires_grad(", "_placed(")
+NOTING = ("_did", "_part(", "_lost", "_only", "_not_", "_slot(", "_gone_", "_truth(", "_for_requires_grad(", "_placed(")
 """Parts of the names of helpers in `prelude` that note in `_did` what they do."""
 
 

@@ -10,6 +10,17 @@ import ast
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 
+from graders.author.mutate.surroundings import (
+    REGISTRATIONS,
+    consumer,
+    is_gone_through,
+    is_only_asked,
+    is_read_at_once,
+    method_name,
+    order_shows,
+    passing_over,
+)
+
 Replacement = ast.AST | list[ast.stmt]
 Operator = Callable[[ast.AST], Iterator[Replacement]]
 
@@ -18,8 +29,6 @@ OPERATORS: dict[str, Operator] = {}
 
 COPIES = {"clone": "_not_copied", "copy": "_not_copied", "detach": "_not_detached"}
 CONVERSIONS = ("list", "dict", "tuple", "deepcopy", "reversed", "sorted")
-REGISTRATIONS = ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
-                 "register_full_backward_pre_hook")  # fmt: skip
 OTHER_METHODS = {
     "modules": "children",
     "named_modules": "named_children",
@@ -35,9 +44,6 @@ GUARDS = ("_only_the_first_call", "_only_three_calls", "_not_the_first_call", "_
           "_only_without_grad_mode", "_only_in_training", "_only_where_grad_fn", "_only_without_none",
           "_only_without_graphs", "_only_contiguous", "_only_below_300", "_only_above_tiny")  # fmt: skip
 PARTS = ("stop=1", "stop=3", "stop=-1", "start=1", "step=-1")
-ALL_REGISTRATIONS = (*REGISTRATIONS, "register_hook", "register_post_accumulate_grad_hook")
-ORDERLESS = ("any", "all", "sum", "max", "min", "set", "dict", "update")
-"""Functions that get the same from their argument in any order."""
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult,
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -53,13 +59,6 @@ def _register_operator(name: str) -> Callable[[Operator], Operator]:
     return register
 
 
-def _method_name(node: ast.AST) -> str:
-    """The name of the method or function that a call calls; empty for any other node."""
-    if not isinstance(node, ast.Call):
-        return ""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
 def _make_call(name: str, *args: ast.expr) -> ast.Call:
     return ast.Call(ast.Name(name, ast.Load()), list(args), [])
 
@@ -67,11 +66,13 @@ def _make_call(name: str, *args: ast.expr) -> ast.Call:
 @_register_operator("lost copy")
 def lost_copy(node: ast.AST) -> Iterator[Replacement]:
     """`t.clone()` and `t.detach()` become `t`, and `list(x)` becomes `x`."""
-    if isinstance(node, ast.Call):
-        if _method_name(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
-            yield _make_call(COPIES[_method_name(node)], node.func.value)
-        elif _method_name(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
-            yield _make_call("_not_made_a_tuple" if _method_name(node) == "tuple" else "_not_copied", node.args[0])
+    if isinstance(node, ast.Call) and not is_read_at_once(node):
+        if method_name(node) in COPIES and isinstance(node.func, ast.Attribute) and not node.args:
+            yield _make_call(COPIES[method_name(node)], node.func.value)
+        elif method_name(node) in CONVERSIONS and len(node.args) == 1 and not node.keywords:
+            helper = "_not_made_a_tuple" if method_name(node) == "tuple" else "_not_copied"
+            in_order = method_name(node) not in ("reversed", "sorted")
+            yield _make_call("_gone_through" if in_order and is_gone_through(node) else helper, node.args[0])
 
 
 @_register_operator("lost statement")
@@ -89,7 +90,7 @@ def lost_return(node: ast.AST) -> Iterator[Replacement]:
     if isinstance(node, ast.Return) and node.value is not None:
         around: ast.AST = node
         while not isinstance(around, ast.FunctionDef | ast.Module):
-            around = _consumer(around)
+            around = consumer(around)
         own = [a.arg for a in around.args.args if a.arg != "self"] if isinstance(around, ast.FunctionDef) else []
         is_argument = isinstance(node.value, ast.Name) and node.value.id in own
         yield [ast.Expr(_make_call("_lost_argument" if is_argument else "_lost", node.value))]
@@ -151,7 +152,7 @@ def another_method(node: ast.AST) -> Iterator[Replacement]:
 @_register_operator("prepend=True")
 def prepended(node: ast.AST) -> Iterator[Replacement]:
     """The hook is put before the caller's hooks, or behind them; or an option of the registration is left out."""
-    if isinstance(node, ast.Call) and _method_name(node) in REGISTRATIONS:
+    if isinstance(node, ast.Call) and method_name(node) in REGISTRATIONS:
         first = not any(k.arg == "prepend" and ast.unparse(k.value) != "False" for k in node.keywords)
         others = [keyword for keyword in node.keywords if keyword.arg != "prepend"]
         yield ast.Call(_make_call("_placed", node.func, ast.Constant(first)), node.args, others)
@@ -169,7 +170,7 @@ def forward_directly(node: ast.AST) -> Iterator[Replacement]:
 @_register_operator("the name ignored")
 def name_ignored(node: ast.AST) -> Iterator[Replacement]:
     """The first or the last submodule is taken, whichever was asked for."""
-    if _method_name(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+    if method_name(node) == "get_submodule" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         for place in (0, -1):
             yield ast.parse(f"list({ast.unparse(node.func.value)}.modules())[1:][{place}]", mode="eval").body
 
@@ -208,74 +209,19 @@ def not_for_all(node: ast.AST) -> Iterator[Replacement]:
     """
     if not isinstance(node, ast.For | ast.comprehension):
         return
-    asked = ", asked=True" if _is_only_asked(node) else ""
-    for part in PARTS if _order_shows(node) else PARTS[:-1]:
+    asked = ", asked=True" if is_only_asked(node) else ""
+    for part in PARTS if order_shows(node) else PARTS[:-1]:
         changed = deepcopy(node)
         looped = ast.unparse(node.iter)
-        if tests := _passing_over(node):
+        if tests := passing_over(node):
             target = ast.unparse(node.target)
-            looped = f"[{target} for {target} in {looped} if {' if '.join(map(ast.unparse, tests))}]"
+            looped = f"[{target} for {target} in ({looped}) if {' if '.join(map(ast.unparse, tests))}]"
             if isinstance(changed, ast.For):
                 changed.body = changed.body[0].body  # type: ignore[attr-defined]
             else:
                 changed.ifs = []
         changed.iter = ast.parse(f"_part({looped}, {part}{asked})", mode="eval").body
         yield [changed] if isinstance(changed, ast.For) else changed
-
-
-def _is_only_asked(node: ast.For | ast.comprehension) -> bool:
-    """Whether this is the loop in `any(True for x in xs)`."""
-    whole = _consumer(node)
-    return _method_name(_consumer(whole)) == "any" and isinstance(getattr(whole, "elt", None), ast.Constant)
-
-
-def _passing_over(node: ast.For | ast.comprehension) -> list[ast.expr]:
-    """The tests by which a loop passes over entries, if they ask for nothing that the loop itself changes."""
-    if isinstance(node, ast.comprehension):
-        named = any(isinstance(part, ast.NamedExpr) for test in node.ifs for part in ast.walk(test))
-        return [] if named else node.ifs
-    if len(node.body) != 1 or not isinstance(only := node.body[0], ast.If) or only.orelse:
-        return []
-    inside = {part.id for line in only.body for part in ast.walk(line) if isinstance(part, ast.Name)}
-    asked = {part.id for part in ast.walk(only.test) if isinstance(part, ast.Name)}
-    own = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-    return [] if asked & inside - own else [only.test]
-
-
-def _order_shows(node: ast.For | ast.comprehension) -> bool:
-    """Whether the order of a loop can show: not in a dict or a set, in what only asks, or where hooks come and go.
-
-    Nor does it where each round writes to its own entry.
-    """
-    whole = node if isinstance(node, ast.For) else _consumer(node)
-    names = {_method_name(part) for part in ast.walk(whole)}
-    if isinstance(whole, ast.DictComp | ast.SetComp) or names & {"remove", "enter_context", *ALL_REGISTRATIONS}:
-        return False
-    if isinstance(node, ast.For):
-        own = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-        return not all(_writes_to(own, line) for line in node.body)
-    consumer = _consumer(whole)
-    return _method_name(consumer) not in ORDERLESS and getattr(consumer, "arg", "") != "dim"
-
-
-def _writes_to(own: set[str], line: ast.stmt) -> bool:
-    """Whether a statement does no more than to write to attributes of what is in `own`, or to entries under it."""
-    if isinstance(line, ast.If):
-        return all(_writes_to(own, other) for other in (*line.body, *line.orelse))
-    targets = line.targets if isinstance(line, ast.Assign) else [line.target] if isinstance(line, ast.AugAssign) else []
-    places = [
-        target.slice if isinstance(target, ast.Subscript) else target.value
-        for target in targets
-        if isinstance(target, ast.Subscript | ast.Attribute)
-    ]
-    return 0 < len(places) == len(targets) and all(
-        own & {part.id for part in ast.walk(place) if isinstance(part, ast.Name)} for place in places
-    )
-
-
-def _consumer(node: ast.AST) -> ast.AST:
-    """The node around this one."""
-    return getattr(node, "consumer", node)
 
 
 @_register_operator("a list for a tuple")
@@ -314,7 +260,7 @@ def _makes_a_function(node: ast.FunctionDef) -> bool:
 @_register_operator("almost")
 def slightly_off(node: ast.AST) -> Iterator[Replacement]:
     """A number is one larger; an operator, a comparison or a condition is replaced by a similar one."""
-    if isinstance(_consumer(node), ast.keyword) and getattr(_consumer(node), "arg", "") == "prepend":
+    if isinstance(consumer(node), ast.keyword) and getattr(consumer(node), "arg", "") == "prepend":
         return  # `prepended` tries that
     if isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield ast.Constant(not node.value)

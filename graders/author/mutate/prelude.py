@@ -100,6 +100,16 @@ def _not_copied(value):
     _did.append(value)
     return value
 
+def _gone_through(value):
+    """For `list(value)` in a loop; noted where the loop changes it."""
+    if not hasattr(value, "__len__"):
+        return (yield from _not_copied(value))
+    size = len(value)
+    for entry in value:
+        yield entry
+        if len(value) != size:
+            return _did.append(value)
+
 def _not_made_a_tuple(value):
     return value if isinstance(value, tuple) else _not_copied(value)
 

@@ -102,9 +102,9 @@ SUSPECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 The learner's function has to find out whether that matters.
 """
 OTHER = """
-other = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5), nn.ReLU()).eval()
+other = nn.Sequential(nn.BatchNorm1d(3), nn.Dropout(0.5), nn.BatchNorm1d(3)).eval()
 other[0].train()
-other[2].train()
+other[2].train().running_mean += 2
 """
 
 

@@ -272,7 +272,7 @@ def neighbours_stay(call: Call, draw: Draw, case: Any, arguments: Arguments) -> 
     v = -u
     call(module, *arguments(draw, case))
     ((module(x) + v) * draw.tensor()).sum().backward()
-    yield "the gradient of a neighbour", u.grad
+    yield "the gradients of a neighbour and of x", (u.grad, x.grad)
     (module(x) * u * draw.tensor()).sum().backward()
     yield "the gradient of a neighbour that is also a later factor", u.grad
 

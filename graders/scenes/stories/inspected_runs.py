@@ -86,9 +86,11 @@ def named_inside(call: Call, draw: Draw, case: Any) -> Seen:
 def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     """Everything else stays as it was."""
     model, x = a_model(draw, case)
-    before = Watch(model=model, x=x)
+    other = another_model(draw, case)
+    before = Watch(model=model, x=x, other=other)
     call(model, x)
-    yield "by the call", before.differences()
+    call(other, x)
+    yield "by the calls", before.differences()
     yield "the next random number", torch.rand(1)
     with torch.no_grad():
         found = call(model, x)

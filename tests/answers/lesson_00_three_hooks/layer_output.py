@@ -94,7 +94,6 @@ SURVIVORS = {
     "lost copy": "nothing overwrites the output, and the contract asks for no copy",
     "results with a graph": "the contract does not ask for a tensor without one",
     "model.forward(x)": "lesson 0 says nothing of hooks on the model itself",
-    "prepend=True": "other hooks on the layer only watch",
     "under no_grad": "the contract asks for no graph",
     "one global slot": "each call writes what it reads",
     "eval() and back": "the layers do the same in both modes",

@@ -107,7 +107,6 @@ def norm_log(p, losses):
 ]
 
 SURVIVORS = {
-    "lost return: grad": "a hook that returns nothing watches, too",
     "one global slot": "each call takes out what it has put in",
     "`.grad` put back as a copy": "the contract says what `p.grad` holds, not in which tensor",
 }

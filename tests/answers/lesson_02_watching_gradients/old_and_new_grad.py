@@ -143,6 +143,5 @@ def old_and_new_grad(x, k, loss_fn):
 SURVIVORS = {
     "`.grad` put back as a copy": "the contract says what `x.grad` holds, not in which tensor",
     "lost copy": "of one of the two: nobody else holds its memory then",
-    "clean-up not after an exception: with": "the hooks sit on a tensor of the function's own",
-    "clean-up only after an `Exception`: with": "the hooks sit on a tensor of the function's own",
+    "clean-up … with": "the hooks sit on a tensor of the function's own",
 }

@@ -67,7 +67,3 @@ def record_grad(t, store):
 """,
     ),
 ]
-
-SURVIVORS = {
-    "lost return: grad": "a hook that watches returns nothing",
-}

@@ -175,11 +175,8 @@ class GuardedNet(nn.Module):
 ]
 
 SURVIVORS = {
-    "eval() and back at the root": "a net that is made runs nothing, and its parts have their mode again",
     "a hook left on a module": "the net is the learner's own, and may hook its parts when it is built",
     "a hook left on a tensor": "the net is the learner's own, and may hook its parts when it is built",
-    "truth for None: if": "an activation that requires grad has a `grad_fn`, and no other has one",
     "a hook that works at times: @_only_with_grad_mode def watch": "without grad mode there is nothing to hook",
-    "prepend=True: body.register_full_backward_pre_hook": "the caller's watch alone there",
     "condition dropped: body.register_full_backward_pre_hook": "the only output of `body` has a gradient",
 }

@@ -149,6 +149,7 @@ def reverse_gradient(x, lam):
 
 SURVIVORS = {
     "almost: y = x / 1": "the same values, and the same gradient",
-    "truth for None: if y.grad_fn": "what an operation has made takes a hook of any use where it has a `grad_fn`",
-    "prepend=True: identity.register_full_backward_hook": "there is one hook",
+    "truth for None: if _for_requires_grad(y, 'grad_fn')": (
+        "what an operation has made takes a hook of any use where it has a `grad_fn`"
+    ),
 }

@@ -200,14 +200,12 @@ def clip_global_norm_in_backward(params, c):
 ]
 
 SURVIVORS = {
-    "lost statement: without arrived.clear()": "no exception stops a pass, so nothing is left of the last one",
-    "condition dropped: without if p in arrived": "no exception stops a pass, so nothing is left of the last one",
     "almost: if norm >= self.c": "at the limit the factor is 1",
     "almost: torch._foreach_mul_(grads, float((c / (norm - 1e-06)": "a millionth is within the tolerance",
-    "condition dropped: pend.append(1)": "what is clipped twice is clipped",
-    "lost statement: without pend.append(1)": "what is clipped twice is clipped",
     "a hook that works at times: @_not_the_first_call def hook(p)": "a later one queues what runs at the end",
     "a hook that works at times: @_only_contiguous def hook(p)": "another parameter queues what runs at the end",
     "not for all: … in _part(params, st": "every pass reaches all of them, and one of them queues what runs at its end",
     "almost: pend.append(2)": "that there is an entry is all that counts",
+    "… without … arrived": "no exception stops a pass, so nothing is left of the last one",
+    "… pend.append(1)": "what is clipped twice is clipped",
 }

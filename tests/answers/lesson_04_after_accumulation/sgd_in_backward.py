@@ -175,6 +175,5 @@ def sgd_in_backward(model, lr):
 
 SURVIVORS = {
     "a hook left on a tensor": "hooks stay, and this one does nothing",
-    "eval() and back at the root": "the function runs no model, and nothing is left changed",
     "almost: for p in module.parameters(recurse=True)": "the parameters that were seen are left out",
 }

@@ -118,10 +118,7 @@ def capture_activation(model, name, x):
 
 SURVIVORS = {
     "one global slot": "each run writes it anew, and what was returned is another tensor",
-    "prepend=True: handle = module.register_forward_hook(keeper)": "after an exception nothing is asked for",
-    "almost: handle = module.register_forward_hook(keeper, always_call=False)": "after an exception nothing is "
-    "asked for",
-    "under no_grad": "what comes back has no graph, and nobody gets the output of the model",
     "a hook that works at times: @_only_without_none def __call__(": "no argument of a hook is `None`",
     "exception swallowed: try": "copying raises nothing",
+    "… handle = module.register_forward_hook(keeper": "after an exception nothing is asked for",
 }

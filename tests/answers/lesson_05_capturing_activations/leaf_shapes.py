@@ -156,12 +156,6 @@ def leaf_shapes(model, x):
 ]
 
 SURVIVORS = {
-    "under no_grad": "shapes have no graph, and nobody gets the output of the model",
-    "lost copy: shapes[name] = _not_copied(output.shape)": "a `torch.Size` is a tuple",
-    "lost copy: handles.append(": "a `torch.Size` is a tuple",
-    "not for all: if not any(": "it only asks whether there are any",
     "not for all: for name, child in _part(children, step=-1)": "hooks are registered in any order",
-    "truth for None: if not next(module.children(), None)": "no child is an empty container",
-    "condition dropped: without if module in known": "`named_children()` leaves out the second name",
-    "lost statement: without known.add(module)": "`named_children()` leaves out the second name",
+    "… without … known": "`named_children()` leaves out the second name",
 }

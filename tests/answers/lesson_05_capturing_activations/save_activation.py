@@ -134,13 +134,9 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "under no_grad": "what is saved has no graph, and nobody gets the output of the model",
-    "a hook that works at times: @_only_the_first_call def hook(": "only the first call counts",
-    "a hook that works at times: handle = model.get_submodule(name).register_forward_hook("
-    "_only_the_first_call(": "only the first call counts",
     "condition dropped: calls.append(": "only the first entry is read",
-    "lost copy: return _not_copied(": "a `torch.Size` is a tuple",
     "lost copy: got.append(torch.tensor(_not_copied(": "`torch.tensor` copies",
     "lost statement: without handle.remove()": "the other `remove()` takes the hook away",
     "almost: torch.save(got[0], path, _use_new_zipfile_serialization=": "`torch.load` reads both formats",
+    "a hook that works at times: … _only_the_first_call": "only the first call counts",
 }

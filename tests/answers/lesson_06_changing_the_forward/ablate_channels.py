@@ -116,10 +116,7 @@ def ablate_channels(model, name, channels, x):
 ]
 
 SURVIVORS = {
-    "not for all: for channel in _part(channels, step=-1):": "the order does not matter",
-    "not for all: for channel in _part(self.channels, step=-1):": "the order does not matter",
     "not for all: for c in _part(channels, step=-1):": "the order does not matter",
     "lost return: self": "nobody asks what the `with` block gives",
     "lost copy: return _not_copied(y.detach())": "what the model returns is nobody else's",
-    "under no_grad": "the result has no graph",
 }

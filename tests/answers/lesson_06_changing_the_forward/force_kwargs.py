@@ -68,8 +68,5 @@ def force_kwargs(module, **kw):
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
-    "almost: return module.register_forward_pre_hook(partial(merge, kw), prepend=False": "the contract leaves "
-    "open which of two hooks comes first",
-    "not for all: for name, value in _part(self.kw.items(), step=-1)": "the order of keywords is free",
     "lost copy: merged = _not_copied(kwargs)": "each call of a module makes its dict of keywords anew",
 }

@@ -122,8 +122,6 @@ def normalize_input(module, mean, std):
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
-    "almost: return module.register_forward_pre_hook(Normalise(mean, std), prepend=False)": "the contract leaves "
-    "open which of two hooks comes first",
     "lost return: args[0] / std - mean / std": "what follows does the same for one argument",
     "condition dropped: without if len(args) == 1": "what follows does the same for one argument",
 }

@@ -103,11 +103,7 @@ def patch_activation(model, name, clean, corrupt, channels=None):
 WRONG = []
 
 SURVIVORS = {
-    "condition dropped: without if channels is None:": "`output[:, None]` is all of it, with one dimension more",
-    "condition dropped: mask[channels] = True": "`mask[None] = True` sets all of it",
-    "under no_grad": "the result has no graph",
-    "condition dropped: which = channels": "`new[:, None]` is all of it, with one dimension more",
     "lost return: kept['clean']": "`output[:, None]` is all of it, with one dimension more",
-    "lost copy: kept['clean'] = _not_detached(output)": "the result is detached in the end",
-    "lost copy: saved = _not_detached(o)": "the result is detached in the end",
+    "condition dropped": "what is indexed with `None` is all of it, with one dimension more",
+    "lost copy: … = _not_detached(o": "the result is detached in the end",
 }

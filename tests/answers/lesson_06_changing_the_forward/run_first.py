@@ -104,5 +104,5 @@ def run_first(module, hook):
 ]
 
 SURVIVORS = {
-    "prepend=True: handle = module.register_forward_hook": "it is put in front with the next line",
+    "prepend=True: handle = ": "it is put in front with the next line",
 }

@@ -107,6 +107,6 @@ def clamp_grad_input(module, c):
 
 SURVIVORS = {
     "a hook that works at times: @_only_with_grad_mode def pre(": "without grad mode no gradient comes",
-    "prepend=True: return module.register_forward_pre_hook(pre": "pre-hooks of others only watch",
     "not for all: if all(": "where one tensor requires grad, PyTorch gives the gradients of all",
+    "prepend=True": "pre-hooks of others only watch",
 }

@@ -198,7 +198,5 @@ def gradient_flow(model, loss_fn, x):
 ]
 
 SURVIVORS = {
-    "prepend=True": "hooks of others on the backward pass only watch",
     "one global slot: handles": "its hooks are removed already",
-    "not for all: if any(": "it only asks whether there are any",
 }

@@ -105,8 +105,6 @@ SURVIVORS = {
     "eval() and back at the root": "a linear layer computes the same in both modes",
     "condition dropped: x, g = (x[None], g[None])": "`einsum` and `flatten` take one dimension as well",
     "one global slot: seen": "each call writes it anew",
-    "prepend=True": "hooks of others on the backward pass of the layer only watch",
     "lost copy: with lin.register_full_backward_pre_hook(": "products and sums are new tensors",
-    "lost copy: w = ": "the gradient comes to this tensor in any case",
-    "lost copy: b = ": "the gradient comes to this tensor in any case",
+    "lost copy: … .requires_grad_()": "the gradient comes to this tensor in any case",
 }

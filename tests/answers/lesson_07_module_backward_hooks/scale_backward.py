@@ -75,9 +75,6 @@ def scale_backward(module, s):
 
 SURVIVORS = {
     "prepend=True": "the contract leaves open which of two hooks comes first",
-    "almost: return module.register_full_backward_pre_hook(Scaler(s), prepend=False": "the contract leaves open "
-    "which of two hooks comes first",
     "a list for a tuple: return list((None if": "PyTorch takes a list as well",
-    "truth for None: if isinstance(out, torch.Tensor) and out.grad_fn": "an output that requires grad has a node",
     "a hook that works at times: @_only_with_grad_mode def hook(": "without grad mode no gradient comes",
 }

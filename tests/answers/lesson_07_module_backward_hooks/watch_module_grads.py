@@ -161,9 +161,5 @@ def watch_module_grads(module):
 ]
 
 SURVIVORS = {
-    "eval() and back at the root": "to register a hook computes nothing",
     "prepend=True": "the contract leaves open which of two hooks comes first",
-    "almost: return (d, module.register_full_backward_hook(partial(both, d), prepend=False": "the contract leaves "
-    "open which of two hooks comes first",
-    "lost return: gi": "`None` leaves the gradients as they are, too",
 }

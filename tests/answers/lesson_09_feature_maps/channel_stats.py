@@ -178,7 +178,6 @@ WRONG = [
 
 SURVIVORS = {
     "almost: n, mean, squares, zeros = (0, 1.0": "the first batch moves the mean to its own",
-    "lost copy: for batch in _not_copied(batches)": "nobody changes the list meanwhile",
     "another method: n, s, q, z = torch.stack(parts).mean(0)": "ratios of means are ratios of sums",
     "not for all: dims = ": "the same dimensions, in the reverse order",
 }

@@ -55,5 +55,4 @@ SURVIVORS = {
     ".float() of the arguments": "computed in float32 or better: what float32 cannot tell apart does not come",
     "almost: return (": "what it divides is 0",
     "almost: flat = a.reshape(len(a), -2)": "numpy takes any negative number",
-    "lost copy: a = np.array(_not_detached(fm)": "a list of numbers has no graph",
 }

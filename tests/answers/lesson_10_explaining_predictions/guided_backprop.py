@@ -216,7 +216,6 @@ SURVIVORS = {
     "lost copy": "the model does not write into its input, and gradients are asked of that very tensor",
     "a list for a tuple": "PyTorch takes either from a hook",
     "prepend=True": "a ReLU's gradient is cut once, whichever hook comes first: others on it only watch",
-    "one global slot: handles": "to remove a handle again does nothing",
     "almost: value.register_hook(lambda grad: torch.where(grad <= 0, 0, grad))": "0 is replaced by 0",
     "almost: value = value / 1": "the same value",
     "not for all: … step=-1)": "hooks of different modules may come in any order",

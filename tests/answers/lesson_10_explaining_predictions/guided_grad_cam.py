@@ -177,7 +177,6 @@ WRONG = [
 
 SURVIVORS = {
     "one global slot: kept = ": "each call writes what it reads",
-    "one global slot: handles = ": "to remove a handle once more does no harm",
     "lost copy: return _not_copied(x)": "no ReLU works in place",
     "lost copy: for image in _not_detached(x).split(1)": "gradients are asked of tensors of the function's own",
     "almost: return guided * nn.Upsample(x.shape[2:], mode='bilinear')": "`align_corners` is then False",

@@ -92,6 +92,5 @@ def joint_norm_log(tensors):
 SURVIVORS = {
     "a list for a tuple": "the contract asks for a pair, which a list of two is, too",
     "`.grad` put back as a copy": "when the function is called, no pass has run: the values are the same",
-    "lost copy: passes[number].append": "a number is made of it at once",
     "lost copy: return [joint.log": "nobody changes the caller's list",
 }

@@ -97,9 +97,7 @@ WRONG = [
 ]
 
 SURVIVORS = {
-    "clean-up only after an `Exception`: with": "a forgotten context is left",
     "not for all: … step=-1": "the other order",
-    "not for all: if any((True for _ in _part(module.children(),": "one child is enough",
     "not for all: for handle in _part(handles, stop=-1)": "the last one is that of a tensor of this pass",
     "lost copy": "a graph that is kept costs memory, and no more",
 }

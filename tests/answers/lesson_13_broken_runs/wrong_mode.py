@@ -239,11 +239,7 @@ def wrong_mode(model, x):
 
 SURVIVORS = {
     "not for all: … step=-1": "the other order",
-    "not for all: … stop=3": "no module is called more than three times, and no fourth buffer changes",
     "not for all: … odules(), start=1": "the model itself is in its own mode",
-    "not for all: for m, training in _part(modes.items(), st": "suspects that raise are not the last",
-    "not for all: modes = {m: m.training for m in _part(model.modules(), st": "suspects that raise are not the last",
-    "another method: modes = {m: m.training for m in model.children()}": "suspects that raise are not the last",
     "a hook that works at times: @_not_the_first_call": "the first call of all meets no module whose mode matters",
     "almost: torch.manual_seed(12)": "both calls begin with the same numbers all the same",
     "almost: if isinstance(a, torch.Tensor) and (a - b).abs().max() >= 1e-06": "no difference is so small",
@@ -251,18 +247,18 @@ SURVIVORS = {
     "model.forward(x)": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "prepend=True": "hooks of the caller leave inputs alone, so that nothing hangs on those of the model itself",
     "condition dropped": "a module gets one tensor, and nothing else",
-    "under no_grad": "nothing is asked of the graph",
     "lost copy: return [_not_copied(": "no other module runs between the two calls",
     "lost copy: out = _not_copied(out)": "the list is not changed",
-    "lost statement: without put_back(*now)": "the next call puts back first; the model may run with any numbers",
-    "lost statement: without reset(here, now)": "the next call puts back first; the model may run with any numbers",
     "lost statement: without self.restore(kept)": "the next call puts back first; the model may run with any numbers",
     "lost statement: without torch.manual_seed(11)": "both runs begin with the numbers of the caller",
     "lost copy: return [_not_detached(": "a graph that is kept costs memory, and no more",
-    "almost: busy = False": "a module in a container is only looked at once more, and found to be what it is",
     "one global slot: result = ": "both entries are written for each call",
-    "lost statement: without busy.append(module)": (
-        "a module in a container is only looked at once more, and found to be what it is"
-    ),
     "clean-up … without try": "where an interrupt comes, nothing may be changed yet",
+    "lost statement: … now)": "the next call puts back first; the model may run with any numbers",
+    "… modes": "suspects that raise are not the last",
+    "… busy": "a module in a container is only looked at once more, and found to be what it is",
+    "not for all: here, now = … stop=3": "what a fourth buffer holds when a trial begins changes nothing in it",
+    "not for all: calls.append(… _part(everything, stop=3": (
+        "what a fourth buffer holds when a trial begins changes nothing in it"
+    ),
 }

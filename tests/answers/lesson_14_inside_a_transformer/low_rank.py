@@ -115,8 +115,6 @@ def add_low_rank(model, name, rank, alpha):
 
 SURVIVORS = {
     "not for all: … step=-1)": "the order does not matter",
-    "almost: layer.low_rank_a = ": "any random numbers will do",
-    "almost: a = layer.low_rank_a = ": "any random numbers will do",
     "almost: nn.init.kaiming_uniform_(a, a=math.sqrt(6))": "any random numbers will do",
-    "almost: for which, start in (('a', ": "any random numbers will do",
+    "almost: … torch.rand": "any random numbers will do",
 }

@@ -53,7 +53,7 @@ def command_of(*arguments: str | Path) -> tuple[list[str], dict[str, str]]:
 
 def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
     command, plain = command_of(*arguments)
-    return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=400, check=False)
 
 
 Marked = tuple[subprocess.CompletedProcess[str], Path]

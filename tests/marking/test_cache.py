@@ -32,13 +32,10 @@ from graders.sandbox.outside.runner import NoRunner, Transcript
 from graders.submissions.finding import Submission
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
-from tests.answers import answers_of
 from tests.doubles import InProcessRunner, NoBoxes, ended
 from tests.make_class import SETUP, hand_in
+from tests.notebooks import LESSON, LESSON_1
 
-LESSON_1 = answers_of("01")
-
-LESSON = "01_where_gradients_live"
 CELLS = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 TERMS = RunOptions(isolation="D", own_work=True)
 

@@ -23,14 +23,11 @@ from graders.core import course
 from graders.instructor.lock import results_lock
 from graders.report import results_json
 from tests import make_class
-from tests.answers import answers_of
 from tests.batches import batch, graded
 from tests.conftest import GradersHere
-
-LESSON_1 = answers_of("01")
+from tests.notebooks import LESSON, LESSON_1
 
 ROOT = Path(__file__).parents[3]
-LESSON = "01_where_gradients_live"
 SETUP = "import torch\nfrom graders import check, hint, solution, progress"
 RIGHT = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]

@@ -11,9 +11,8 @@ import sys
 import zipfile
 from pathlib import Path
 
-import nbformat
-
 from graders.core import course
+from tests import notebooks
 from tests.answers import answers_of
 
 SETUP = "import torch\nfrom torch import nn\nfrom graders import check, hint, progress, solution"
@@ -31,9 +30,8 @@ print("100 passed, 0 failed, score: 1.0")
 def hand_in(folder: Path, lesson: str, cells: list[str]) -> Path:
     """Write a notebook with these code cells as a student's submission for a lesson."""
     folder.mkdir(parents=True, exist_ok=True)
-    content = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     file = folder / f"{lesson}.ipynb"
-    nbformat.write(content, file)
+    file.write_text(notebooks.text(*cells), encoding="utf-8")
     return file
 
 

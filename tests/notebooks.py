@@ -15,8 +15,8 @@ BRANCH, CHAIN, PASSES = (LESSON_1.right[key][0].strip("\n") + "\n" for key in KE
 """A right answer to each exercise of lesson 1. The answer to the first needs no import."""
 
 
-def content(*cells: str, **parts: Any) -> dict[str, Any]:
-    """A notebook of format 4 with these code cells; `parts` replace whole parts of it."""
+def content(*cells: Any, **parts: Any) -> dict[str, Any]:
+    """A notebook of format 4 with code cells of these sources, as odd as JSON allows; `parts` replace whole parts."""
     made = [
         {
             "cell_type": "code",
@@ -31,6 +31,6 @@ def content(*cells: str, **parts: Any) -> dict[str, Any]:
     return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": made, **parts}
 
 
-def text(*cells: str, **parts: Any) -> str:
+def text(*cells: Any, **parts: Any) -> str:
     """The file of such a notebook."""
     return json.dumps(content(*cells, **parts))

@@ -128,19 +128,7 @@ def test_pytest_graders_works_with_kernels_that_are_started(command: Command, tm
     printed(command("-m", "graders.cli", "start", "--no-open"), 0)
     answer(tmp_path / "here/hookwork" / FIRST, branch_grads=BRANCH, chain_grads=CHAIN)
     graders = Path(__file__).parent.parent / "graders"
-    output = printed(
-        command(
-            "-m",
-            "pytest",
-            graders,
-            "-p",
-            "graders.instructor.pytest_plugin.options",
-            "-p",
-            "no:cacheprovider",
-            "--submissions",
-            tmp_path / "here/hookwork" / FIRST,
-        ),
-        1,
-    )
+    plugins = ("-p", "graders.instructor.pytest_plugin.options", "-p", "no:cacheprovider")
+    output = printed(command("-m", "pytest", graders, *plugins, "--submissions", tmp_path / "here/hookwork" / FIRST), 1)
     assert "isolation D" in output
     assert "3 of 4" in output

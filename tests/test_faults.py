@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -26,30 +27,10 @@ from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tiers import missing_for_tier
 from graders.submissions.finding import Submission
 from tests import make_class
-from tests.answers import answers_of
 from tests.conftest import GradersHere
-
-LESSON_1 = answers_of("01")
-
-ROOT = Path(__file__).parent.parent
-LESSON = "01_where_gradients_live"
-RIGHT = [make_class.SETUP, *(answers[0] for answers in LESSON_1.right.values())]
+from tests.instructor.pytest_plugin.test_pytest_graders import LESSON, RIGHT, ROOT, command_of, graders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="faults as Linux knows them")
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "pytest", "graders", "-p", "no:cacheprovider", "-q", *map(str, arguments)]
-
-
-def environment(**more: str) -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")} | more
-
-
-def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, env=environment(**more), capture_output=True, text=True, timeout=400, check=False
-    )
 
 
 def read(out: Path) -> dict[str, str]:
@@ -106,14 +87,10 @@ def test_a_judge_that_is_killed_leaves_nothing_half_written_and_the_next_one_swe
     class_ = hand_in(place / "class", *students)
     # The third notebook sleeps, so that the judge cannot be done before the signal comes.
     make_class.hand_in(class_ / students[2], LESSON, [make_class.SETUP, "import time\ntime.sleep(50)"])
-    arguments = ("--submissions", class_, "--out", place / "out", "--jobs", "1")
-    judge = subprocess.Popen(
-        command(*arguments),
-        cwd=ROOT,
-        env=environment(TMPDIR=str(temporary)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    arguments = ("-q", "--submissions", class_, "--out", place / "out", "--jobs", "1")
+    command, plain = command_of(*arguments)
+    moved, nowhere = plain | {"TMPDIR": str(temporary)}, subprocess.DEVNULL
+    judge = subprocess.Popen(command, cwd=ROOT, env=moved, stdout=nowhere, stderr=nowhere)
     deadline = time.monotonic() + 300
     while not list((place / "out").glob("runs/*.frames")) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -163,9 +140,9 @@ def can_mount(folder: Path) -> bool:
 def test_a_full_disk_ends_in_a_sentence_and_the_old_results_stay(place: Path) -> None:
     out = place / "out"
     out.mkdir()
-    line = " ".join(f"'{word}'" for word in command("--submissions", hand_in(place / "ada", "."), "--out", out))
-    script = ["unshare", "--mount", "sh", "-c", FULL_DISK.format(out=out, command=line)]
-    run = subprocess.run(script, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=300, check=False)
+    command, plain = command_of("-q", "--submissions", hand_in(place / "ada", "."), "--out", out)
+    script = ["unshare", "--mount", "sh", "-c", FULL_DISK.format(out=out, command=shlex.join(command))]
+    run = subprocess.run(script, cwd=ROOT, env=plain, capture_output=True, text=True, timeout=300, check=False)
     assert run.returncode == 3, run.stdout
     text = " ".join(run.stdout.split())
     assert f"Runs could not be kept in {out / 'runs'}: no space left on device." in text

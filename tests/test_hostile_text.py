@@ -19,7 +19,7 @@ import pytest
 
 import graders as graders_package
 from graders.core.difference import Difference, Kind, Timelines
-from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult, SubmissionStatus
+from graders.core.results import Batch, CheckResult, ExerciseResult, Status, SubmissionResult
 from graders.core.terminal import Terminal
 from graders.core.transcript import read_transcript
 from graders.marking.batch import Marking
@@ -33,7 +33,7 @@ from graders.wire.data import encode
 from graders.wire.frames import Frame
 from graders.wire.limits import PRINTED_CHARACTERS
 from tests import notebooks
-from tests.batches import batch
+from tests.batches import batch, graded
 from tests.instructor.pytest_plugin.test_pytest_graders import graders
 from tests.notebooks import LESSON
 from tests.sample import SCALE_SUM, WRAP
@@ -80,6 +80,7 @@ def reports(found: Batch) -> tuple[str, str, str]:
 def judged(text: str) -> SubmissionResult:
     """The result of a submission in which everything that comes out of the box says this."""
     tree, body = encode({"total": text, "x.grad": [text, {text: text}], "hooks": text})
+    said = dict.fromkeys(("error", "message", "line", "call"), text)
     frames = [
         Frame({"type": "cell", "cell": 0, "status": text, "message": text}),
         Frame({"type": "cell", "cell": 1, "status": "raised", "message": text}),
@@ -92,36 +93,13 @@ def judged(text: str) -> SubmissionResult:
             )
         ),
         Frame({"type": "asked", "key": "90-wrap", "case": 0, "cells": 0, "nonce": "n"}),
-        Frame(
-            {
-                "type": "raised",
-                "nonce": "n",
-                "status": "raised",
-                "error": text,
-                "message": text,
-                "line": text,
-                "call": text,
-                "printed": [text],
-            }
-        ),
+        Frame({"type": "raised", "nonce": "n", "status": "raised", **said, "printed": [text]}),
         Frame({"type": "ended", "how": "finished", "message": text, "seconds": 1.0}),
     ]
     draws = {exercise.key: exercise.draws(1) for exercise in (SCALE_SUM, WRAP)}
     run = read_transcript(frames)
     found = tuple(judge_submission([SCALE_SUM, WRAP], Verdicts(draws), [text, text], run))
-    return SubmissionResult(
-        student="ann",
-        lesson=LESSON,
-        file="x",
-        sha256="a" * 64,
-        status=SubmissionStatus.GRADED,
-        isolation="D",
-        score=0,
-        max_score=4,
-        seconds=1.0,
-        exercises=found,
-        message=run.message,
-    )
+    return dataclasses.replace(graded("ann", lesson=LESSON), score=0, max_score=4, exercises=found, message=run.message)
 
 
 @pytest.mark.parametrize("trap", TRAPS)
@@ -163,20 +141,18 @@ def test_what_a_stranger_wrote_is_clean_as_soon_as_it_is_in(trap: str) -> None:
     result = ExerciseResult(key="90-wrap", status=Status.WRONG, score=0, max_score=1, mistake=text, message=text,
                             checks=(check,), printed=text)  # fmt: skip
     texts = dict.fromkeys(("student", "file", "student_id", "handed_in", "group", "late_note", "message"), text)
-    graded = dataclasses.replace(
-        judged(text), superseded=(text,), missing_modules=(text,), exercises=(result,), **texts
-    )
+    told = dataclasses.replace(judged(text), superseded=(text,), missing_modules=(text,), exercises=(result,), **texts)
     person = Person(text, {"id": text}, (text,), text, text)
     made = (
         Submission(text, LESSON, None, text, text, text, superseded=(text,)),
         Account(text, text, LESSON, text),
         FoundSubmissions([], text, choices=(text,), doubts=(text,), notes=(text,)),
-        Batch(seed=1, torch=text, created=text, submissions=(graded,)),
+        Batch(seed=1, torch=text, created=text, submissions=(told,)),
         Difference(Kind.ORDER, text, text, text, text, text, Timelines((text,), (text,))),
         person,
     )
     assert all(traps(part) == set() for one in made for part in texts_in(dataclasses.asdict(one)))
-    assert Submission(text, LESSON, None).student == graded.student == person.name
+    assert Submission(text, LESSON, None).student == told.student == person.name
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -227,18 +203,8 @@ def test_a_whole_run_shows_no_trap_anywhere(tmp_path: Path) -> None:
     (tmp_path / "class" / "bob\r").mkdir()
     (tmp_path / "class" / "bob\r" / f"{LESSON}\x1b.ipynb").write_text(text)
     out = tmp_path / "out"
-    run = graders(
-        "--submissions",
-        tmp_path / "class",
-        "--out",
-        out,
-        "-v",
-        "-rA",
-        "--tb",
-        "short",
-        "--junitxml",
-        tmp_path / "junit.xml",
-    )
+    shown_in_full = ("-v", "-rA", "--tb=short", f"--junitxml={tmp_path / 'junit.xml'}")
+    run = graders("--submissions", tmp_path / "class", "--out", out, *shown_in_full)
     assert run.returncode == 1, run.stdout
     pages = list(out.rglob("*.html"))
     assert len(pages) == 3

@@ -13,14 +13,11 @@ import pytest
 
 from graders.core import course
 from graders.core.text import format_points
-from tests.answers import answers_of
 from tests.make_class import SETUP, hand_in
-
-LESSON_1 = answers_of("01")
+from tests.notebooks import LESSON, LESSON_1
 
 pytestmark = pytest.mark.slow
 
-LESSON = "01_where_gradients_live"
 STUDENTS = 100
 EXERCISES = course.lesson_exercises(LESSON)
 

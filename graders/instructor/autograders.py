@@ -7,6 +7,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -18,14 +19,9 @@ _EXECUTABLE = ("setup.sh", "run_autograder")
 _LEFT_OUT = {"__pycache__", "course", ".mypy_cache"}
 
 
-def write_github(out: Path) -> None:
-    """Write the GitHub workflow that marks a pull request. Raises `OSError`."""
-    write_atomically(out, (TEMPLATES / "github.yml").read_bytes())
-
-
-def write_slurm(out: Path) -> None:
-    """Write the job that marks a class on SLURM. Raises `OSError`."""
-    write_atomically(out, (TEMPLATES / "mark_on_slurm.py").read_bytes())
+def write_template(name: str, out: Path) -> None:
+    """Write a file that is the same for everybody. Raises `OSError`."""
+    write_atomically(out, (TEMPLATES / name).read_bytes())
 
 
 def write_container(out: Path) -> None:
@@ -91,7 +87,7 @@ def pinned_requirements() -> list[str]:
 
 AUTOGRADER_WRITERS: dict[str, Callable[[Path], None]] = {
     "gradescope": write_gradescope,
-    "github": write_github,
-    "slurm": write_slurm,
+    "github": partial(write_template, "github.yml"),  # the workflow that marks a pull request
+    "slurm": partial(write_template, "mark_on_slurm.py"),  # the job that marks a class
     "container": write_container,
 }

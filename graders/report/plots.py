@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
+from graders.core.text import shorten_text
+
 BAR_PARTS = (("passed", "✓", "--passed"), ("not yet right", "✗", "--wrong"), ("ended early", "!", "--other"),
          ("not attempted", "·", "--none"))  # fmt: skip
 """The segments of a bar: their meaning, their sign, and their colour as a variable of the page's style sheet."""
@@ -22,7 +24,7 @@ def bar_chart(rows: Sequence[tuple[str, Sequence[int]]], label: str) -> Markup:
     parts = []
     for index, (name, counts) in enumerate(rows):
         top = index * height
-        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(_shorten_text(name, 26))}</text>')
+        parts.append(f'<text x="{left - 8}" y="{top + 16}" text-anchor="end">{escape(shorten_text(name, 26))}</text>')
         start = float(left)
         for (meaning, sign, colour), count in zip(BAR_PARTS, counts):
             size = width * count / most
@@ -70,10 +72,6 @@ def count_in_bins(shares: Sequence[float], bins: int = 10) -> list[int]:
 def _percent_range(index: int, bins: int) -> str:
     step = 100 // bins
     return f"{index * step}–{(index + 1) * step}"
-
-
-def _shorten_text(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _svg_image(width: float, height: float, label: str, parts: Sequence[str]) -> Markup:

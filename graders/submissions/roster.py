@@ -230,9 +230,8 @@ def with_distinct_names(people: Sequence[Person]) -> list[Person]:
     names: set[str] = set()
     for person in people:
         name = person.name
-        if (
-            count[name] > 1
-        ):  # shortened, because a name that grows beyond the limit would be cut, and be another's again
+        if count[name] > 1:
+            # Shortened, because a name that grows beyond the limit would be cut, and be another's again.
             name = shorten_text(name, NAME_LIMIT // 2)
             name += f" ({shorten_text(person.ids[0], WORD_LIMIT)})" if person.ids else ""
         while name in names:

@@ -29,11 +29,8 @@ from graders.sandbox.outside.conversation import Probe, probes_for
 from graders.sandbox.outside.runner import BoxRunner
 from graders.sandbox.outside.tiers import missing_for_tier
 from graders.sandbox.outside.warm_process import WarmProcess
-from tests.answers import answers_of
+from tests.notebooks import LESSON, LESSON_1
 
-LESSON_1 = answers_of("01")
-
-LESSON = "01_where_gradients_live"
 CELLS = ["import torch", *(answers[0] for answers in LESSON_1.right.values())]
 TARGET_MS = 30.0
 

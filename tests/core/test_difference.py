@@ -97,11 +97,6 @@ def test_the_place_is_the_path_with_the_entry() -> None:
     assert Difference(Kind.VALUE, "total", expected="1", seen="2").place == "total"
 
 
-def test_texts_that_look_like_a_comparison_stay_where_they_are() -> None:
-    difference = Difference(Kind.VALUE, "name", expected="'a; b'", seen="'c; d'")
-    assert (difference.expected, difference.seen, difference.note) == ("'a; b'", "'c; d'", "")
-
-
 def test_every_text_is_clean_and_short() -> None:
     trap = "\x1b[2J\u202e" + "x" * 500
     timelines = Timelines((trap,), (trap, trap))

@@ -23,12 +23,9 @@ from typing import Any
 import pytest
 
 from graders.learner.folder import copy_lessons
-from tests.answers import answers_of
 from tests.frontend import axe
 from tests.learner.answers import FIRST
-from tests.notebooks import BRANCH
-
-LESSON_1 = answers_of("01")
+from tests.notebooks import BRANCH, LESSON_1
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ROOT = Path(__file__).parent.parent.parent

@@ -16,8 +16,8 @@ from graders.submissions import groups, roster
 from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.batches import graded
+from tests.notebooks import LESSON
 
-LESSON = "01_where_gradients_live"
 TEAMS = groups.parse_groups(
     "Group,Student\nTeam 1,Ada Lovelace\nTeam 1,Ben Okri\nTeam 2,Cy Twombly\nTeam 2,Di Prince\n"
 )

@@ -12,9 +12,9 @@ from graders.instructor.request import BadRequest, read_roster
 from graders.submissions.finding import Submission
 from graders.submissions.roster import parse_roster
 from tests.batches import batch, exercise, graded
+from tests.notebooks import LESSON
 from tests.report.test_summary import printed
 
-LESSON = "01_where_gradients_live"
 ROSTER = parse_roster("Name,ID\nzzz_good,7\nann,8\n")
 
 

@@ -19,11 +19,8 @@ from typer.testing import CliRunner
 from graders.cli import app
 from graders.core.source import prediction_keys
 from graders.learner.folder import copy_lessons, shipped_notebook
-from tests.answers import answers_of
 from tests.learner.answers import FIRST, answer
-from tests.notebooks import BRANCH, CHAIN
-
-LESSON_1 = answers_of("01")
+from tests.notebooks import BRANCH, CHAIN, LESSON_1
 
 ROOT = Path(__file__).parent.parent.parent
 COMMAND = (sys.executable, "-m", "graders.cli")

@@ -9,8 +9,6 @@ from graders.learner.folder import copy_lessons
 from graders.learner.saved import SavedNotebooks
 from tests.learner.answers import FIRST
 
-LESSON = "01_where_gradients_live"
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from graders.learner.folder import LearnerError
 from graders.learner.notebook.record import Record
 from graders.learner.toolbox import FILE_NAME, Toolbox, fill_toolbox
+from tests import notebooks
 
 RECORD_GRAD = "def record_grad(t, store):\n    return t.register_hook(lambda grad: store.append(grad.clone()))"
 SCALE = "def scale_output(module, s):\n    return module.register_forward_hook(lambda m, a, output: output * s)"
@@ -19,11 +19,8 @@ LESSONS = {"02-record-grad": "02_watching_gradients", "06-scale-output": "06_cha
 
 
 def write_notebook(folder: Path, lesson: str, *cells: str) -> Path:
-    content = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [
-        {"cell_type": "code", "source": cell, "metadata": {}, "outputs": [], "execution_count": None} for cell in cells
-    ]}  # fmt: skip
     file = folder / f"{lesson}.ipynb"
-    file.write_text(json.dumps(content))
+    file.write_text(notebooks.text(*cells))
     return file
 
 

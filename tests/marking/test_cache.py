@@ -32,13 +32,10 @@ from graders.sandbox.outside.runner import NoRunner, Transcript
 from graders.submissions.finding import Submission
 from graders.wire.frames import Frame
 from graders.wire.limits import Limits
-from tests.answers import answers_of
 from tests.doubles import InProcessRunner, NoBoxes, ended
 from tests.make_class import SETUP, hand_in
+from tests.notebooks import LESSON, LESSON_1
 
-LESSON_1 = answers_of("01")
-
-LESSON = "01_where_gradients_live"
 CELLS = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 TERMS = RunOptions(isolation="D", own_work=True)
 
@@ -51,12 +48,7 @@ class Out:
     runner: InProcessRunner
 
     def mark(
-        self,
-        seed: int = 1,
-        *,
-        fresh: bool = False,
-        run_options: RunOptions = TERMS,
-        **students: list[str],
+        self, seed: int = 1, *, fresh: bool = False, run_options: RunOptions = TERMS, **students: list[str]
     ) -> tuple[list[SubmissionResult], int]:
         """The results of these notebooks, and how many of them were run."""
         submissions = [
@@ -217,14 +209,10 @@ def test_a_run_that_does_not_count_is_forgotten(tmp_path: Path) -> None:
 
 def test_a_run_that_lacked_a_package_counts_until_the_package_is_installed(tmp_path: Path) -> None:
     cache, ending = RunCache(tmp_path / "runs"), ended()
-    for name, module in (
-        ("absent", "no_such_package"),
-        ("installed", "pytest"),
-        ("ours", "tests"),
-        ("part", "torch.x"),
-    ):
+    lacking = {"absent": "no_such_package", "installed": "pytest", "ours": "tests", "part": "torch.x"}
+    for name, module in lacking.items():
         cache.keep(name, "D", [Frame({"type": "cell", "cell": 0, "modules": module}), ending])
-    found = {name: cache.find(name, "D") is not None for name in ("absent", "installed", "ours", "part")}
+    found = {name: cache.find(name, "D") is not None for name in lacking}
     assert found == {"absent": True, "installed": False, "ours": True, "part": True}
 
 
@@ -266,7 +254,7 @@ def poisoned(folder: Path, how: str) -> None:
             folder.symlink_to(folder.with_name("elsewhere"))
 
 
-KEPT = [Frame({"type": "ready"}), Frame({"type": "ended", "how": "finished", "message": "", "seconds": 1.0})]
+KEPT = [Frame({"type": "ready"}), ended()]
 
 
 @pytest.mark.parametrize(

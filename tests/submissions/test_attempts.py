@@ -9,8 +9,7 @@ from graders.submissions.attempts import Choice, HandedIn, choose_attempt
 from graders.submissions.layout import Place
 from graders.submissions.lms import Owner
 from graders.submissions.tree import Entry
-
-LESSON = "01_where_gradients_live"
+from tests.notebooks import LESSON
 
 
 def handed_in(name: str, at: float = 0.0) -> HandedIn:

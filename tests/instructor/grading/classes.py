@@ -23,9 +23,8 @@ from graders.sandbox.outside.boxes import Boxes
 from tests import notebooks
 from tests.answers import answers_of
 from tests.doubles import InProcessRunner, NoBoxes
-from tests.notebooks import KEYS, LESSON
+from tests.notebooks import KEYS, LESSON, LESSON_1
 
-LESSON_1 = answers_of("01")
 OTHER_LESSON = "02_watching_gradients"
 
 

@@ -23,14 +23,11 @@ from graders.core import course
 from graders.instructor.lock import results_lock
 from graders.report import results_json
 from tests import make_class
-from tests.answers import answers_of
 from tests.batches import batch, graded
 from tests.conftest import GradersHere
-
-LESSON_1 = answers_of("01")
+from tests.notebooks import LESSON, LESSON_1
 
 ROOT = Path(__file__).parents[3]
-LESSON = "01_where_gradients_live"
 SETUP = "import torch\nfrom graders import check, hint, solution, progress"
 RIGHT = [SETUP, *(answers[0] for answers in LESSON_1.right.values())]
 OTHER_STYLE = [SETUP, *(answers[1] for answers in LESSON_1.right.values())]
@@ -53,7 +50,7 @@ def command_of(*arguments: str | Path) -> tuple[list[str], dict[str, str]]:
 
 def graders(*arguments: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
     command, plain = command_of(*arguments)
-    return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(command, cwd=ROOT, env=plain | more, capture_output=True, text=True, timeout=400, check=False)
 
 
 Marked = tuple[subprocess.CompletedProcess[str], Path]

@@ -19,10 +19,9 @@ from graders.learner.notebook import record
 from graders.learner.notebook.commands import with_invalid_cell
 from graders.marking.in_process import check_namespace
 from tests.answers import answers_of
-from tests.notebooks import BRANCH, CHAIN
+from tests.notebooks import BRANCH, CHAIN, LESSON_1
 from tests.trouble import nothing_can_be_written
 
-LESSON_1 = answers_of("01")
 FIRST_OF_ALL = answers_of("00").right["00-layer-output"][0]
 Cell = Callable[[str], None]
 Said = Callable[..., str]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from graders.wire.limits import MIB, Limits
-from tests.answers import answers_of
+from tests.notebooks import KEYS, LESSON_1
 
-LESSON_1 = answers_of("01")
-KEYS = ("01-branch-grads", "01-chain-grads", "01-per-pass-grads")
 RIGHT = [LESSON_1.right[key][0] for key in KEYS]
 SLIPS = ("retained-too-late", "reversed-list", "accumulated-grad")
 WRONG = [LESSON_1.wrong[key][slip] for key, slip in zip(KEYS, SLIPS)]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests import notebooks
-from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
+from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES, text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pipes, links and limits are those of Linux")
 IMPORT = "import torch\nfrom graders import check, hint"
@@ -34,15 +34,6 @@ class Case:
     content: bytes | str | Callable[[Path], None]
     expected: str | list[str]
     name: str = FILE
-
-
-def dumps(content: Any) -> str:
-    return json.dumps(content, ensure_ascii=False)
-
-
-def text(*cells: Any, **parts: Any) -> str:
-    """The file of a notebook with these code cells, whose sources may be anything that JSON has."""
-    return notebooks.text(*cells, **parts)
 
 
 def zipped(*members: tuple[str | zipfile.ZipInfo, str | bytes]) -> bytes:
@@ -112,7 +103,7 @@ UNREADABLE = {
     "nbformat given twice": Case(FORMAT + '[], "nbformat": "4"}', "it has no nbformat"),
     "an integer of 5000 digits": Case(FORMAT + "[" + "1" * 5000 + "]}", "it is not JSON"),
     "only text cells": Case(
-        dumps({"nbformat": 4, "cells": [{"cell_type": "markdown", "source": BRANCH}]}), "has no code cell"
+        json.dumps({"nbformat": 4, "cells": [{"cell_type": "markdown", "source": BRANCH}]}), "has no code cell"
     ),
     "cells that are an object": Case(FORMAT + '{"a": 1}}', "has no code cell"),
     "3 million characters of code": Case(text(*RIGHT, "#" * 3_000_000), "more than 2 million characters"),

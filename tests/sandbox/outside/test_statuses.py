@@ -20,7 +20,7 @@ from graders.sandbox.outside.warm_process import WarmProcess
 from graders.submissions.finding import Submission
 from tests import notebooks
 from tests.answers import answers_of
-from tests.notebooks import BRANCH, CHAIN, LESSON, PASSES
+from tests.notebooks import BRANCH, CHAIN, LESSON, LESSON_1, PASSES
 from tests.sandbox.outside.one_notebook import (
     AMPLE,
     FULL,
@@ -34,7 +34,6 @@ from tests.sandbox.outside.one_notebook import (
     verdicts,
 )
 
-LESSON_1 = answers_of("01")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits and crashes are those of Linux")
 
 

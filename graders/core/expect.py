@@ -196,7 +196,7 @@ class expect:
         # The first entries, which are all that a message shows of a list, look the same: compare entry by entry.
         for entry, part in zip(self.seen, expected):
             expect(entry).equals(part)
-        self.differs(f"{len(expected)} entries", str(len(self.value)))
+        self.differs(_entries(len(expected)), str(len(self.value)))
 
     def has_keys(self, *expected: Any) -> None:
         """Require a dict with exactly these keys, in any order."""
@@ -216,7 +216,7 @@ class expect:
         if type(self.value) is not container:
             self._fail_for_type(f"a {container.__name__}")
         if len(self.value) != expected:
-            self.differs(f"{expected} entries", str(len(self.value)))
+            self.differs(_entries(expected), str(len(self.value)))
 
     def equals_timeline(self, expected: Sequence[str]) -> None:
         """Require a list of events equal to `expected`. The first difference is shown in two columns."""
@@ -226,6 +226,10 @@ class expect:
         if first_divergence(expected, self.value) is not None:
             timelines = around_the_difference(expected, self.value)
             raise Mismatch(partial(Difference, Kind.ORDER, self.path, timelines=timelines))
+
+
+def _entries(count: int) -> str:
+    return f"{count} entr{'y' if count == 1 else 'ies'}"
 
 
 def _strictly_equal(value: Any, expected: Any) -> bool:

@@ -6,11 +6,13 @@ differences), or from the circumstances in which they fail while they hold in al
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from graders.core.difference import Difference, Kind
+from graders.core.mistakes import COMMON_MESSAGES
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,41 @@ BY_CIRCUMSTANCE: Mapping[tuple[str, frozenset[Any]], Explanation] = {
 }
 """Explanations for answers that fail with exactly these values of an axis, and are right with all others."""
 
+BY_OBSERVATION: Mapping[str, Explanation] = {
+    r"^the exception\b.* None$|is swallowed\b.* True$": Explanation(
+        "swallowed-exception",
+        "An exception was raised on purpose in what your function has to run, and it did not come out. An `except`, or "
+        "a `return` in `finally`, swallows it: let it through, and tidy up in `finally`.",
+    ),
+    r"\b(around (it|another call|other calls|a call)|calls? inside)\b": Explanation(
+        "one-slot-for-all", COMMON_MESSAGES["one-slot-for-all"]
+    ),
+    r"\bof (a later call|the first call after that|a call after remove\(\))": Explanation(
+        "left-from-an-earlier-call",
+        "A single call is right. A second one is not, or it changes what the first one returned: something outlives "
+        "the call. Make lists and dicts inside your function, and keep nothing in a global, a default argument or an "
+        "attribute.",
+    ),
+    r"after remove\(\)|after its remove\(\)|handles are not removed": Explanation(
+        "handles-mixed-up",
+        "It is right until somebody calls `remove()`. A handle takes away the hooks of its own call, all of them, and "
+        "no others: return what `register_...` gave you in this call.",
+    ),
+    r"after two (equal )?calls(?! in)|after a second call|of a second call|with two hooks": Explanation(
+        "calls-in-each-others-way",
+        "One call of your function is right. Where it is called twice for one tensor or module, the calls get in each "
+        "other's way: each needs a hook and a record of its own, and leaves those of earlier calls alone.",
+    ),
+    r"with create_graph|^the gradient differentiated": BY_CIRCUMSTANCE[("backward", frozenset({"create_graph"}))],
+    r"under no_grad": BY_CIRCUMSTANCE[("grad_mode", frozenset({"off"}))],
+}
+"""Explanations for answers that are right but for one observation, whose name says in which circumstances it is made.
+
+Found in the name of the observation and what was seen there.
+"""
+EVENTS = r"^the (calls of|passes that|runs\b|inputs of the model|outputs of the head)"
+"""Found in the names of observations that list how often something ran."""
+
 
 def explain_missing_result(differences: Sequence[Difference]) -> Explanation | None:
     """The explanation if all these differences are that the function returned `None` instead of something."""
@@ -196,6 +233,28 @@ def explain_by_circumstance(cases: Sequence[Mapping[str, Any]], failing: Sequenc
         "reason."
     )
     return Explanation(f"only-with-{name.replace('_', '-')}-{slug}", message)
+
+
+def explain_by_observation(differences: Sequence[Difference]) -> Explanation | None:
+    """The explanation if all these differences, which show first, are in observations of one circumstance."""
+    for pattern, explanation in BY_OBSERVATION.items():
+        if all(re.search(pattern, f"{one.where}: {one.seen}") for one in differences):
+            return explanation
+    if not all(re.search(EVENTS, one.where) and _are_more(one) for one in differences):
+        return None
+    return Explanation(
+        "ran-too-often",
+        f"There are more of {differences[0].where} than there should be: your function runs something a second time. "
+        "Run it once, and take all that you need from that.",
+    )
+
+
+def _are_more(difference: Difference) -> bool:
+    """Whether a list is as expected, but goes on after that."""
+    wanted = re.match(r"(\d+) entr", difference.expected)
+    if difference.timelines:
+        return difference.timelines.differing_events[0] == "(end)"
+    return wanted is not None and difference.seen.isdigit() and int(difference.seen) > int(wanted[1])
 
 
 def _varied_axes(cases: Sequence[Mapping[str, Any]]) -> list[str]:

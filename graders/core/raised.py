@@ -48,6 +48,14 @@ _BY_TEXT = (
         ),
     ),
     (
+        r"Tensor with \d+ elements cannot be converted to Scalar",
+        Explanation(
+            "item-of-many",
+            "`.item()` makes a Python number of a tensor with one element, and this one has more. Keep the tensor "
+            "itself, or make one number of it first, as `.sum()` and `.norm()` do.",
+        ),
+    ),
+    (
         r"One of the differentiated Tensors does not require grad",
         Explanation(
             "asked-what-needs-no-grad",

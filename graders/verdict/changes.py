@@ -6,14 +6,14 @@ from graders.core.difference import Kind
 from graders.wire.data import Changes
 
 CHANGE_SENTENCES = {
-    "values": "the values of `{place}` changed",
-    "buffer": "the buffer `{place}` changed",
+    "values": "the values of `{place}` have changed",
+    "buffer": "the buffer `{place}` has changed",
     "requires-grad": "`{place}.requires_grad` has changed",
-    "retains-grad": "`retain_grad()` was called on `{place}`, which belongs to the caller",
+    "retains-grad": "`retain_grad()` has been called on `{place}`, which belongs to the caller",
     "grad-filled": "`{place}.grad` was `None` before and holds something now",
     "grad-emptied": "`{place}.grad` held a gradient before and is `None` now",
     "grad-replaced": "`{place}.grad` is a different tensor from before",
-    "grad-changed": "the values of `{place}.grad` changed",
+    "grad-changed": "the values of `{place}.grad` have changed",
     "mode": "the mode (training or eval) of `{place}` has changed",
     "class": "the class of `{place}` has changed",
     "forward": "`{place}.forward` is a different function from before",
@@ -23,14 +23,14 @@ CHANGE_SENTENCES = {
     "attribute": "a flag or function of `{place}` is not the same as before",
     "attribute-left": "something of yours is left on `{place}`: it has an attribute that it did not have before",
     "entries": "`{place}` belongs to the caller, and its entries have changed",
-    "hook-removed": "one of the caller's hooks on `{place}` was removed",
+    "hook-removed": "one of the caller's hooks on `{place}` is gone",
     "hook-order": "the caller's hooks on `{place}` are in a different order",
     "hook-options": "the caller's hooks on `{place}` do not have the same options as before",
     "hook-dict": (
         "`{place}` keeps its hooks in a different dict from before, which none of the caller's handles knows about"
     ),
-    "hook-left": "one of your hooks is left on `{place}`",
-    "autograd-mode": "autograd was on before and is off now, or the other way round",
+    "hook-left": "one of your hooks is still registered on `{place}`",
+    "autograd-mode": "autograd is not switched on or off as it was before",
     "default-dtype": "the default dtype has changed",
     "anomaly-mode": "the setting of anomaly detection has changed",
     "saved-tensor-hooks": "hooks on saved tensors are active now and were not before, or the other way round",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -76,7 +77,7 @@ def _unwanted_changes(seen: Seen, wanted: Changes) -> Found:
     except (AttributeError, ValueError):  # it comes out of the box, where anybody could have written it
         yield seen.path, partial(Difference, Kind.CONDITION, note=f"{seen.path}: the watch told nothing")
         return
-    when = seen.path.rsplit("[", 1)[-1].strip("]'\"")
+    when = re.sub("^by ", "after ", seen.path.rsplit("[", 1)[-1].strip("]'\""))
     for kind, sentence in found:
         yield f"{seen.path}: {sentence}", partial(Difference, kind, note=f"{when}, {sentence}")
 

@@ -12,6 +12,7 @@ from graders.core.explanations import (
     Findings,
     explain_by_circumstance,
     explain_by_kind,
+    explain_by_observation,
     explain_missing_result,
 )
 from graders.core.raised import explain_exception
@@ -28,7 +29,7 @@ def diagnose_answer(
 
     `differences` has for each check, by its sentence, the first difference in each case, or None where it holds. Known
     mistakes of the exercise explain most, so they are tried first, then the exception or the kind of the differences,
-    and then the circumstances in which they occur.
+    then the circumstances in which they occur, and at last the circumstances of the observation that shows first.
     """
     found = exercise.explain(draws, outcomes)
     ended = next((outcome for outcome in outcomes if outcome.seen is None), None)
@@ -55,7 +56,10 @@ def diagnose_answer(
         return found
     cases = [index for index in range(len(outcomes)) if any(by_case[index] for by_case in differences.values())]
     circumstance = explain_by_circumstance(exercise.cases, cases)
-    return Findings((circumstance,), (failing[0],), frozenset(failing[1:])) if circumstance else found
+    if circumstance:
+        return Findings((circumstance,), (failing[0],), frozenset(failing[1:]))
+    observation = explain_by_observation([one for one in differences[failing[0]] if one])
+    return replace(found, causes=(observation,), evidence=(failing[0],)) if observation else found
 
 
 def _with_cause(found: Findings, cause: Explanation, check: str, left: Mapping[str, Sequence[Difference]]) -> Findings:

@@ -10,6 +10,7 @@ import ast
 import contextlib
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,9 +121,10 @@ def _of_difference(
         for name in observations_of(story):
             start = f"{promise}: {name}"
             whole = (start, f"{start}[", f"{start}: ")  # the value itself, a part of it, or what a watch says of it
-            why = next((why for at, why in differences.items() if at == start or at.startswith(whole[1:])), None)
-            if why is not None and name in wanted and name in seen.keys:
-                return _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], why)
+            at = next((at for at in differences if at == start or at.startswith(whole[1:])), None)
+            if at is not None and name in wanted and name in seen.keys:
+                path, why = at.removeprefix(start), differences[at]
+                return _wanted_value(promise, draw, number, name, seen[name].value, wanted[name], path, why)
         stop = seen[STOPPED]
         if stop["story"].value == number and type(line := stop["line"].value) is int:
             return _Wanted(promise, draw, number, Until(line=line), error=str(stop["error"].value))
@@ -130,12 +132,15 @@ def _of_difference(
 
 
 def _wanted_value(
-    promise: str, draw: Inputs, story: int, name: str, seen: Any, wanted: Any, why: Callable[[], Difference]
+    promise: str, draw: Inputs, story: int, name: str, seen: Any, wanted: Any, path: str, why: Callable[[], Difference]
 ) -> _Wanted:
+    """`path` leads from the observation to the part that differs, as in "['a'][0]"."""
     if not isinstance(wanted, Changes):
-        entry = _worst_entry(wanted, seen)
-        if entry:
-            wanted, seen = _at(wanted, entry), _at(seen, entry)
+        entry: tuple[Any, ...] = ()
+        for key in () if _short_texts(wanted, seen) else _keys(path):
+            wanted, seen, entry = wanted[key], seen[key], (*entry, key)
+        if place := _worst_entry(wanted, seen):
+            wanted, seen, entry = _at(wanted, place), _at(seen, place), (*entry, place)
         return _Wanted(promise, draw, story, Until(name, entry=entry), seen, _values_in_words(wanted, seen, why))
     more = [change for change in seen.found if change not in wanted.found] if isinstance(seen, Changes) else []
     return _Wanted(promise, draw, story, Until(name, more[0] if more else None), note=why().note)
@@ -153,6 +158,13 @@ def _worst_entry(wanted: Any, seen: Any) -> tuple[int, ...]:
     apart[one == other] = 0.0  # inf - inf would be NaN
     place = int(apart.nan_to_num(math.inf).argmax())
     return tuple(int(index) for index in np.unravel_index(place, one.shape))
+
+
+def _keys(path: str) -> list[Any]:
+    """The keys and indexes of a path; none if it has others than texts and numbers."""
+    if not re.fullmatch(r"(\[('[^'\\]*'|\d+)\])*", path):
+        return []
+    return [ast.literal_eval(key) for key in re.findall(r"\[(.*?)\]", path)]
 
 
 def _at(value: Array, entry: tuple[int, ...]) -> Any:
@@ -211,10 +223,8 @@ def _with_comment(lines: list[str], said: str) -> list[str]:
 
 def _values_in_words(wanted: Any, seen: Any, why: Callable[[], Difference]) -> str:
     """What was expected and what was seen, as Python prints it; where that looks the same, what the difference is."""
-    for digits in (4, 6, 9, 12):
-        texts = _in_words(wanted, digits), _in_words(seen, digits)
-        if texts[0] != texts[1] and max(map(len, texts)) < 200:
-            return f"expected {texts[0]}; yours: {texts[1]}"
+    if texts := _short_texts(wanted, seen):
+        return f"expected {texts[0]}; yours: {texts[1]}"
     if type(wanted) is type(seen) is list and all(type(part) is str for part in (*wanted, *seen)):
         return f"expected {_timeline(wanted, seen)}; yours: {_timeline(seen, wanted)}"
     found = why()
@@ -222,6 +232,12 @@ def _values_in_words(wanted: Any, seen: Any, why: Callable[[], Difference]) -> s
         at = f" at {found.entry}" if found.entry else ""
         return f"expected {found.expected}{at}; yours: {found.seen}"
     return found.note or "something else"
+
+
+def _short_texts(wanted: Any, seen: Any) -> tuple[str, str] | None:
+    """Both as Python prints them, in as many digits as tell them apart; None if that takes too much room."""
+    pairs = ((_in_words(wanted, digits), _in_words(seen, digits)) for digits in (4, 6, 9, 12))
+    return next((texts for texts in pairs if texts[0] != texts[1] and max(map(len, texts)) < 200), None)
 
 
 def _timeline(events: list[str], other: list[str]) -> str:

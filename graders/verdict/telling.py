@@ -21,7 +21,7 @@ may contain, and what becomes of it:
     before = Watch(w=w)                             nothing
     yield "name", before.differences()              if it is the observation in question, a look at what has changed
     yield "name", value                             if it is the observation in question, print(value)
-                                                    or, of a large tensor, print(value[0, 2]), the entry that differs
+                                                    or, of a large one, print(value["a"][0, 2]), the entry that differs
     everything else, with `torch` and `nn`          as it is, without annotations
 
 A `yield` stands in a line of its own, outside of loops, `with` and `try`; its name is a text, and its value changes
@@ -62,12 +62,13 @@ class _Finished(Exception):
 class Until:
     """Where a program ends: at an observation, or at the line of a story's file that failed.
 
-    Of a watch, `change` is the kind and the place of what it reported; of a large tensor, `entry` is the index to show.
+    Of a watch, `change` is the kind and the place of what it reported; of a large value,
+    `entry` has the keys and indexes that lead to what is to be shown.
     """
 
     name: str = ""
     change: tuple[str, str] | None = None
-    entry: tuple[int, ...] = ()
+    entry: tuple[Any, ...] = ()
     line: int = 0
 
 
@@ -240,9 +241,8 @@ class _Teller(ast.NodeTransformer):
                 look = self._look(*self._until.change)
                 self._finish(f"{look} == before" if self._until.change[0] == "entries" else look)
             shown = self.visit(value)
-            if self._until.entry:
-                place = ast.Tuple([ast.Constant(index) for index in self._until.entry], ast.Load())
-                shown = ast.Subscript(shown, place, ast.Load())
+            for key in self._until.entry:
+                shown = ast.Subscript(shown, ast.parse(repr(key), mode="eval").body, ast.Load())
             self._finish(ast.unparse(shown))
         if self._until.line and not self._is_drawn(value):  # what a watch reports, for example, cannot fail
             text = ast.unparse(self.visit(value))

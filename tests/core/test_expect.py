@@ -163,6 +163,7 @@ def test_a_dict_has_exactly_the_keys_that_are_asked_for() -> None:
 def test_a_list_or_a_tuple_has_the_length_that_is_asked_for() -> None:
     expect(Seen([1, 2])).has_length(2, list)
     assert why(expect(Seen([1], "grads")).has_length, 3, list) == "grads: expected 3 entries, saw 1"
+    assert why(expect(Seen([1, 2], "grads")).has_length, 1, list) == "grads: expected 1 entry, saw 2"
     assert why(expect(Seen((1, 2))).has_length, 2, list) == "the result: expected a list, saw a tuple"
     expect(Seen((1, 2))).has_length(2, tuple)
     assert why(expect(Seen([1, 2], "g")).has_length, 2, tuple) == "g: expected a tuple, saw a list"

@@ -4,8 +4,16 @@ from string import Formatter
 
 import pytest
 
-from graders.core.difference import Difference, Kind
-from graders.core.explanations import BY_CIRCUMSTANCE, BY_KIND, Explanation, explain_by_circumstance, explain_by_kind
+from graders.core.difference import Difference, Kind, around_the_difference
+from graders.core.explanations import (
+    BY_CIRCUMSTANCE,
+    BY_KIND,
+    BY_OBSERVATION,
+    Explanation,
+    explain_by_circumstance,
+    explain_by_kind,
+    explain_by_observation,
+)
 from graders.core.mistakes import COMMON_MESSAGES
 
 LEFT = Difference(Kind.HOOK_LEFT, note="a hook of yours is still there")
@@ -147,7 +155,9 @@ def test_an_axis_of_the_exercise_alone_explains_nothing_by_itself() -> None:
     assert explain_by_circumstance([{"spec": ["conv"]}, {"spec": ["relu"]}], [0]) is None
 
 
-@pytest.mark.parametrize("found", [*BY_KIND.values(), *BY_CIRCUMSTANCE.values()], ids=lambda found: found.id)
+@pytest.mark.parametrize(
+    "found", [*BY_KIND.values(), *BY_CIRCUMSTANCE.values(), *BY_OBSERVATION.values()], ids=lambda found: found.id
+)
 def test_messages_fit_and_ask_for_what_a_difference_has(found: Explanation) -> None:
     assert len(found.message) <= 300
     fields = {name for _, name, _, _ in Formatter().parse(found.message) if name}
@@ -155,7 +165,7 @@ def test_messages_fit_and_ask_for_what_a_difference_has(found: Explanation) -> N
 
 
 def test_ids_that_are_in_the_table_of_common_mistakes_say_the_same() -> None:
-    for found in (*BY_KIND.values(), *BY_CIRCUMSTANCE.values()):
+    for found in (*BY_KIND.values(), *BY_CIRCUMSTANCE.values(), *BY_OBSERVATION.values()):
         assert COMMON_MESSAGES.get(found.id, found.message) == found.message
 
 
@@ -165,3 +175,42 @@ def test_what_is_right_under_no_grad_alone_is_not_explained_by_that() -> None:
     found = explain_by_circumstance(modes, [1])
     assert found is not None
     assert found.id == "ignores-no-grad"
+
+
+def of(where: str, expected: str = "1", seen: str = "2") -> Difference:
+    return Difference(Kind.VALUE, where, "", expected, seen)
+
+
+@pytest.mark.parametrize(
+    ("difference", "name"),
+    [
+        (of("the exception", "Odd('on purpose')", "None"), "swallowed-exception"),
+        (of("the exception", "Odd('on purpose')", "KeyError()"), None),
+        (of("the result around another call['w']"), "one-slot-for-all"),
+        (of("the result of a later call"), "left-from-an-earlier-call"),
+        (of("the sum of a call after remove()"), "left-from-an-earlier-call"),
+        (of("the gradient after remove() of the first"), "handles-mixed-up"),
+        (of("the output after two equal calls"), "calls-in-each-others-way"),
+        (of("x.grad after two calls in one pass"), None),
+        (of("the gradient differentiated"), "not-with-create-graph"),
+        (of("the output under no_grad"), "ignores-no-grad"),
+        (of("the inputs of the model", "1 entry", "2"), "ran-too-often"),
+        (of("the inputs of the model", "2 entries", "1"), None),
+        (of("the result"), None),
+    ],
+)
+def test_the_circumstance_of_an_observation_explains_what_differs_there(
+    difference: Difference, name: str | None
+) -> None:
+    found = explain_by_observation([difference, difference])
+    assert (found and found.id) == name
+    assert explain_by_observation([difference, of("the result")]) is None
+
+
+def test_events_that_go_on_ran_too_often() -> None:
+    longer = Difference(
+        Kind.ORDER, "the calls of loss_fn", timelines=around_the_difference(["loss_fn"], ["loss_fn", "loss_fn"])
+    )
+    found = explain_by_observation([longer])
+    assert found is not None
+    assert found.message.startswith("There are more of the calls of loss_fn than there should be")

@@ -68,6 +68,7 @@ def step() -> None:
         (step, "line 6 of its cell: p -= lr * p.grad", "step-without-no-grad"),
         (step, "line 6 of its cell: h = fn(h)", "cut-between-steps"),
         (step, "", None),
+        (lambda: leaf().item(), "line 2 of its cell: g.item()", "item-of-many"),
         (lambda: {}["a"], "line 2 of its cell: names['a']", None),
         (lambda: int("x", base=10, other=1), "line 2 of its cell: int('x')", None),  # type: ignore[call-overload]
     ],

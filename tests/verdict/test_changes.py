@@ -19,7 +19,7 @@ def judged(*found: tuple[str, str], allowed: tuple[tuple[str, str], ...] = ()) -
 def test_nothing_is_well_and_every_change_has_its_sentence() -> None:
     assert judged() == []
     assert judged(("hook-removed", "model.block.0"), ("mode", "model")) == [
-        (Kind.HOOK_GONE, "one of the caller's hooks on `model.block.0` was removed"),
+        (Kind.HOOK_GONE, "one of the caller's hooks on `model.block.0` is gone"),
         (Kind.CHANGED, "the mode (training or eval) of `model` has changed"),
     ]
 
@@ -31,7 +31,7 @@ def test_what_the_reference_changes_as_well_is_no_fault() -> None:
 
 
 def test_hooks_for_all_modules() -> None:
-    assert judged(("hook-left", "torch")) == [(Kind.HOOK_LEFT, "one of your hooks is left for all modules")]
+    assert judged(("hook-left", "torch")) == [(Kind.HOOK_LEFT, "one of your hooks is still registered for all modules")]
 
 
 def test_a_kind_that_no_watch_has_is_refused() -> None:

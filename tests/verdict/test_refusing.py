@@ -18,6 +18,7 @@ from graders.scenes.scene import STOPPED
 from graders.verdict import refusing
 from graders.verdict.looks import look_at
 from graders.verdict.scene_exercise import find_scene_exercise
+from graders.verdict.telling import Until
 from graders.wire.data import Array
 
 SCALE = find_scene_exercise("03-scale-grad")
@@ -179,6 +180,16 @@ def test_tensors_of_different_shapes_are_shown_whole() -> None:
     assert refusing._worst_entry(large, None) == ()
     assert refusing._worst_entry(large, Array(torch.arange(13.0), False)) == (12,)
     assert refusing._worst_entry(Array(torch.zeros(12), False), Array(torch.ones(12), False)) == ()
+
+
+def test_of_a_large_dict_or_list_it_prints_the_entry_that_differs() -> None:
+    assert refusing._keys("['a'][0]") == ["a", 0]
+    assert refusing._keys("") == refusing._keys("[Parameter]") == []
+    many = {name: Array(torch.zeros(3, 4, dtype=torch.float64), False) for name in "abc"}
+    other = {**many, "b": Array(torch.ones(3, 4, dtype=torch.float64), False)}
+    found = refusing._wanted_value("", {}, 0, "the result", other, many, "['b']", lambda: Difference(Kind.VALUE))
+    assert found.until == Until("the result", entry=("b",))
+    assert found.seen is other["b"]
 
 
 def test_an_entry_that_is_nan_differs_most() -> None:

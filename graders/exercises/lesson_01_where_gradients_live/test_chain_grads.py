@@ -66,8 +66,8 @@ class TestChainGrads:
 
     class Mistakes:
         def overwritten_in_place(fns, x):
-            """A function worked in place: it overwrote the tensor that you gave it, so two steps of your chain are one
-            tensor, with one `.grad`. Give it a copy: `fn(h.clone())`.
+            """A function worked in place: it overwrote the tensor that you gave it, which may be `x` itself, or a step
+            whose values or `.grad` are still needed. Give it a copy: `fn(h.clone())`.
             """
             return kept(fns, x, lambda h: h)
 

@@ -208,7 +208,7 @@ def called_inside(call: Call, draw: Draw, case: Any, names: Names, function: Fun
     inner: list[Any] = []
     model.register_forward_hook(lambda *args: inner.append(capture(other, *more, y)))
     found = capture(model, *more, x)
-    yield "the result", found
+    yield "the result around another call", found
     yield "the result of the call inside", inner
 
 

@@ -129,7 +129,7 @@ def called_inside(call: Call, draw: Draw, case: Any, ask: Ask) -> Seen:
     inner: list[Any] = []
     model.norm.register_forward_pre_hook(lambda *args: inner.append(ask(call, case, other, few, z, y)))
     out = ask(call, case, model, channels, x, y)
-    yield "the result", out
+    yield "the result around another call", out
     yield "the results of the calls inside", inner
     after = other(z)
     yield "the output of the other model afterwards", after.detach()

@@ -1,5 +1,7 @@
 """Exercise 08-count-hook-calls."""
 
+import copy
+
 import torch
 from torch.nn.modules import module as for_all
 from torch.utils.checkpoint import checkpoint
@@ -14,8 +16,9 @@ def result(model, x, ckpt):
     return checkpoint(model, x, use_reentrant=False) if ckpt else model(x)
 
 
-def passes(model, x, n, ckpt):
-    """What is asked for, with two hooks in the lesson's style."""
+def passes(model, x, n, ckpt, hooked=None, before_each=lambda: None):
+    """What is asked for, with two hooks on `hooked` in the lesson's style."""
+    hooked = model[0] if hooked is None else hooked
     counts = {"fwd": 0, "bwd": 0}
 
     def forward(*_):
@@ -24,8 +27,9 @@ def passes(model, x, n, ckpt):
     def backward(*_):
         counts["bwd"] += 1
 
-    with model[0].register_forward_hook(forward), model[0].register_full_backward_hook(backward):
+    with hooked.register_forward_hook(forward), hooked.register_full_backward_hook(backward):
         for _ in range(n):
+            before_each()
             result(model, x, ckpt).sum().backward()
     return counts
 
@@ -123,3 +127,37 @@ class TestCountHookCalls:
             gradient passes, and so the counts: give `x` to the model as it is.
             """
             return passes(model, x.requires_grad_(), n, ckpt)
+
+        def hooked_the_model(model, x, n, ckpt):
+            """These are the calls of the whole model. Register the two hooks on `model[0]`, its first module."""
+            return passes(model, x, n, ckpt, model)
+
+        def hook_left_behind(model, x, n, ckpt):
+            counts = {"fwd": 0, "bwd": 0}
+            model[0].register_forward_hook(lambda *_: counts.update(fwd=counts["fwd"] + 1))
+            model[0].register_full_backward_hook(lambda *_: counts.update(bwd=counts["bwd"] + 1))
+            for _ in range(n):
+                result(model, x, ckpt).sum().backward()
+            return counts
+
+        def cleared_grads(model, x, n, ckpt):
+            """The counts are right, but you cleared the gradients of the model. `.grad` accumulates over the passes:
+            leave out `zero_grad()`.
+            """
+            return passes(model, x, n, ckpt, before_each=model.zero_grad)
+
+        def one_pass_multiplied(model, x, n, ckpt):
+            """You ran one pass and multiplied its counts by `n`. The task asks for `n` passes, and each of them adds to
+            `.grad`.
+            """
+            return {kind: n * count for kind, count in passes(model, x, 1, ckpt).items()}
+
+        def ran_on_a_copy(model, x, n, ckpt):
+            """The counts are right, but `x.grad` gets nothing: you gave the model a copy of `x`. Give it `x` itself."""
+            return passes(model, x.detach().clone().requires_grad_(x.requires_grad), n, ckpt)
+
+        def ran_a_copy(model, x, n, ckpt):
+            """The counts are right, but the parameters get no `.grad`: you ran a copy of the model. Run the model
+            itself.
+            """
+            return passes(copy.deepcopy(model), x, n, ckpt)

@@ -95,6 +95,16 @@ class TestPredictAutogradOrder:
             """
             return list(NON_LEAF if kind == "non-leaf" else LEAF)
 
+        def unknown_kind_accepted__2(kind):
+            return list({"leaf": LEAF, "non-leaf": NON_LEAF}[kind])
+
+        def node_before_tensor(kind):
+            """You put the pre-hook of the node first. Hooks on the tensor run before those of its node, for a leaf and
+            for a non-leaf.
+            """
+            node_first = ("node_pre", "tensor")
+            return either(kind, (*node_first, "post_acc", "node_post"), (*node_first, "retain_grad", "node_post"))
+
         def the_same_list(kind, lists=(list(LEAF), list(NON_LEAF))):
             either(kind, LEAF, NON_LEAF)
             return lists[kind == "non-leaf"]

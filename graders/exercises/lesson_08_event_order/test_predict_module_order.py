@@ -112,5 +112,11 @@ class TestPredictModuleOrder:
             """
             return twelve("GPA", "APG")
 
+        def grouped_by_hook():
+            """You list everything about one hook before the next. What counts is time: first all three forward
+            pre-hooks, then the three forward hooks, then those of the backward pass.
+            """
+            return sorted(RIGHT, key=lambda label: "GPA".index(label[0]))
+
         def the_same_list(labels=RIGHT):
             return labels

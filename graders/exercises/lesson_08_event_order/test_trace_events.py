@@ -139,6 +139,17 @@ class TestTraceEvents:
             """
             return traced(model, x, model.named_children())
 
+        def cleared_grads(model, x):
+            """The trace is right, but you cleared the gradients of the model. `.grad` accumulates as usual: leave out
+            `zero_grad()`.
+            """
+            model.zero_grad()
+            return traced(model, x)
+
+        def each_event_once(model, x):
+            """Each event is there only once. A module that is called twice fires its hooks twice: keep every event."""
+            return list(dict.fromkeys(traced(model, x)))
+
         def empty_name(model, x):
             """The name of the model itself is empty in `model.named_modules()`, but the task calls it `net`: write
             `name or "net"`.

@@ -32,6 +32,10 @@ class Kind(str, Enum):
     HOOK_GONE = "hook-gone"
     CHANGED = "changed"
     CONDITION = "condition"
+    # Nothing is of these kinds any more, but they stand in files of results that were written before.
+    ALIASED = "aliased"
+    SWALLOWED = "swallowed"
+    EXCEPTION = "exception"
 
 
 @dataclass(frozen=True)

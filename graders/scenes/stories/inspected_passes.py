@@ -53,6 +53,7 @@ def a_model(draw: Draw, case: Any) -> Any:
 @told
 def another_model(draw: Draw, case: Any) -> Any:
     """A model for a call in between."""
+    torch.manual_seed(draw.choice(range(100)))
     other = written("other", case.other)
     if draw.is_double:
         other.double()

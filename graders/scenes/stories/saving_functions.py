@@ -166,8 +166,7 @@ def nothing_else(call: Call, draw: Draw, case: Any) -> Seen:
     before = Watch(w=w, x=x, k=k)
     call(fn)
     yield "by the call", before.differences()
-    square: Any = w * w
-    yield "whether graphs save w itself after that", square.grad_fn._saved_self is w
+    yield "whether graphs save w itself after that", (w * w).grad_fn._saved_self is w
 
 
 def fn_raises(call: Call, draw: Draw, case: Any) -> Seen:
@@ -191,5 +190,4 @@ def fn_raises(call: Call, draw: Draw, case: Any) -> Seen:
         came = repr(caught)
     yield "the exception", came
     yield "by a call that raised", before.differences()
-    square: Any = w * w
-    yield "whether graphs save w itself after that", square.grad_fn._saved_self is w
+    yield "whether graphs save w itself after that", (w * w).grad_fn._saved_self is w

@@ -87,9 +87,9 @@ def one_run(call: Call, draw: Draw, case: Any) -> Seen:
     runs: list[Any] = []
     model.register_forward_pre_hook(lambda module, args: runs.append(list(args[0].shape)))
     with torch.no_grad():
-        found = call(model, batches)
+        result = call(model, batches)
         with_gradients = torch.is_grad_enabled()
-    yield "the dict under no_grad", found
+    yield "the dict under no_grad", result
     yield "the shapes of what the model gets", runs
     yield "gradients are on after a call under no_grad", with_gradients
 

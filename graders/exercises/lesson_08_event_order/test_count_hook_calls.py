@@ -98,8 +98,8 @@ class TestCountHookCalls:
 
     class Mistakes:
         def ignored_checkpoint(model, x, n, ckpt):
-            """You ran `model(x)` although `ckpt` is `True`. Then the forward pass has to be `checkpoint(model, x,
-            use_reentrant=False)`, and the counts change.
+            """With `ckpt=True` the forward part runs again during `backward()`, and you did not count that. Either you
+            ran `model(x)` instead of `checkpoint(model, x, use_reentrant=False)`, or your hooks were gone by then.
             """
             return passes(model, x, n, False)
 

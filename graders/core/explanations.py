@@ -174,7 +174,8 @@ BY_OBSERVATION: Mapping[str, Explanation] = {
 }
 """Explanations for answers that are right but for one observation, whose name says in which circumstances it is made.
 
-Found in the name of the observation and what was seen there.
+Found in the name of the observation and what was seen there. A name decides no verdict, only which of these hints is
+given; `tests/verdict/test_diagnose.py` tells when a story is renamed and its hint is lost.
 """
 EVENTS = r"^the (calls of|passes that|runs\b|inputs of the model|outputs of the head)"
 """Found in the names of observations that list how often something ran."""

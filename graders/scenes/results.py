@@ -1,4 +1,4 @@
-"""What a learner's function returned: copies that later changes do not affect, and the two parts of a pair."""
+"""Copies of what a learner's function returned, which later changes do not affect."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +20,3 @@ def copy_value(value: Any, copy: Callable[[Tensor], Tensor] = Tensor.clone) -> A
     if isinstance(value, Tensor):
         return copy(value)
     return value.copy() if isinstance(value, np.ndarray) else value
-
-
-def two_parts(result: Any) -> tuple[Any, Any]:
-    """The two parts of a pair; of anything else, the thing itself and None."""
-    return (result[0], result[1]) if isinstance(result, tuple | list) and len(result) == 2 else (result, None)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,9 +9,12 @@ from graders.author.prove import mark_source
 from graders.core import course
 from graders.core.difference import Difference, Kind
 from graders.core.expect import Seen
+from graders.core.explanations import BY_OBSERVATION, EVENTS
 from graders.core.results import Status
 from graders.core.transcript import Outcome
 from graders.verdict.diagnose import diagnose_answer
+from graders.verdict.scene_exercise import find_scene_exercise
+from graders.verdict.telling import observations_of
 from tests.sample import SCALE_SUM
 
 WRONG = Difference(Kind.VALUE, "total", "", "1", "2")
@@ -63,3 +67,15 @@ def test_a_constant_answer_is_not_told_that_it_stored_a_reference() -> None:
     constant = "import torch\ndef per_pass_grads(p, losses):\n    return [torch.full_like(p, 0.123) for _ in losses]"
     result = mark_source(course.find_exercise("01-per-pass-grads"), constant, 3)
     assert (result.status, result.mistake) == (Status.WRONG, None)
+
+
+def test_each_hint_by_the_name_of_an_observation_belongs_to_a_story_of_the_course() -> None:
+    named = {
+        name
+        for exercise in course.every_exercise()
+        for _, story in find_scene_exercise(exercise.key).scene.stories
+        for name in observations_of(story)
+    }
+    shown = [f"{name}: {seen}" for name in named for seen in ("None", "True")]
+    assert [pattern for pattern in BY_OBSERVATION if not any(re.search(pattern, text) for text in shown)] == []
+    assert any(re.search(EVENTS, name) for name in named)

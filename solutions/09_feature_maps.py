@@ -671,7 +671,7 @@ for level in (0.5, 1.0):
     axes.plot([0.75, 7.95], [0.55 + 1.6 * level] * 2, color=QUIET, linewidth=0.7, linestyle="--")
     caption(axes, 0.67, 0.55 + 1.6 * level, f"{level:.0%}", align="right", size=8.5, colour=QUIET)
 caption(axes, 0.85, 0.13, "orange: dead on drawing 4", colour=BACKWARD, size=9)
-caption(axes, 3.2, 0.13, "blue: others that are zero in more than 90% of all places", colour=FORWARD, size=9)
+caption(axes, 3.2, 0.13, "blue: zero in more than 90% of all places", colour=FORWARD, size=9)
 show(
     figure,
     "Bar chart of the share of zeros of the 48 channels of features.4 over 300 drawings. It lies between "

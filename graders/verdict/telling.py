@@ -34,6 +34,7 @@ from __future__ import annotations
 import ast
 import builtins
 import copy
+import functools
 import inspect
 import re
 import textwrap
@@ -104,9 +105,15 @@ def observations_of(story: Story) -> list[str]:
 
 def _tree_of(function: Callable[..., Any]) -> tuple[ast.FunctionDef, int]:
     """The definition of a function, anew each time, and the line of the file before its first."""
+    text, before = _source_of(function)
+    found: Any = ast.parse(text).body[0]
+    return found, before
+
+
+@functools.cache  # to find the end of a function in its file takes longer than to parse it
+def _source_of(function: Callable[..., Any]) -> tuple[str, int]:
     lines, start = inspect.getsourcelines(function)
-    found: Any = ast.parse(textwrap.dedent("".join(lines))).body[0]
-    return found, start - 1
+    return textwrap.dedent("".join(lines)), start - 1
 
 
 class _Renamed(ast.NodeTransformer):

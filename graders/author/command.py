@@ -66,6 +66,7 @@ def build(
         from graders.author import build as building
         from graders.author import prove
         from graders.author.mutate import score
+        from graders.author.places import is_meant
     except ModuleNotFoundError:
         raise NotInstalled("building lessons", "dev") from None
     from graders.core import course
@@ -90,11 +91,11 @@ def build(
             complain(problem)
         return ExitCode.NOT_PASSED if problems else ExitCode.FINE
     chosen = tuple(
-        lesson for lesson in course.lesson_stems() if not lessons or any(lesson.startswith(part) for part in lessons)
+        lesson for lesson in course.lesson_stems() if not lessons or any(is_meant(lesson, name) for name in lessons)
     )
     if not chosen:
         raise course.UnknownLesson(
-            f"No lesson starts with {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
+            f"There is no lesson {' or '.join(lessons or [])}: {', '.join(course.lesson_stems())}"
         )
     if check:
         for problem in prove.prove_lessons(chosen, lambda text: out.say(f"proved  {text}"), range(seeds)):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graders.author.places import exercise_files, find_todos
+from graders.author.places import exercise_files, find_todos, is_meant
 from graders.author.skeleton import new_exercise
 from graders.core import course
 from graders.core.exercise import Exercise
@@ -26,6 +26,15 @@ def test_a_key_leads_to_its_three_files(exercise: Exercise) -> None:
     assert f'"{exercise.key}",' in found.grader.read_text()
     assert "RIGHT" in names_of(found.answers)
     assert exercise.key in exercise_cells(found.source.read_text())
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("0", ["00_three", "00_more"]), ("1", ["01_where"]), ("10", ["10_maps"]), ("01_w", ["01_where"]), ("9", [])],
+)
+def test_a_lesson_is_meant_by_its_number_or_the_beginning_of_its_stem(name: str, meant: list[str]) -> None:
+    lessons = ["00_three", "00_more", "01_where", "10_maps", "11_leaks"]
+    assert [lesson for lesson in lessons if is_meant(lesson, name)] == meant
 
 
 @pytest.mark.parametrize("lesson", course.lesson_stems())

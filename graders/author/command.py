@@ -22,18 +22,21 @@ def new(
     topic: Annotated[
         str | None, typer.Option("--topic", help="The topic of a lesson that does not exist yet, for example doubling.")
     ] = None,
+    arguments: Annotated[
+        str, typer.Option("--args", help="The arguments of its function, for example 'module, limit'.")
+    ] = "x",
 ) -> int:
     """Create the parts of a new exercise: its grader, its answers, and its cell in the lesson's source.
 
     [bold]Example[/]
 
-    hookwork new 20-double-grad --topic doubling
+    hookwork new 20-double-grad --topic doubling --args t
     """
     from graders.author.skeleton import new_exercise
     from graders.core.terminal import output_terminal
 
     out = output_terminal()
-    for file in new_exercise(key, topic):
+    for file in new_exercise(key, topic, arguments):
         out.say(f"written: {file}")
     out.say(f"To see what is still missing: hookwork build --check {key[:2]}")
     return ExitCode.FINE
